@@ -3,7 +3,7 @@
     python benchmarks/bench_threads.py [--threads 2] [--seconds 0.3] [--machines delta ...]
         [--markdown docs/outgrowing-one-core.md]
 
-A call checks what goes in, computes, and looks at the evidence of what comes out. By the clock
+A call checks what goes in, computes, and looks at the diagnostics of what comes out. By the clock
 threads gain what cores are free: runs take turns, the least time of several counts, and a busy
 computer still gains less (first rows). The processor's time beside it is that of all threads
 together.

@@ -14,7 +14,7 @@ from simulation_machines import simulated
 from tauloop import Model, load
 from tauloop.calibration import Position, Series
 from tauloop.common.errors import InputError, PoseError
-from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted, compiled_health
+from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted, compiled_diagnostics
 from tauloop.drives import Axis, load_drive, simulate_axis
 from tauloop.kinematics import conditioning
 from tauloop.kinematics.workspaces.map import workspace_grid
@@ -88,11 +88,11 @@ def test_a_machine_without_loops_has_bad_health_too(tmp_path):
     kernel = functions.compiled("inverse_dynamics", ("force",))
     arrays, call = kernel.bind()
     call()
-    assert compiled_health(arrays["health"][None]).is_regular.all()
+    assert compiled_diagnostics(arrays["health"][None]).is_regular.all()
     for bad in BAD:
         arrays["velocity"][0] = bad
         call()
-        result = compiled_health(arrays["health"][None])
+        result = compiled_diagnostics(arrays["health"][None])
         assert not (result.is_reached & result.is_regular).any()
 
 

@@ -17,7 +17,7 @@ from simulation_machines import simulated
 
 import tauloop as tl
 from tauloop.common.datasets import Tabular, Variable, columns, rows
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.display import PARTS
 from tauloop.display.figures import save_figure
 from tauloop.drives import load_drive
@@ -26,7 +26,7 @@ from tauloop.kinematics import random_states
 
 #: Numbers that two routes compute from the same formulas, in another order.
 ROUNDING = 1e-12
-#: Results that have nothing but their evidence to tabulate: texts and checks.
+#: Results that have nothing but their diagnostics to tabulate: texts and checks.
 EVIDENCE_ALONE = {"Checkup", "WrittenEquations"}
 
 
@@ -67,8 +67,8 @@ class Mixed(Tabular):
         yield Variable(name="map", values=np.ones((2, 2, 2)), over=("time", "other", "third"))
 
 
-def result_with(*evidence: Evidence) -> Result:
-    return Result(evidence=evidence, provenance=provenance(options={}))
+def result_with(*diagnostics: Diagnostic) -> Result:
+    return Result(diagnostics=diagnostics, provenance=provenance(options={}))
 
 
 # Datasets.
@@ -211,13 +211,14 @@ def test_a_table_has_the_quantities_over_one_dimension():
         Mixed().to_pandas("speed")
 
 
-def test_whatever_has_no_quantities_has_its_evidence():
+def test_whatever_has_no_quantities_has_its_diagnostics():
     result = result_with(
-        Evidence(name="energy", value=1e-9, upper=1e-6), Evidence(name="gap", value=None, unit="m")
+        Diagnostic(name="energy", value=1e-9, upper=1e-6),
+        Diagnostic(name="gap", value=None, unit="m"),
     )
     data = result.to_xarray()
-    assert float(data["value"].sel(evidence="energy")) == 1e-9
-    assert list(data["evidence_unit"].to_numpy()) == ["1", "m"]
+    assert float(data["value"].sel(diagnostics="energy")) == 1e-9
+    assert list(data["diagnostics_unit"].to_numpy()) == ["1", "m"]
     for _, name, is_package in pkgutil.walk_packages(tl.__path__, "tauloop."):
         if is_package:
             package = importlib.import_module(name)

@@ -372,7 +372,7 @@ def from_file_to_forces() -> Figure:
         ("loops", "closed, ranked,\nsorted into blocks", "loops"),
         ("dynamics", "M a + h, by one of\nfour formulations", "formulations"),
         ("program", "interpreted,\nor C code", "generated code"),
-        ("numbers", "with evidence", "kinematics"),
+        ("numbers", "with diagnostics", "kinematics"),
     )
     figure = Figure(figsize=(11, 2.1), layout="constrained")
     axes = figure.subplots()

@@ -1,4 +1,4 @@
-"""The tuning experiment, made small: tables, evidence, and what becomes of them."""
+"""The tuning experiment, made small: tables, diagnostics, and what becomes of them."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def result(item: Experiment) -> Reproduction:
                 rows=(wide,),
             ),
         ),
-        evidence=(),
+        diagnostics=(),
         provenance=provenance(packages=(), options={}),
     )
 

@@ -189,7 +189,7 @@ def test_both_trajectories_are_cut_as_asked(result: ReducedIdentification) -> No
     assert (fit.relative(fit.after) > 1e-5).all()
     for case in (outcome.identification, outcome.verification):
         assert (case.rms(case.after) < case.rms(case.before)).all()
-    assert [evidence.name for evidence in result.evidence if not evidence.is_good] == []
+    assert [diagnostics.name for diagnostics in result.diagnostics if not diagnostics.is_good] == []
 
 
 def test_one_stated_figure_says_three_others_of_table_1(

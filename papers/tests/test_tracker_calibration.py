@@ -224,7 +224,7 @@ def test_ranks_are_those_of_the_notes(result: TrackerCalibration) -> None:
     assert "rotation of the platform frame about the target" in text
 
 
-def test_evidence_choices_and_figures(result: TrackerCalibration, tmp_path: Any) -> None:
+def test_diagnostics_choices_and_figures(result: TrackerCalibration, tmp_path: Any) -> None:
     assert result.status.value == "ok"
     assert any("part errors" in choice for choice in result.choices)
     stated = {row.quantity: row for row in result.comparisons}

@@ -158,7 +158,7 @@ def side_of(path: Path) -> Path | None:
 def test_forces_and_tool_come_back(tmp_path: Path, name: str, ending: str) -> None:
     machine = tl.loads(MACHINES[name])
     conversion = tl.convert(machine, tmp_path / f"m.{ending}")
-    assert [item.is_good for item in conversion.evidence] == [True, True]
+    assert [item.is_good for item in conversion.diagnostics] == [True, True]
     back = load(tmp_path / f"m.{ending}", side_of(tmp_path / f"m.{ending}"))
     assert {actuator.name for actuator in back.actuators} == {
         actuator.name for actuator in machine.actuators
@@ -181,7 +181,10 @@ def test_balls_keep_their_coordinates_and_losses(
     text = BALL.replace("PARENT", ends[0]).replace("CHILD", ends[1]).replace("ACTING", acting)
     machine = tl.loads(text)
     conversion = tl.convert(machine, tmp_path / f"m.{ending}")
-    assert [item.value is not None and item.is_good for item in conversion.evidence] == [True, True]
+    assert [item.value is not None and item.is_good for item in conversion.diagnostics] == [
+        True,
+        True,
+    ]
     back = load(tmp_path / f"m.{ending}", side_of(tmp_path / f"m.{ending}")).joint("wrist")
     assert back.bodies.index("link") == ends.index("link")
     assert back.reference == pytest.approx(machine.joint("wrist").reference, abs=1e-12)
@@ -205,7 +208,7 @@ def test_forces_of_balls_are_compared_with_those_of_three_hinges(
     """URDF has no balls: the copy has other coordinates, and what acts on the ball is lost, which is doubtful."""
     text = BALL.replace("PARENT", ends[0]).replace("CHILD", ends[1]).replace("ACTING", acting)
     conversion = tl.convert(tl.loads(text), tmp_path / "m.urdf")
-    forces, tool = conversion.evidence
+    forces, tool = conversion.diagnostics
     assert forces.value is not None
     assert tool.is_good
     assert conversion.status is (Status.DOUBTFUL if acting else Status.OK)
@@ -254,7 +257,7 @@ def test_a_writer_that_loses_something_makes_the_conversion_doubtful(
     machine = tl.loads(MACHINES["tool on a link whose joint is elsewhere"])
     conversion = tl.convert(machine, tmp_path / "m.sdf")
     assert conversion.status is Status.DOUBTFUL
-    (bad,) = (item for item in conversion.evidence if not item.is_good)
+    (bad,) = (item for item in conversion.diagnostics if not item.is_good)
     assert value in bad.name
 
 
@@ -282,9 +285,9 @@ def test_a_machine_that_does_not_assemble_is_written_and_not_compared(tmp_path: 
         "x, parent: base", "x, parent: {on: base, at: [0, 5 m, 0]}"
     )
     conversion = tl.convert(tl.loads(text), tmp_path / "m.yaml")
-    assert [item.value for item in conversion.evidence] == [None]
-    assert "not compared" in conversion.evidence[0].name
-    assert conversion.evidence[0].name in conversion.written.notes
+    assert [item.value for item in conversion.diagnostics] == [None]
+    assert "not compared" in conversion.diagnostics[0].name
+    assert conversion.diagnostics[0].name in conversion.written.notes
 
 
 def test_a_machine_that_is_locked_is_written_and_not_compared(tmp_path: Path) -> None:
@@ -294,7 +297,7 @@ def test_a_machine_that_is_locked_is_written_and_not_compared(tmp_path: Path) ->
         rail, f"{rail}\n  lift: {{type: prismatic, axis: z, parent: base, child: cart}}"
     )
     conversion = tl.convert(tl.loads(locked), tmp_path / "m.urdf")
-    (unknown,) = conversion.evidence
+    (unknown,) = conversion.diagnostics
     assert "not compared" in unknown.name
     assert "mobility 0" in unknown.name
 
@@ -340,7 +343,7 @@ def test_hinges_that_close_loops_of_small_machines_come_back(tmp_path: Path) -> 
     heavy = scaled("five_bar", Scale(1e-6, 1e9, 1.0))
     conversion = tl.convert(heavy, tmp_path / "five_bar.xml")
     assert conversion.status is Status.OK
-    assert conversion.evidence[0].value < 1e-12
+    assert conversion.diagnostics[0].value < 1e-12
 
 
 def test_inertia_that_a_format_adds_to_a_tiny_machine_is_a_finding(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_cable_that_would_have_to_push_is_doubtful():
     readings = series.readings.copy()
     readings[0] = position + Rotation.from_rotvec(turn).apply(series.instrument.target)
     result = fitted([replace(series, encoders=lengths, readings=readings)])
-    (item,) = [item for item in result.evidence if item.name.startswith("least tension")]
+    (item,) = [item for item in result.diagnostics if item.name.startswith("least tension")]
     assert item.value == pytest.approx(float(tension.min()), rel=0.05)
     assert "camera, pose 1" in item.name
     assert result.status is Status.DOUBTFUL

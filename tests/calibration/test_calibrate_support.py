@@ -25,7 +25,7 @@ from tauloop.calibration.fitting import BELIEVED, CLEAR_TREND, FAR_CORRECTION
 from tauloop.calibration.judging.curvature import second_order_share
 from tauloop.calibration.judging.statistics import undetermined, variance_range
 from tauloop.calibration.solving.solver import Solution
-from tauloop.common.result import Evidence, Status
+from tauloop.common.result import Diagnostic, Status
 from tauloop.display.calibration_table import calibration_tables
 
 PRINTER, GANTRY = "linear_delta", "gantry_tau_3dof"
@@ -64,8 +64,8 @@ def printer(series: Series, *parameters: str, **more: object) -> Calibration:
     return calibrate(machine(PRINTER), series, options)
 
 
-def figure(result: Calibration, beginning: str) -> Evidence:
-    (item,) = [item for item in result.evidence if item.name.startswith(beginning)]
+def figure(result: Calibration, beginning: str) -> Diagnostic:
+    (item,) = [item for item in result.diagnostics if item.name.startswith(beginning)]
     return item
 
 

@@ -64,7 +64,7 @@ def test_a_wrong_encoder_is_named_whichever_it_is(
     """Leading or spare: 50 mm in one of four lengths were accepted where it was the spare one."""
     options = tl.CalibrationOptions(parameters=("line1.ay", "line4.az"), residuals=residuals)  # type: ignore[arg-type]
     calibration = tl.calibrate(machine, tracked(wrong), options)
-    (misfit,) = [item for item in calibration.evidence if "misfit of an encoder" in item.name]
+    (misfit,) = [item for item in calibration.diagnostics if "misfit of an encoder" in item.name]
     assert calibration.status.value == "doubtful"
     assert f"the encoder of {NAMES[wrong]} reads" in misfit.advice
     assert not misfit.is_good
@@ -125,7 +125,7 @@ def test_identification_uses_all_encoders_and_names_a_wrong_one(
     sensors = tl.logs.Sensors(resolution=[0.0] * 4, force_noise=[1e-2] * 4)
     log = tl.logs.measure(time, lengths, forces.force, NAMES, ["m"] * 4, ["N"] * 4, sensors, rng)
     result = tl.identify(model, log)
-    (misfit,) = [item for item in result.evidence if "redundant encoders" in item.name]
+    (misfit,) = [item for item in result.diagnostics if "redundant encoders" in item.name]
     assert not misfit.is_good
     assert re.match(
         rf"an error of 0\.05\d* m of the encoder of {NAMES[wrong]} explains 100 %", misfit.advice

@@ -25,19 +25,19 @@ MACHINES = (("rcid", "actuators"), ("gantry_tau_5dof", "platform"), ("spidermill
 @pytest.mark.parametrize(("name", "entry"), MACHINES)
 def test_the_product_of_all_pivots_is_the_determinant(name: str, entry: str) -> None:
     chosen, inputs, n = program(name, entry, "kinematics_0"), motion(name, entry, 20), 20
-    values, evidence = dict(inputs), chosen.run(inputs, n)[1]
+    values, diagnostics = dict(inputs), chosen.run(inputs, n)[1]
     (loop,) = (step for step in chosen.steps if isinstance(step, Newton))
     assert len(loop.pivots) == loop.size
     assert chosen.all_pivots[: loop.size] == loop.pivots
     for step in chosen.steps:
-        step.run(values, n, evidence)
+        step.run(values, n, diagnostics)
     symbols = loop.function.function.sx_in()
     jacobian = ca.jacobian(loop.function.function.call(symbols)[0], symbols[0])
     slopes = ca.Function("slopes", symbols, [ca.densify(jacobian)])
     known = [values[key] for key in (loop.solution, *loop.inputs)]
     determinants = [np.linalg.det(slopes(*(array[i] for array in known)).full()) for i in range(n)]
     products = np.prod(
-        evidence.pivots[:, : loop.size] * [pivot.typical for pivot in loop.pivots], axis=1
+        diagnostics.pivots[:, : loop.size] * [pivot.typical for pivot in loop.pivots], axis=1
     )
     assert products == pytest.approx(np.abs(determinants), rel=SAME)
 

@@ -83,19 +83,19 @@ def deviation(values: np.ndarray, expected: np.ndarray) -> float:
 
 def check_same_numbers(kernel: CompiledFunction, name: str, entry: str, which: str) -> None:
     inputs = motion(name, entry, max(COUNTS))
-    expected, evidence = program(name, entry, which).run(inputs, max(COUNTS))
+    expected, diagnostics = program(name, entry, which).run(inputs, max(COUNTS))
     for n in COUNTS:
         by_name = kernel.batch({key: array[:n] for key, array in inputs.items()}, n)
         for port, array in expected.items():
             assert deviation(by_name[port], array[:n]) < SAME, f"{port} of {n} samples"
     health = by_name["health"]
     assert health[:, 0] == pytest.approx(
-        np.minimum(evidence.discriminants.min(axis=1, initial=1.0), 1.0), rel=1e-9
+        np.minimum(diagnostics.discriminants.min(axis=1, initial=1.0), 1.0), rel=1e-9
     )
-    if evidence.pivots.size:
-        assert health[:, 1] == pytest.approx(evidence.pivots.min(axis=1), rel=1e-6)
+    if diagnostics.pivots.size:
+        assert health[:, 1] == pytest.approx(diagnostics.pivots.min(axis=1), rel=1e-6)
     assert (health[:, 2] < CONVERGED).all()
-    assert (health[:, 3] >= (1 if evidence.newton else 0)).all()
+    assert (health[:, 3] >= (1 if diagnostics.newton else 0)).all()
     arrays, call = kernel.bind()
     for sample in (0, 5):
         whole = np.concatenate([inputs[port.name][sample] for port in kernel.function.inputs])

@@ -17,7 +17,7 @@ from rich.console import Console
 from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.files import write_file
 from tauloop.common.result import (
-    Evidence,
+    Diagnostic,
     Provenance,
     Result,
     Status,
@@ -181,13 +181,13 @@ class Colour(enum.Enum):
 
 
 def test_plain_data_of_everything():
-    evidence = Evidence(name="gap", value=2.0, lower=1.0)
+    diagnostics = Diagnostic(name="gap", value=2.0, lower=1.0)
     values = {
         "array": np.array([[1, 2]]),
         "number": np.float64(1.5),
         "flag": np.bool_(True),
         "enum": Colour.RED,
-        "nested": (evidence, None, {3: "x"}),
+        "nested": (diagnostics, None, {3: "x"}),
         "set": {"b", "a"},
     }
     assert plain(values) == {
@@ -208,13 +208,13 @@ def test_plain_data_of_everything():
         plain(object())
 
 
-def test_status_and_advice_follow_from_evidence():
-    good = Evidence(name="closure", value=1e-15, unit="m", upper=1e-12, advice="check lengths")
-    bad = Evidence(name="condition", value=1e7, upper=1e4, advice="move more")
-    unknown = Evidence(name="gap", value=None, lower=1e3, advice="never said")
+def test_status_and_advice_follow_from_diagnostics():
+    good = Diagnostic(name="closure", value=1e-15, unit="m", upper=1e-12, advice="check lengths")
+    bad = Diagnostic(name="condition", value=1e7, upper=1e4, advice="move more")
+    unknown = Diagnostic(name="gap", value=None, lower=1e3, advice="never said")
     origin = Provenance(versions={})
-    assert Result(evidence=(good, unknown), provenance=origin).status is Status.OK
-    doubtful = Result(evidence=(good, bad, unknown), provenance=origin)
+    assert Result(diagnostics=(good, unknown), provenance=origin).status is Status.OK
+    doubtful = Result(diagnostics=(good, bad, unknown), provenance=origin)
     assert doubtful.status is Status.DOUBTFUL
     assert doubtful.advice == ("condition: 1e+07 (good: at most 1e+04): move more",)
     assert str(good) == "closure: 1e-15 m (good: at most 1e-12)"
@@ -386,10 +386,10 @@ def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
     names = ("[red]a", *NAMES[1:])
     training = dataclasses.replace(data[0], parameters=names)
     fitted = fit(training, None, OrdinaryLeastSquares())
-    item = Evidence(
+    item = Diagnostic(
         name="condition", value=1e9, upper=1e4, advice="record a motion that excites more"
     )
-    text = shown(identification_table(dataclasses.replace(fitted, evidence=(item,))))
+    text = shown(identification_table(dataclasses.replace(fitted, diagnostics=(item,))))
     assert "status: doubtful" in text
     assert "condition: 1e+09 (good: at most 1e+04): record a motion that excites more" in text
     tagged = dataclasses.replace(

@@ -41,7 +41,7 @@ def test_a_swinging_mass_needs_no_accelerations(tmp_path):
     forces, expected = swinging(tmp_path, np.linspace(0.0, 1.0, 1001))
     error = np.abs(forces.forces.force[:, 0] - expected)
     assert error.max() < SECOND_ORDER * np.abs(expected).max()
-    stated = forces.evidence[-2].value * np.abs(expected).max()
+    stated = forces.diagnostics[-2].value * np.abs(expected).max()
     assert 0.5 * error.max() < stated < 2 * error.max()
     assert forces.status is tl.inverse_dynamics(tl.load(tmp_path / "swing.yaml")).status
 
@@ -52,9 +52,9 @@ def test_the_error_of_the_last_row_is_stated(count, tmp_path):
     forces, expected = swinging(tmp_path, np.linspace(0.0, 0.1 * np.pi, count))
     errors = np.abs(forces.forces.force[:, 0] - expected) / np.abs(expected).max()
     assert errors[-1] == errors.max()
-    assert "last row" in forces.evidence[-1].name
-    assert forces.evidence[-1].value == pytest.approx(errors[-1], rel=0.05)
-    assert forces.evidence[-2].value == pytest.approx(errors.max(), rel=0.05)
+    assert "last row" in forces.diagnostics[-1].name
+    assert forces.diagnostics[-1].value == pytest.approx(errors[-1], rel=0.05)
+    assert forces.diagnostics[-2].value == pytest.approx(errors.max(), rel=0.05)
 
 
 def test_errors_are_printed_whether_they_are_good_or_not(tmp_path):
@@ -66,7 +66,7 @@ def test_errors_are_printed_whether_they_are_good_or_not(tmp_path):
             True,
             True,
         ]
-        assert forces.difference_errors == forces.evidence[-2:]
+        assert forces.difference_errors == forces.diagnostics[-2:]
     coarse, _ = swinging(tmp_path, np.linspace(0.0, 0.3 * np.pi, 8))
     lines = [str(line) for line in dynamics_tables(coarse) if "error" in str(line)]
     assert not coarse.difference_errors[0].is_good

@@ -28,7 +28,7 @@ from tauloop import (
     simulate,
     view,
 )
-from tauloop.common.result import Evidence, Status
+from tauloop.common.result import Diagnostic, Status
 from tauloop.display.view_table import view_tables
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.formats.mjcf.writer import write_mjcf
@@ -65,8 +65,8 @@ def pendulum(limits: str) -> Mechanism:
     return loads(PENDULUM.replace("LIMITS", limits))
 
 
-def judged(evidence: tuple[Evidence, ...]) -> dict[str, float | None]:
-    return {item.name: item.value for item in evidence}
+def judged(diagnostics: tuple[Diagnostic, ...]) -> dict[str, float | None]:
+    return {item.name: item.value for item in diagnostics}
 
 
 def hinge(mechanism: Mechanism) -> Freedom:
@@ -157,7 +157,7 @@ def test_forces_at_a_pose_beyond_a_stop_say_which_and_by_how_much() -> None:
     zero = np.zeros_like(q)
     for limits, count in ((STOPS, 1.0), (DRAWING, None)):
         forces = Model(pendulum(limits)).platform.inverse_dynamics(q, zero, zero)
-        assert judged(forces.evidence).get("coordinates beyond a stop") == count
+        assert judged(forces.diagnostics).get("coordinates beyond a stop") == count
         assert forces.force[:, 0] == pytest.approx(2 * 9.81 * 0.1 * np.sin(q[:, 0]))  # all the same
     (excess,) = Model(pendulum(STOPS)).limits.beyond(q)
     assert (excess.coordinate, excess.sample, excess.first, excess.count) == ("hinge", 1, 1, 2)
@@ -166,10 +166,10 @@ def test_forces_at_a_pose_beyond_a_stop_say_which_and_by_how_much() -> None:
         PoseError, match=r"hinge at 74\.4845 deg, 14\.48 deg beyond its stop at 60 deg \(sample 1"
     ):
         require_within_limits(
-            Model(pendulum(STOPS)).platform.inverse_dynamics(q, zero, zero).evidence
+            Model(pendulum(STOPS)).platform.inverse_dynamics(q, zero, zero).diagnostics
         )
     on_it = Model(pendulum(STOPS)).platform.kinematics(np.array([np.pi / 3, 0.0]))
-    assert judged(on_it.evidence) == {"coordinates beyond a stop": 0.0}
+    assert judged(on_it.diagnostics) == {"coordinates beyond a stop": 0.0}
 
 
 def falling(limits: str) -> Simulation:
@@ -205,7 +205,7 @@ def test_a_joint_that_closes_the_loop_has_its_stops_too() -> None:
     tip = state.q[names.index("shoulder_2")] + state.q[names.index("elbow_2")] - platform
     assert excess.coordinate == "tip"
     assert np.cos(excess.value) == pytest.approx(np.cos(tip), abs=SAME)
-    assert judged(state.evidence)["coordinates beyond a stop"] == 1.0
+    assert judged(state.diagnostics)["coordinates beyond a stop"] == 1.0
 
 
 def test_degrees_for_radians_are_suspected_where_all_values_leave_the_limits() -> None:
@@ -217,7 +217,7 @@ def test_degrees_for_radians_are_suspected_where_all_values_leave_the_limits() -
         assert own.like_degrees(swing) == ()  # some are lawful as they are
         # a little beyond is beyond, and no other unit
         assert own.like_degrees(np.array([1.2, 0.0])) == ()
-    (item,) = Model(pendulum(DRAWING)).platform.kinematics(np.array([40.0, 0.0])).evidence
+    (item,) = Model(pendulum(DRAWING)).platform.kinematics(np.array([40.0, 0.0])).diagnostics
     assert item.name == "angles that look like degrees"
     assert "hinge lie far outside the limits" in str(item)
 
@@ -259,9 +259,9 @@ def test_results_name_what_is_beyond_a_stop_and_are_refused_when_asked() -> None
             assert any("beyond its stop at 60 deg" in line for line in result.advice) is passes
             if passes:
                 with pytest.raises(PoseError, match="hinge"):
-                    require_within_limits(result.evidence)
+                    require_within_limits(result.diagnostics)
             else:
-                require_within_limits(result.evidence)
+                require_within_limits(result.diagnostics)
 
 
 def test_a_picture_of_a_pose_beyond_a_stop_says_so() -> None:
@@ -270,7 +270,7 @@ def test_a_picture_of_a_pose_beyond_a_stop_says_so() -> None:
         view_tables(shown)
     )
     with pytest.raises(PoseError, match="beyond its stop at 60 deg"):
-        require_within_limits(shown.evidence)
+        require_within_limits(shown.diagnostics)
 
 
 def test_a_workspace_ends_at_stops_and_not_where_drawing_ends() -> None:
@@ -292,7 +292,7 @@ def test_a_workspace_ends_at_stops_and_not_where_drawing_ends() -> None:
 def test_a_freedom_without_limits_has_none_to_judge() -> None:
     free = pendulum("speed: 3 rad/s")
     assert Model(free).limits.names == ()
-    assert Model(free).platform.kinematics(np.array([9.0, 0.0])).evidence == ()
+    assert Model(free).platform.kinematics(np.array([9.0, 0.0])).diagnostics == ()
     bare = replace(free, joints=(replace(free.joint("hinge"), freedoms=()),))
     assert bare.joint("hinge").freedoms == ()
 
@@ -340,5 +340,5 @@ def test_many_motions_are_judged_as_their_samples_are() -> None:
         beyond.samples,
         beyond.by,
     )
-    assert limits.evidence(q, time, limits.passed(q)) == limits.evidence(q, time)
+    assert limits.diagnostics(q, time, limits.passed(q)) == limits.diagnostics(q, time)
     assert not limits.beyond(q[9], time)

@@ -118,14 +118,14 @@ def test_a_motor_with_current_loop_drives_an_axis_and_halving_says_how_well(
     gantry: tl.Model, motor: Path
 ) -> None:
     exact = monolithic(gantry, 300.0, 0.02)
-    errors, evidence = [], []
+    errors, diagnostics = [], []
     for step in (5e-4, 2.5e-4):
         made = run(gantry, motor, step)
         errors.append(np.abs(gantry.platform.ports.at(made.q[-1]) - exact).max())
-        evidence.append(made.evidence[-1].value)
+        diagnostics.append(made.diagnostics[-1].value)
         assert made.provenance.options["coupling_step_s"] == step / 2
     assert errors[0] / errors[1] == pytest.approx(2.0, abs=0.3), "first order"
-    assert evidence[1] == pytest.approx(errors[1], rel=0.3), "the evidence is the error"
+    assert diagnostics[1] == pytest.approx(errors[1], rel=0.3), "the diagnostics is the error"
 
 
 def test_a_drive_that_passes_on_what_is_asked_changes_nothing(
@@ -143,7 +143,7 @@ def test_a_drive_that_passes_on_what_is_asked_changes_nothing(
         np.abs(driven.force[::2] - plain.force).max()
         < SAME_CONTROL * np.abs(plain.force).max() / 1e-4
     )
-    assert driven.evidence[-1].value < SAME_CONTROL
+    assert driven.diagnostics[-1].value < SAME_CONTROL
 
 
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")

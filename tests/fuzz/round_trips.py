@@ -79,7 +79,7 @@ def converted(machine: Mechanism, path: Path) -> str:
         return f"refused: {signature(refusal)}"
     except Exception as error:
         raise FaultFound(f"{type(error).__name__}: {error}") from error
-    bad = [str(item) for item in conversion.evidence if not item.is_good]
+    bad = [str(item) for item in conversion.diagnostics if not item.is_good]
     if bad:
         plain = without_named_losses(machine)
         if plain == machine or not any(
@@ -87,7 +87,7 @@ def converted(machine: Mechanism, path: Path) -> str:
         ):
             raise FaultFound(f"{bad[0]}; notes: {conversion.written.notes}")
         return f"lossy; without what the notes name: {converted(plain, path)}"
-    unknown = [item.name for item in conversion.evidence if item.value is None]
+    unknown = [item.name for item in conversion.diagnostics if item.value is None]
     if unknown:
         return re.sub(r".*\((not compared: .*)\)", r"\1", unknown[0])[:120]
     try:

@@ -188,7 +188,7 @@ def test_conditioning_is_near_that_of_column_pivoting():
         )
 
 
-def test_evidence_of_the_rank():
+def test_diagnostics_of_the_rank():
     rng = np.random.default_rng(0)
     matrix = rng.standard_normal((300, 5)) @ rng.standard_normal((5, 8))
     base = find(matrix)

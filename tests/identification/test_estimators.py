@@ -272,7 +272,7 @@ def locked_elbow(count: int, noise: float = 0.0) -> RegressionData:
     return arm_data(count, regressor=regressor, forces=forces, measured=np.array([True, False]))
 
 
-def test_evidence_says_when_the_held_out_motion_needs_more():
+def test_diagnostics_says_when_the_held_out_motion_needs_more():
     free = arm_data(600, phase=2.0, measured=np.array([True, False]))
     result = fit(locked_elbow(600, noise=0.05), free, WeightedLeastSquares())
     assert result.base.rank == 3
@@ -289,7 +289,7 @@ def test_correlated_residuals_are_reported():
     result = fit(
         dataclasses.replace(data, forces=data.forces + slow[:, None]), None, OrdinaryLeastSquares()
     )
-    (item,) = [item for item in result.evidence if "correlation" in item.name]
+    (item,) = [item for item in result.diagnostics if "correlation" in item.name]
     correlation = np.mean([judged.residual_correlation for judged in result.training])
     np.testing.assert_allclose(correlation, 0.95, atol=0.03)
     known = FilteredErrors(correlation=1.0 - np.arange(20) / 20)  # a mean of 20 samples

@@ -275,7 +275,7 @@ def test_a_force_at_its_limit_makes_the_wrench_doubtful(model, pushed):
     held["force.motor_2"] = held["force.motor_2"].clip(-limit, limit)
     at_limit = int((np.abs(held["force.motor_2"]) == limit).sum())
     result = tl.estimate_external_wrench(model, held)
-    counts = {item.name: item.value for item in result.evidence}
+    counts = {item.name: item.value for item in result.diagnostics}
     # runs of five and more
     assert 0.5 * at_limit < counts["samples of force.motor_2 at its limit"] <= at_limit
     assert result.status.value == "doubtful"

@@ -67,7 +67,7 @@ def test_connected_and_disconnected_logs_give_the_structures_parameters(
     wrong = np.abs(without.identification.values - alone.identification.values)
     assert (wrong > bars).any()
     assert any("own forces are subtracted" in line for line in two.repairs)
-    assert any("two runs' motions" in item.name and item.is_good for item in two.evidence)
+    assert any("two runs' motions" in item.name and item.is_good for item in two.diagnostics)
 
 
 def test_runs_that_do_not_go_together_are_refused(files: dict[str, Path]) -> None:

@@ -147,10 +147,10 @@ def test_a_contradiction_counts_in_standard_deviations_of_the_difference(
     )
     both = replace(estimates(("m", "c"), np.eye(2), (2.1, 0.3)), covariance=covariance)
     links = tl.link_parameters(pendulum(), both, tl.LinkOptions(known={"m": (2.0, stated)}))
-    misfit = next(item for item in links.evidence if "misfit" in item.name)
+    misfit = next(item for item in links.diagnostics if "misfit" in item.name)
     assert misfit.value == pytest.approx(0.1 / np.hypot(own, stated), rel=1e-6)
     assert links.status is Status.OK
-    assert tl.link_parameters(pendulum(), both).evidence[1].value == 0.0
+    assert tl.link_parameters(pendulum(), both).diagnostics[1].value == 0.0
 
 
 def test_what_no_links_can_have_is_named() -> None:
@@ -164,7 +164,7 @@ def test_what_no_links_can_have_is_named() -> None:
     # against a route of its own: the least distance of (h, J) from J >= h^2/m
     h = np.linspace(0.4, 0.6, 200_001)
     distance = np.sqrt(((h - H) / 0.01) ** 2 + (np.maximum(h**2 / 1.2 - J, 0.0) / 0.01) ** 2).min()
-    assert far.evidence[0].value == pytest.approx(distance, rel=1e-4)
+    assert far.diagnostics[0].value == pytest.approx(distance, rel=1e-4)
 
 
 def test_bad_input_is_named_all_at_once(tmp_path: Path) -> None:

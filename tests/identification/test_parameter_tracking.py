@@ -287,7 +287,7 @@ def test_a_force_at_its_limit_makes_the_track_doubtful(model, saved):
     log[f"force.{NAMES[0]}"] = log[f"force.{NAMES[0]}"].clip(-limit, limit)
     at_limit = int((np.abs(log[f"force.{NAMES[0]}"]) == limit).sum())
     track = tl.track_parameters(model, log, saved, OPTIONS)
-    counts = {item.name: item.value for item in track.evidence}
+    counts = {item.name: item.value for item in track.diagnostics}
     # runs of five and more
     assert 0.5 * at_limit < counts[f"samples of force.{NAMES[0]} at its limit"] <= at_limit
     assert track.status.value == "doubtful"

@@ -201,7 +201,7 @@ def test_a_sound_log_has_no_timing_finding(
     assert not result.identification.timing_problems
     (loss,) = [
         item
-        for item in result.evidence
+        for item in result.diagnostics
         if "the low-pass takes at the top of the motion" in item.name
     ]
     assert loss.value is not None
@@ -217,7 +217,7 @@ def test_a_cut_off_in_the_motion_is_doubtful(
     assert result.status.value != "ok"
     (loss,) = [
         item
-        for item in result.evidence
+        for item in result.diagnostics
         if "the low-pass takes at the top of the motion" in item.name
     ]
     assert not loss.is_good

@@ -44,7 +44,7 @@ def test_poses_beyond_a_fold_are_doubtful_wherever_one_pose_is_asked_for(fold: M
     ]
     for result in results:
         assert result.status is Status.DOUBTFUL
-        (line,) = (item for item in result.evidence if item.name.startswith(LINE))
+        (line,) = (item for item in result.diagnostics if item.name.startswith(LINE))
         assert 0.0 <= line.value < 0.02
         assert (
             "the loops open after j0 = 0.58" in line.advice
@@ -56,7 +56,7 @@ def test_poses_beyond_a_fold_are_doubtful_wherever_one_pose_is_asked_for(fold: M
 def test_poses_on_the_part_of_the_reference_pose_are_not(fold: Model, position: float) -> None:
     poses = tl.inverse_kinematics(fold, {"j0": position})
     assert poses.status is Status.OK
-    (line,) = (item for item in poses.evidence if item.name.startswith(LINE))
+    (line,) = (item for item in poses.diagnostics if item.name.startswith(LINE))
     assert line.value == 1.0
 
 
@@ -67,8 +67,8 @@ def test_a_pose_of_another_mode_is_replaced_by_that_at_the_end_of_the_line() -> 
     modes = tl.inverse_kinematics(model, position, tl.KinematicsOptions(all_modes=True)).q
     assert len(modes) > 1
     for mode in modes:
-        reached, evidence = reached_along_line(model.platform, position, mode)
-        assert evidence[0].value == 1.0
+        reached, diagnostics = reached_along_line(model.platform, position, mode)
+        assert diagnostics[0].value == 1.0
         np.testing.assert_allclose(reached, modes[0], atol=1e-6)
 
 
@@ -83,10 +83,10 @@ def test_batches_report_poses_whose_line_opens_the_loops(evaluator: Interpreted 
     model = Model(tl.load(FOLD), evaluator=evaluator)
     state = model.forward_kinematics([[REGULAR[1]], [BEYOND], [REGULAR[2]]])
     assert state.has_opened.tolist() == [False, True, False]
-    (row,) = state.evidence
+    (row,) = state.diagnostics
     assert (row.value, row.is_good) == (1.0, False)
     assert "first at sample 1" in row.advice
-    assert model.forward_kinematics([REGULAR[2]]).evidence == ()
+    assert model.forward_kinematics([REGULAR[2]]).diagnostics == ()
 
 
 @pytest.mark.parametrize("entry", ["platform", "actuators"])
@@ -101,6 +101,6 @@ def test_rows_of_a_table_beyond_a_fold_are_doubtful(
         np.savetxt(table, rows, delimiter=",", header=",".join(["time [s]", *columns]), comments="")
         result = tl.inverse_dynamics(fold, tl.DynamicsOptions(motion=table, entry=ENTRIES[entry]))
         assert result.status is status
-        assert any("stay open" in item.name for item in result.evidence) == (
+        assert any("stay open" in item.name for item in result.diagnostics) == (
             status is Status.DOUBTFUL
         )

@@ -134,7 +134,7 @@ def test_a_large_map_is_that_of_the_interpreter(tmp_path):
     assert np.array_equal(coded.reason, plain.reason)
     assert (coded.reason == Reason.CUT_OFF).any()
     assert coded.size == pytest.approx(plain.size)
-    assert coded.evidence[0].value < 1e-12
+    assert coded.diagnostics[0].value < 1e-12
 
 
 def kernel_text(name: str) -> str:

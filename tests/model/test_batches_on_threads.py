@@ -1,4 +1,4 @@
-"""Whole calls of batches on threads: no number, no evidence and no word of an error depends on how many there are."""
+"""Whole calls of batches on threads: no number, no diagnostic and no word of an error depends on how many there are."""
 
 from collections.abc import Callable
 
@@ -65,7 +65,7 @@ def calls(model: tl.Model, n: int) -> dict[str, Callable[[], object]]:
 
 @needs_compiler
 @pytest.mark.parametrize("name", MACHINES)
-def test_results_and_evidence_are_the_same_to_the_last_bit(name):
+def test_results_and_diagnostics_are_the_same_to_the_last_bit(name):
     alone, shared, few = (
         calls(model_of(name, t), n) for t, n in ((1, SAMPLES), (3, SAMPLES), (2, LEAST_SHARE))
     )

@@ -696,7 +696,7 @@ def test_a_pose_of_another_assembly_mode_is_reported(evaluator: Evaluator) -> No
     assert 0 < is_other.sum() < len(poses)
     assert state.has_opened is not None
     assert state.has_opened[is_other].all()
-    assert any("stay open" in item.name and not item.is_good for item in state.evidence)
+    assert any("stay open" in item.name and not item.is_good for item in state.diagnostics)
     for position in positions[is_other]:
         assert tl.forward_kinematics(model, position).status is Status.DOUBTFUL
     regular = next(

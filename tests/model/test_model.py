@@ -493,7 +493,7 @@ def test_forces_that_are_rounding_are_doubtful(distance: float, is_doubtful: boo
     reach = np.sqrt((arm + machine.value("forearm_length")) ** 2 - hip**2)
     height = float(distance - reach)
     forces = platform.inverse_dynamics([0.0, 0.0, height], [0.0, 0.0, -0.1], np.zeros(3))
-    assert bool(forces.evidence) is is_doubtful
+    assert bool(forces.diagnostics) is is_doubtful
     command = tl.inverse_dynamics(
         machine, tl.DynamicsOptions(position=f"z={height} m", velocity="z=-0.1 m/s")
     )

@@ -92,7 +92,7 @@ def test_python_by_itself_gives_the_forces_of_the_model(name: str, entry: Any) -
 def test_a_wrong_formula_makes_the_result_doubtful(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The evidence runs the text: what is added to one number of it shows."""
+    """The diagnostics run the text: what is added to one number of it shows."""
     text = written_equations.python_text
 
     def damaged(*arguments: Any) -> str:

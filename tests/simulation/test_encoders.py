@@ -76,11 +76,11 @@ def test_an_encoder_with_a_wrong_zero_is_named():
     assert f"residual.{bad}" in fitted.to_pandas().columns
 
 
-def test_without_more_encoders_than_freedoms_there_is_no_evidence():
+def test_without_more_encoders_than_freedoms_there_is_no_diagnostics():
     model = Model(tl.load("five_bar"))
     fitted = fit_encoders(model, read(model, model.assembly.states[:2], []))
     assert fitted.redundancy == 0
-    assert fitted.evidence[0].value is None
+    assert fitted.diagnostics[0].value is None
 
 
 def test_readings_that_do_not_fit_are_refused_at_once():

@@ -211,7 +211,7 @@ def test_programs_with_rows_are_those_of_highs():
 
 
 def share(run, name: str) -> float:
-    return next(item.value for item in run.evidence if item.name == name)
+    return next(item.value for item in run.diagnostics if item.name == name)
 
 
 @pytest.mark.parametrize(("plant", "gain"), [(None, 3.5), ("plate_mass", 1.5)])
@@ -304,7 +304,7 @@ def test_limits_that_no_forces_keep_are_left_out_and_counted():
     assert tracker.went == {FREE: 1, RELAXED: 1}
     unseen = tracker(2 * PERIOD, still * np.nan, still, still)
     assert not np.isfinite(unseen).any()
-    relaxed, cut = (item for item in tracker.evidence() if item.name in (RELAXED, CUT))
+    relaxed, cut = (item for item in tracker.diagnostics() if item.name in (RELAXED, CUT))
     assert not relaxed.is_good
     assert not cut.is_good
     assert (relaxed.value, cut.value) == (pytest.approx(1 / 3), pytest.approx(1 / 3))

@@ -700,11 +700,12 @@ def test_limits_of_residuals_and_trips_are_shares_of_the_machine(scale: Scale) -
     trips = [returned_trip(chosen) for chosen in (Scale(), scale)]
     assert trips[1].limit == pytest.approx(trips[0].limit * scale.length)
     residuals = [
-        next(item for item in trip.simulation.evidence if "residual" in item.name) for trip in trips
+        next(item for item in trip.simulation.diagnostics if "residual" in item.name)
+        for trip in trips
     ]
     assert residuals[1].upper == pytest.approx(residuals[0].upper * scale.length)
     assert all(residual.is_good for residual in residuals)
-    assert next(item.upper for item in trips[1].evidence if item.unit == "m") == trips[1].limit
+    assert next(item.upper for item in trips[1].diagnostics if item.unit == "m") == trips[1].limit
 
 
 @pytest.mark.parametrize("length", [1e-6, 1e5])

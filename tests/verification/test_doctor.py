@@ -34,7 +34,7 @@ def test_it_names_what_is_there_and_compiles_a_function_that_is_right() -> None:
     assert int(states["cores"]) == len(os.sched_getaffinity(0))
     assert int(states["vector width"].removesuffix(" bit")) in (64, 128, 256, 512)
     assert health.status is Status.OK
-    assert 0.0 < health.evidence[1].value < 1e-12
+    assert 0.0 < health.diagnostics[1].value < 1e-12
 
 
 def test_without_a_compiler_it_says_how_to_get_one(
@@ -43,7 +43,7 @@ def test_without_a_compiler_it_says_how_to_get_one(
     monkeypatch.setenv("PATH", str(tmp_path))
     health = tl.doctor()
     assert health.status is Status.OK  # slower, and right
-    assert health.evidence == ()
+    assert health.diagnostics == ()
     remedies = {part.name: part.remedy for part in health.missing}
     assert "gcc" in remedies["C compiler"]
     assert remedies["LinuxCNC"] == "apt install linuxcnc-uspace linuxcnc-uspace-dev"
@@ -58,7 +58,7 @@ def test_a_compiler_that_fails_is_doubted_with_its_words(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     health = tl.doctor()
     assert health.status is Status.DOUBTFUL
-    assert "out of order" in health.evidence[0].advice
+    assert "out of order" in health.diagnostics[0].advice
 
 
 def test_a_missing_package_comes_with_the_command_for_this_environment(
@@ -82,7 +82,7 @@ def test_commands_that_bring_what_is_missing_stand_on_one_line() -> None:
         look.CheckedPart(name=name, state="", remedy=f"{'/long' * 30}/pip install '{name}'")
         for name in "ab"
     )
-    lines = [*health_lines(look.Checkup(parts=parts, evidence=(), provenance={}))]
+    lines = [*health_lines(look.Checkup(parts=parts, diagnostics=(), provenance={}))]
     screen = Screen(width=60, file=io.StringIO())
     for line in lines:
         screen.print(line, soft_wrap=line.no_wrap is True)  # as commands do

@@ -13,14 +13,14 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import DescriptionError, InputError, TauloopError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.assembly.cut_freedoms import SEEN, seen_cuts
 from tauloop.formats.format import Format, Written, named
 from tauloop.formats.library import FORMATS, load
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf.writer import OPEN
 from tauloop.mechanism.model import Freedom, Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ def convert(
     unknown = [item.name for item in checks if item.value is None]
     written = replace(written, notes=(*written.notes, *notes, *unknown))
     return Conversion(
-        evidence=(*checks, *omission_evidence(mechanism)),
+        diagnostics=(*checks, *omission_diagnostics(mechanism)),
         provenance=made,
         mechanism=mechanism,
         format=format_.name,
@@ -133,13 +133,13 @@ def convert(
     )
 
 
-def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Evidence, ...]:
+def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Diagnostic, ...]:
     """Write a machine into a folder of its own, read it again, and return how well forces agree.
 
     Raises:
         DescriptionError: what was written cannot be read.
     """
-    from tauloop.authoring.read_back import read_back_evidence
+    from tauloop.authoring.read_back import read_back_diagnostics
 
     with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
         written = format_.write(mechanism, Path(folder) / target.name)
@@ -153,7 +153,7 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Evi
             raise DescriptionError.of(
                 error.problems[0].where, what, remedy, file=mechanism.file
             ) from None
-        return read_back_evidence(mechanism, back, written.names)
+        return read_back_diagnostics(mechanism, back, written.names)
 
 
 def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, ...]]:

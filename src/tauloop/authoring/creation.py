@@ -18,7 +18,7 @@ from tauloop.common.errors import DescriptionError, InputError, PoseError, Probl
 from tauloop.common.files import write_text
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.formats.library import FORMATS, format_of, load
 from tauloop.formats.options import ImportOptions
 from tauloop.kinematics.inspection import Inspection, check
@@ -210,9 +210,11 @@ def new_machine(
         or "no dimension alone mends it: change several, or the stroke"
     )
     advice = f"{blame} of the poses tried; {remedy}"
-    evidence = (
-        Evidence(name="reachable share of the work volume", value=reach, lower=1.0, advice=advice),
-        Evidence(
+    diagnostics = (
+        Diagnostic(
+            name="reachable share of the work volume", value=reach, lower=1.0, advice=advice
+        ),
+        Diagnostic(
             name="problems of the machine",
             value=float(len(inspection.problems)),
             upper=0.0,
@@ -222,7 +224,7 @@ def new_machine(
         ),
     )
     return NewMachine(
-        evidence=evidence,
+        diagnostics=diagnostics,
         provenance=provenance(options={"values": own}, inputs={"source": str(source)}),
         text=body,
         source=str(source),

@@ -14,7 +14,7 @@ from tauloop.authoring.same_motion import (
 )
 from tauloop.common.errors import TauloopError
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -29,9 +29,9 @@ SPEEDS = np.array([1.0, 0.1, 0.01, 0.001])
 STATES, DISTANCES = len(SPEEDS), (0.02, 0.002, 0.0)
 
 
-def read_back_evidence(
+def read_back_diagnostics(
     before: Mechanism, after: Mechanism, names: Mapping[str, str]
-) -> tuple[Evidence, ...]:
+) -> tuple[Diagnostic, ...]:
     """Return the largest differences between a machine and what was read back; a reason where there are none.
 
     At random states, the forces on the independent coordinates (M a + h, with friction and
@@ -68,8 +68,8 @@ def read_back_evidence(
     return (_not_compared(reason),)
 
 
-def _not_compared(reason: str) -> Evidence:
-    return Evidence(name=f"forces after reading back (not compared: {reason})", value=None)
+def _not_compared(reason: str) -> Diagnostic:
+    return Diagnostic(name=f"forces after reading back (not compared: {reason})", value=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class _Pair:
         return [*kinds, (first[1], speeds), (first[2], place)]
 
 
-def _compared(pair: _Pair) -> tuple[Evidence, ...]:
+def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
     ports, model = pair.motions[1].ports, pair.models[1]
     rng = np.random.default_rng(0)
     length = pair.models[0].mechanism.characteristic_length
@@ -141,13 +141,13 @@ def _compared(pair: _Pair) -> tuple[Evidence, ...]:
     *forces, place = answers
     advice = "see the notes on what the format cannot hold; `--to yaml` writes all of a machine"
     return (
-        Evidence(
+        Diagnostic(
             name="largest difference of forces after reading back, of the largest force",
             value=max((_relative(*numbers) for numbers in forces if numbers[0].size), default=0.0),
             upper=SAME_FORCES,
             advice=advice,
         ),
-        Evidence(
+        Diagnostic(
             name="largest difference of the tool's pose after reading back, of a typical length",
             value=float(np.abs(place[1] - place[0]).max()),
             upper=SAME_FORCES,

@@ -34,7 +34,7 @@ from tauloop.calibration.solving.solver import SQUARES, bounds_met, solve
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.equations.assembly.limits import limits_of
 
 #: Loops are closed to this at the optimum, characteristic lengths or pure numbers: 10 nm on a
@@ -163,7 +163,7 @@ def fit_geometry(
         after=error_figures(forward, after_evaluation),
         errors=errors,
         outliers=outlying,
-        evidence=(),
+        diagnostics=(),
         prior_tightness=tightness,
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
@@ -192,7 +192,7 @@ def fit_geometry(
             },
         ),
     )
-    priors = (tightness.evidence(),) if tightness is not None else ()
+    priors = (tightness.diagnostic(),) if tightness is not None else ()
     misfits = encoder_misfits(reduced, solution)
     doubts = (
         *_support(result, noise_is_sized=factor_95 is not None),
@@ -201,7 +201,7 @@ def fit_geometry(
         *hanging(forward, after_evaluation),
     )
     return replace(
-        result, evidence=(*_evidence(result, after_evaluation), *doubts, *misfits, *priors)
+        result, diagnostics=(*_diagnostics(result, after_evaluation), *doubts, *misfits, *priors)
     )
 
 
@@ -209,7 +209,7 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Evidence, ...]:
+def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, ...]:
     """Whether the readings support error bars: degrees of freedom, rank at the optimum, second-order effects."""
     without = [estimate.name for estimate in result.estimates if estimate.deviation is None]
     undetermined_names = without if noise_is_sized else []
@@ -219,21 +219,21 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Evidence, ..
         half_widths = np.array([estimate.half_width for estimate in result.estimates], dtype=float)
         share = second_order_share(result.problem, result.solution, half_widths)
     return (
-        Evidence(
+        Diagnostic(
             name="degrees of freedom: readings and priors less unknowns",
             value=float(result.degrees_of_freedom),
             lower=None if noise_is_sized else 1.0,
             advice="no reading is left to check the fit or to size its error, so there are no error bars: measure more "
             "poses, estimate fewer parameters, or give priors from tolerances",
         ),
-        Evidence(
+        Diagnostic(
             name=f"unknowns that the fitted geometry does not determine{listed}",
             value=float(len(undetermined_names)),
             upper=0.0,
             advice="the search ended at a singular geometry, so these have no error bars: measure more or better "
             "chosen poses, give priors, or estimate fewer parameters",
         ),
-        Evidence(
+        Diagnostic(
             name="second-order effect over the 95 % interval, along the least certain direction",
             value=share,
             upper=1.0,
@@ -243,7 +243,7 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Evidence, ..
     )
 
 
-def _corrections(result: Calibration) -> tuple[Evidence, ...]:
+def _corrections(result: Calibration) -> tuple[Diagnostic, ...]:
     """Corrections of the machine far above their tolerances: a frame or target may start anywhere."""
     relative = {
         e.name: abs(e.correction) / e.tolerance for e in result.estimates if not e.is_nuisance
@@ -252,7 +252,7 @@ def _corrections(result: Calibration) -> tuple[Evidence, ...]:
         return ()
     worst = max(relative, key=lambda name: relative[name])
     return (
-        Evidence(
+        Diagnostic(
             name=f"largest correction of the machine over its tolerance ({worst})",
             value=relative[worst],
             upper=FAR_CORRECTION,
@@ -262,7 +262,7 @@ def _corrections(result: Calibration) -> tuple[Evidence, ...]:
     )
 
 
-def _trends(result: Calibration) -> tuple[Evidence, ...]:
+def _trends(result: Calibration) -> tuple[Diagnostic, ...]:
     """The trend of the residuals that chance explains least."""
     trends = [
         (item, trend) for item in result.residual_analysis.quantities for trend in item.trends
@@ -271,7 +271,7 @@ def _trends(result: Calibration) -> tuple[Evidence, ...]:
         return ()
     item, trend = min(trends, key=lambda pair: pair[1].p)
     return (
-        Evidence(
+        Diagnostic(
             name=f"p of the clearest trend of the residuals ({item.quantity} of {item.series} with {trend.against}, "
             f"{100 * trend.share:.0f} % of its square)",
             value=trend.p,
@@ -281,7 +281,7 @@ def _trends(result: Calibration) -> tuple[Evidence, ...]:
     )
 
 
-def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...]:
+def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic, ...]:
     problem, solution, estimates = result.problem, result.solution, result.estimates
     open_loops, x = 0.0, problem.whole(solution.correction)
     loops = problem.assembly.loops
@@ -304,33 +304,33 @@ def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...
     relative = {e.name: e.deviation / e.tolerance for e in estimates if e.deviation is not None}
     weakest = max(relative, key=lambda name: relative[name], default=None)
     return (
-        Evidence(
+        Diagnostic(
             name="largest loop residual",
             value=open_loops,
             unit="m",
             upper=CLOSED * loops.length,
             advice="look at the poses",
         ),
-        Evidence(
+        Diagnostic(
             name="largest cosine of residuals and a column of the Jacobian",
             value=None if noiseless else cosine,
             upper=STATIONARY,
             advice="the search has not arrived; start elsewhere or give priors",
         ),
-        Evidence(
+        Diagnostic(
             name="weighted sum of squares over degrees of freedom",
             value=result.variance_factor,
             lower=believed[0],
             upper=believed[1],
             advice="the stated noise is not that of the residuals: state another, or look for what the model lacks",
         ),
-        Evidence(
+        Diagnostic(
             name="largest standard deviation over tolerance" + (f" ({weakest})" if weakest else ""),
             value=relative[weakest] if weakest else None,
             upper=1.0,
             advice="measure more or better chosen poses, give priors, or leave such unknowns out",
         ),
-        Evidence(
+        Diagnostic(
             name="unknowns at a bound"
             + (
                 f" ({', '.join(e.name for e in estimates if e.bound is not None)})"
@@ -342,13 +342,13 @@ def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...
             advice="the data want values beyond the bounds, and error bars do not count these: widen the bounds, or "
             "look for what the model lacks",
         ),
-        Evidence(
+        Diagnostic(
             name="outliers",
             value=float(len(result.outliers)),
             upper=0.0,
             advice="measure these poses again or leave them out, or use a robust loss",
         ),
-        *limits_of(problem.assembly.mechanism, problem.assembly.topology).evidence(
+        *limits_of(problem.assembly.mechanism, problem.assembly.topology).diagnostics(
             np.concatenate([state.q for state in predicted.states])
         ),
     )

@@ -235,7 +235,7 @@ def announced(model: Model, within_limits: bool = False) -> Model:
         PoseError: it is: which coordinates, and by how much.
     """
     if within_limits:
-        require_within_limits(model.limits.evidence(model.assembly.q))
+        require_within_limits(model.limits.diagnostics(model.assembly.q))
     screen = Screen(stderr=True, soft_wrap=True, quiet=is_quiet())
     for note in (
         *model.assembly.moved,

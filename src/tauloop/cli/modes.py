@@ -46,7 +46,7 @@ def modes(
     """List all assembly modes: every pose in which the loops close at given actuator positions.
 
     What is beyond a stop in a mode is named; --within-limits leaves such modes out, and refuses
-    where no other is. Exit code 1 when the evidence leaves a doubt whether these are all.
+    where no other is. Exit code 1 when the diagnostics leave a doubt whether these are all.
     """
     model = load_model(machine, side, threads=threads)
     with bars() as report:

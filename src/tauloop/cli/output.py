@@ -20,7 +20,7 @@ from tauloop.cli.screen import Screen, json_text
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.common.files import require_writable, unwritable_folder, write_file, write_text
 from tauloop.common.progress import Stages
-from tauloop.common.result import Evidence, Result, Status, plain
+from tauloop.common.result import Diagnostic, Result, Status, plain
 from tauloop.display.parts import ReportPart, parts_of
 from tauloop.display.tables import table as table
 
@@ -192,7 +192,7 @@ def require_limits(result: Any, within_limits: bool) -> None:
     if within_limits:
         from tauloop.equations.assembly.limits import require_within_limits
 
-        require_within_limits(result.evidence)
+        require_within_limits(result.diagnostics)
 
 
 def finish(
@@ -226,7 +226,7 @@ def finish(
     omitted = _omitted(result)
     shown = result
     if isinstance(result, Result) and omitted:
-        result = replace(result, evidence=(*result.evidence, *omitted))
+        result = replace(result, diagnostics=(*result.diagnostics, *omitted))
     parts, figure, json_file = (
         parts_of(result),
         figure or ASKED.get().get("figure"),
@@ -244,7 +244,7 @@ def finish(
     if is_json():
         beside = {part.name: data for part in parts if (data := part.data(result))}
         doubt = (
-            {"status": Status.DOUBTFUL, "evidence": omitted}
+            {"status": Status.DOUBTFUL, "diagnostics": omitted}
             if omitted and not isinstance(result, Result)
             else {}
         )
@@ -254,8 +254,8 @@ def finish(
         for part in parts:
             for item in part.tables(shown):
                 screen.print(item, soft_wrap=getattr(item, "no_wrap", None) is True)
-        for evidence in omitted:
-            screen.print(f"doubtful: {evidence}", style="yellow")
+        for diagnostic in omitted:
+            screen.print(f"doubtful: {diagnostic}", style="yellow")
         for path in filter(None, (*drawn, *written, *(path for path, _ in asked_for), json_file)):
             screen.print(f"written: {path}", soft_wrap=True)
     if result.status is not Status.OK or omitted:
@@ -270,8 +270,8 @@ def finish(
         raise typer.Exit(FAILED)
 
 
-def _omitted(result: Any) -> tuple[Evidence, ...]:
-    """Return the evidence of forces that the machine of the command lacks, where the result needs it and lacks it."""
+def _omitted(result: Any) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of forces that the machine lacks, where the result needs and lacks them."""
     mechanism = MACHINE.get()
     if (
         mechanism is None
@@ -279,10 +279,10 @@ def _omitted(result: Any) -> tuple[Evidence, ...]:
         or not getattr(result, "needs_forces", True)
     ):
         return ()
-    from tauloop.mechanism.omissions import OMITTED, omission_evidence
+    from tauloop.mechanism.omissions import OMITTED, omission_diagnostics
 
-    stated = any(item.name.endswith(OMITTED) for item in getattr(result, "evidence", ()))
-    return () if stated else omission_evidence(mechanism)
+    stated = any(item.name.endswith(OMITTED) for item in getattr(result, "diagnostics", ()))
+    return () if stated else omission_diagnostics(mechanism)
 
 
 def _drawn(

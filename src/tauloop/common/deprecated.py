@@ -50,6 +50,19 @@ SPLIT_PACKAGES: Mapping[str, tuple[str, ...]] = {
     "tauloop.kinematics": ("tauloop.dynamics", "tauloop.geometry"),
     "tauloop.model": ("tauloop.export.c",),
 }
+#: Old names of public objects, each with its new name.
+NAMES: Mapping[str, str] = {
+    "tauloop.common.result.Evidence": "tauloop.common.result.Diagnostic",
+    "tauloop.compiler.Health": "tauloop.compiler.SolveDiagnostics",
+    "tauloop.compiler.state.Health": "tauloop.compiler.state.SolveDiagnostics",
+    "tauloop.programs.Health": "tauloop.compiler.SolveDiagnostics",
+    "tauloop.result.Evidence": "tauloop.common.result.Diagnostic",
+}
+#: Old keys of JSON, each with its new key. Results are written with the new keys alone; paths in
+#: study files (`keep`) may have either.
+JSON_KEYS: Mapping[str, str] = {
+    "evidence": "diagnostics",
+}
 
 
 def warn(old: str, new: str, stacklevel: int = 3) -> None:
@@ -73,8 +86,13 @@ def old_name(package: str, name: str) -> Any:
     Raises:
         AttributeError: no package has this name.
     """
-    if f"{package}.{name}" in MODULES:
-        return import_module(f"{package}.{name}")
+    full = f"{package}.{name}"
+    if full in MODULES:
+        return import_module(full)
+    if full in NAMES:
+        place, _, new = NAMES[full].rpartition(".")
+        warn(full, NAMES[full])
+        return getattr(import_module(place), new)
     return _found_in(package, name, MODULES.get(package) or SPLIT_PACKAGES.get(package, ()))
 
 
@@ -86,6 +104,23 @@ def _found_in(package: str, name: str, places: Sequence[str]) -> Any:
             return getattr(module, name)
     text = f"module {package!r} has no attribute {name!r}"
     raise AttributeError(text, name=name, obj=sys.modules.get(package))
+
+
+def old_attribute(old: str, new: str) -> Any:
+    """Return a property that passes an attribute on under its old name, with a warning.
+
+    Args:
+        old: the deprecated name.
+        new: the name that replaces it.
+    """
+
+    def renamed(self: object) -> Any:
+        owner = type(self).__name__
+        warn(f"{owner}.{old}", f"{owner}.{new}", stacklevel=2)
+        return getattr(self, new)
+
+    renamed.__doc__ = f"Deprecated: see `{new}`."
+    return property(renamed)
 
 
 class _MovedModule:

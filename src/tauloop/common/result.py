@@ -1,4 +1,4 @@
-"""Base of every result: status, evidence and provenance."""
+"""Base of every result: status, diagnostics and provenance."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tauloop.common.datasets import Tabular, Variable, rows
+from tauloop.common.deprecated import old_attribute, old_name
 from tauloop.common.records import dataclass
 
 
@@ -24,7 +25,7 @@ class Status(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Diagnostic:
     """One figure that shows how good a result is, found apart from the algorithm that made the result.
 
     Attributes:
@@ -67,9 +68,9 @@ class Evidence:
         return text if self.is_good or not self.advice else f"{text}: {self.advice}"
 
 
-def status_of(evidence: Iterable[Evidence]) -> Status:
-    """OK when every piece of evidence is within its limits."""
-    return Status.OK if all(item.is_good for item in evidence) else Status.DOUBTFUL
+def status_of(diagnostics: Iterable[Diagnostic]) -> Status:
+    """OK when every diagnostic is within its limits."""
+    return Status.OK if all(item.is_good for item in diagnostics) else Status.DOUBTFUL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,30 +120,31 @@ class Result(Tabular):
     """What every result of an application carries.
 
     Attributes:
-        evidence: figures that show how good the result is.
+        diagnostics: figures that show how good the result is.
         provenance: where the result comes from.
         needs_forces: whether its numbers depend on the forces that act in the machine.
     """
 
     needs_forces: ClassVar[bool] = True
-    evidence: tuple[Evidence, ...]
+    diagnostics: tuple[Diagnostic, ...]
     provenance: Provenance
+    evidence = old_attribute("evidence", "diagnostics")
 
     @property
     def status(self) -> Status:
-        """OK when every piece of evidence is within its limits."""
-        return status_of(self.evidence)
+        """OK when every diagnostic is within its limits."""
+        return status_of(self.diagnostics)
 
     def variables(self) -> Iterable[Variable]:
-        """What `to_xarray` and `to_pandas` have: the evidence, where a class does not say otherwise."""
+        """What `to_xarray` and `to_pandas` have: the diagnostics, where a class does not say otherwise."""
         figures = {
-            name: [getattr(item, name) for item in self.evidence]
+            name: [getattr(item, name) for item in self.diagnostics]
             for name in ("value", "lower", "upper")
         }
         return rows(
-            "evidence",
-            [item.name for item in self.evidence],
-            [item.unit for item in self.evidence],
+            "diagnostics",
+            [item.name for item in self.diagnostics],
+            [item.unit for item in self.diagnostics],
             **figures,
         )
 
@@ -151,8 +153,8 @@ class Result(Tabular):
         return {item.name: plain(getattr(self, item.name)) for item in fields(self)}
 
     def plain_data(self, *names: str, **more: Any) -> dict[str, Any]:
-        """Plain data for ``--json``: status, advice, evidence and provenance, attributes by their names, and more."""
-        named = ("status", "advice", "evidence", *names, "provenance")
+        """Return plain data for ``--json``: status, advice, diagnostics and provenance and attributes by name."""
+        named = ("status", "advice", "diagnostics", *names, "provenance")
         return dict(plain({**more, **{name: getattr(self, name) for name in named}}))
 
     def write_json(self, path: str | Path) -> Path:
@@ -165,8 +167,8 @@ class Result(Tabular):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """One line for each piece of evidence outside its limits: the figure and what to do."""
-        return tuple(str(item) for item in self.evidence if not item.is_good)
+        """One line for each diagnostic outside its limits: the figure and what to do."""
+        return tuple(str(item) for item in self.diagnostics if not item.is_good)
 
 
 def plain(value: Any) -> Any:
@@ -237,3 +239,7 @@ def content(value: Any) -> str:
     if value is None or isinstance(value, str | int | float | Path):
         return f"{type(value).__name__}:{value!r}"
     raise ValueError(f"no content of {type(value).__name__}")
+
+
+def __getattr__(name: str) -> Any:
+    return old_name(__name__, name)

@@ -14,6 +14,10 @@ from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.compiler import c as c
-    from tauloop.compiler.state import Forces as Forces, Health as Health, State as State
+    from tauloop.compiler.state import (
+        Forces as Forces,
+        SolveDiagnostics as SolveDiagnostics,
+        State as State,
+    )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -3,7 +3,7 @@
 Linear blocks are eliminated within the straight-line code, in a pivot order that is chosen at build
 from sampled states, so that nothing is compared at run time and nothing divides by zero where the
 natural order would; closed forms leave their discriminants and eliminations their pivots as
-evidence.
+diagnostics.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ProgramBuilder:
         self._pivot_values: list[ca.SX] = []
         self._count = 0
         self._emitted: tuple[str, ...] = ()
-        self._evidence: dict[str, int] = {}
+        self._diagnostics: dict[str, int] = {}
 
     def input(self, name: str, size: int) -> ca.SX:
         """Declare an input: a column of symbols."""
@@ -121,7 +121,7 @@ class ProgramBuilder:
         return values
 
     def closed_form(self, record: ClosedForm, discriminant: ca.SX, extremes: ca.SX) -> None:
-        """Keep the evidence of a block that was solved in closed form.
+        """Keep the diagnostics of a block that was solved in closed form.
 
         Args:
             record: which block.
@@ -290,7 +290,7 @@ class ProgramBuilder:
             {
                 **{names[name]: value for name, value in known.items()},
                 **outputs,
-                **self._new_evidence(),
+                **self._new_diagnostics(),
             }
         )
         self._emitted += tuple(outputs)
@@ -306,23 +306,23 @@ class ProgramBuilder:
             held={name: ca.reshape(symbols[name], *value.shape) for name, value in held.items()},
         )
 
-    def _new_evidence(self) -> dict[str, ca.SX]:
-        """Evidence that no step has left yet."""
-        evidence = {
+    def _new_diagnostics(self) -> dict[str, ca.SX]:
+        """Diagnostics that no step has left yet."""
+        diagnostics = {
             "discriminants": ca.vertcat(ca.SX(0, 1), *self._discriminants),
             "pivots": ca.vertcat(ca.SX(0, 1), *self._pivot_values),
         }
         new = {
             name: value
-            for name, value in evidence.items()
-            if value.numel() > self._evidence.get(name, 0)
+            for name, value in diagnostics.items()
+            if value.numel() > self._diagnostics.get(name, 0)
         }
-        self._evidence |= {name: value.numel() for name, value in new.items()}
+        self._diagnostics |= {name: value.numel() for name, value in new.items()}
         return new
 
     def finish(self, outputs: dict[str, ca.SX]) -> Program:
         """Emit the last straight-line code and close the program."""
-        self.evaluate({**outputs, **self._new_evidence()})
+        self.evaluate({**outputs, **self._new_diagnostics()})
         return Program(
             name=self._name,
             steps=tuple(self._steps),

@@ -1,4 +1,4 @@
-"""From where on the evidence of a run says that it failed."""
+"""Limits of the diagnostics, beyond which a run has failed."""
 
 #: Position residuals (characteristic lengths or pure numbers) above this mean that Newton's method
 #: has not arrived.

@@ -1,7 +1,7 @@
 """Programs: lists of steps (straight-line code, Newton loops, nearest points) that turn motions into forces.
 
 A program is what remains of the equations after sorting into blocks. Here its steps are interpreted
-on batches by CasADi's virtual machine. Every run leaves evidence of its health.
+on batches by CasADi's virtual machine. Every run leaves diagnostics of its health.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Evaluate:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
-    def run(self, values: dict[str, np.ndarray], n: int, evidence: RunEvidence) -> None:
+    def run(self, values: dict[str, np.ndarray], n: int, diagnostics: RunDiagnostics) -> None:
         """Compute the outputs for n samples."""
         results = self.function([values[name] for name in self.inputs], n)
         values.update(zip(self.outputs, results, strict=True))
@@ -81,7 +81,7 @@ class Newton:
         """Name of what is left of the equations, pure numbers, where that is an output of code."""
         return f"{self.solution}_residuals"
 
-    def run(self, values: dict[str, np.ndarray], n: int, evidence: RunEvidence) -> None:
+    def run(self, values: dict[str, np.ndarray], n: int, diagnostics: RunDiagnostics) -> None:
         """Iterate for n samples; samples that have converged are left alone."""
         known = [values[name] for name in self.inputs]
         x = values[self.start].copy()
@@ -99,9 +99,9 @@ class Newton:
             if not len(active):
                 break
         final, _, pivots = self.function([x, *known], n)
-        evidence.add_pivots(pivots, self.pivots)
+        diagnostics.add_pivots(pivots, self.pivots)
         left = final / self.residual_sizes
-        evidence.newton.append((self, np.where(np.isfinite(left), left, np.inf), counts))
+        diagnostics.newton.append((self, np.where(np.isfinite(left), left, np.inf), counts))
         values[self.solution] = x
 
 
@@ -153,7 +153,7 @@ class LinearBlock:
 
 
 @dataclass(slots=True)
-class RunEvidence:
+class RunDiagnostics:
     """What one run has shown about its health.
 
     Attributes:
@@ -198,26 +198,26 @@ class Program(Shown):
 
     def run(
         self, inputs: Mapping[str, np.ndarray], n: int
-    ) -> tuple[dict[str, np.ndarray], RunEvidence]:
-        """Outputs by name and the evidence of the run; inputs are contiguous arrays (N, n), already checked."""
+    ) -> tuple[dict[str, np.ndarray], RunDiagnostics]:
+        """Outputs by name and the diagnostics of the run; inputs are contiguous arrays (N, n), already checked."""
         values = dict(inputs)
-        evidence = RunEvidence(
+        diagnostics = RunDiagnostics(
             discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n)
         )
         for step in self.steps:
             if isinstance(step, Bounded):
-                evidence.missed = evidence.missed + step.solve(values, n)
+                diagnostics.missed = diagnostics.missed + step.solve(values, n)
             else:
-                step.run(values, n, evidence)
+                step.run(values, n, diagnostics)
         if self.closed_forms:
-            evidence.discriminants = values["discriminants"]
+            diagnostics.discriminants = values["discriminants"]
         if self.pivots:
-            evidence.add_pivots(values["pivots"], self.pivots)
-        return {name: values[name] for name in self.outputs}, evidence
+            diagnostics.add_pivots(values["pivots"], self.pivots)
+        return {name: values[name] for name in self.outputs}, diagnostics
 
     @property
     def loop_names(self) -> tuple[str, ...]:
-        """What closes each closed form, then the loops that Newton's method closes, in the order of their evidence."""
+        """Return names of closed forms, then of loops of Newton's method, in the order of diagnostics."""
         elements = [form.element for form in self.closed_forms]
         iterated = [name for step in self.steps if isinstance(step, Newton) for name in step.what]
         return (*elements, *dict.fromkeys(iterated))

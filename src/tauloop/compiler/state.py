@@ -1,4 +1,4 @@
-"""Results of motions: states and forces, each with the evidence that it can be trusted."""
+"""Results of motions: states and forces, each with diagnostics that show whether it can be trusted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tauloop.common import result
+from tauloop.common.deprecated import old_attribute, old_name
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.compiler.limits import (
@@ -17,14 +18,14 @@ from tauloop.compiler.limits import (
     SMALLEST_PIVOT as SMALLEST_PIVOT,
     WITHIN as WITHIN,
 )
-from tauloop.compiler.program import ClosedForm, Program, RunEvidence
+from tauloop.compiler.program import ClosedForm, Program, RunDiagnostics
 from tauloop.equations.assembly.limits import Limits
 from tauloop.mechanism.named import place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health(Shown):
-    """Evidence of a run over N samples.
+class SolveDiagnostics(Shown):
+    """Diagnostics of a run over N samples.
 
     Attributes:
         closed_forms: the loops solved in closed form.
@@ -61,8 +62,8 @@ class Health(Shown):
         """Whether all tensions are within their bounds (N,)."""
         return np.asarray(self.missed < WITHIN)
 
-    def at(self, samples: np.ndarray) -> Health:
-        """The evidence of some samples, by number."""
+    def at(self, samples: np.ndarray) -> SolveDiagnostics:
+        """The diagnostics of some samples, by number."""
         return replace(
             self,
             discriminants=self.discriminants[samples],
@@ -87,7 +88,7 @@ class Health(Shown):
         return np.asarray((self.smallest_pivot > SMALLEST_PIVOT) & self.finite)
 
     @property
-    def rounding_of_forces(self) -> tuple[result.Evidence, ...]:
+    def rounding_of_forces(self) -> tuple[result.Diagnostic, ...]:
         """The share of the forces that is rounding, where it is too large; nothing elsewhere.
 
         A coordinate at a distance d from its dead centre has a pivot p of the size of the root of
@@ -101,7 +102,7 @@ class Health(Shown):
         advice = f"a loop is nearly at a dead centre (smallest pivot {least:.2g} of its usual size), where forces grow "
         advice += "without bound: keep the motion away from it"
         name = "rounding of the forces, of themselves"
-        return (result.Evidence(name=name, value=share, upper=ACCURATE, advice=advice),)
+        return (result.Diagnostic(name=name, value=share, upper=ACCURATE, advice=advice),)
 
     @property
     def has_overflowed(self) -> np.ndarray:
@@ -109,41 +110,41 @@ class Health(Shown):
         return np.asarray(self.is_reached & (self.smallest_pivot > SMALLEST_PIVOT) & ~self.finite)
 
 
-def health(
+def solve_diagnostics(
     program: Program,
-    evidence: RunEvidence,
+    diagnostics: RunDiagnostics,
     results: Mapping[str, np.ndarray] = MappingProxyType({}),
-) -> Health:
-    """Evidence of a program's run in the caller's terms.
+) -> SolveDiagnostics:
+    """Diagnostics of a program's run in the caller's terms.
 
     Args:
         program: what was run.
-        evidence: what it left behind.
+        diagnostics: what it left behind.
         results: its outputs (N, n), which shall be finite.
     """
-    n = len(evidence.pivots)
+    n = len(diagnostics.pivots)
     residuals: dict[str, np.ndarray] = {}
     iterations = np.zeros(n, dtype=int)
-    for step, phi, counts in evidence.newton:
+    for step, phi, counts in diagnostics.newton:
         for name, column in zip(step.what, phi.T, strict=True):
             residuals[name] = column
         iterations = np.maximum(iterations, counts)
-    smallest = evidence.pivots.min(axis=1, initial=np.inf)
-    return Health(
+    smallest = diagnostics.pivots.min(axis=1, initial=np.inf)
+    return SolveDiagnostics(
         closed_forms=program.closed_forms,
-        discriminants=evidence.discriminants,
+        discriminants=diagnostics.discriminants,
         smallest_pivot=np.where(np.isnan(smallest), 0.0, smallest),
         residuals=residuals,
         steps=iterations,
         finite=np.logical_and.reduce(
             [np.ones(n, bool), *(np.isfinite(a).all(axis=1) for a in results.values())]
         ),
-        missed=evidence.missed,
+        missed=diagnostics.missed,
     )
 
 
-def joined(parts: list[Health]) -> Health:
-    """Evidence of several runs of one program, one after the other; machine code tells less of its runs."""
+def joined(parts: list[SolveDiagnostics]) -> SolveDiagnostics:
+    """Diagnostics of several runs of one program, one after the other; machine code tells less of its runs."""
     brief = [set(part.residuals) == {"loops"} for part in parts]
     if any(brief) and not all(brief):
         pattern = parts[brief.index(False)]
@@ -151,7 +152,7 @@ def joined(parts: list[Health]) -> Health:
             _spread(part, pattern) if is_brief else part
             for part, is_brief in zip(parts, brief, strict=True)
         ]
-    return Health(
+    return SolveDiagnostics(
         closed_forms=parts[0].closed_forms,
         discriminants=np.concatenate([part.discriminants for part in parts]),
         smallest_pivot=np.concatenate([part.smallest_pivot for part in parts]),
@@ -165,7 +166,7 @@ def joined(parts: list[Health]) -> Health:
     )
 
 
-def _spread(health: Health, pattern: Health) -> Health:
+def _spread(health: SolveDiagnostics, pattern: SolveDiagnostics) -> SolveDiagnostics:
     """What machine code tells of a whole run, as if every closed form and every loop had told it."""
     residual = health.residuals["loops"]
     return replace(
@@ -197,8 +198,8 @@ class State(Shown):
         coordinate_names, velocity_names: names of the columns.
         q: coordinates (N, n_q) or (n_q,) for a single sample.
         v, a: velocities and accelerations (N, n_v) or (n_v,); None where not computed.
-        health: the evidence of every sample.
-        limits: the machine's limits, by which `evidence` judges.
+        health: the diagnostics of every sample.
+        limits: the machine's limits, by which `diagnostics` judges.
         turns: where the whole turns of angles come from.
         has_opened: of samples that were followed, whether the loops stayed open at a point before
             the end of each line (N,); None of samples that were not followed.
@@ -215,23 +216,24 @@ class State(Shown):
     q: np.ndarray
     v: np.ndarray | None
     a: np.ndarray | None
-    health: Health
+    health: SolveDiagnostics
     limits: Limits = field(repr=False)
     turns: Turns
     has_opened: np.ndarray | None = None
+    evidence = old_attribute("evidence", "diagnostics")
 
     @property
-    def evidence(self) -> tuple[result.Evidence, ...]:
+    def diagnostics(self) -> tuple[result.Diagnostic, ...]:
         """What lies beyond a stop, by how much, what looks like degrees, and poses to which no straight line leads."""
-        return (*self.limits.evidence(self.q), *self.opened)
+        return (*self.limits.diagnostics(self.q), *self.opened)
 
     @property
-    def opened(self) -> tuple[result.Evidence, ...]:
+    def opened(self) -> tuple[result.Diagnostic, ...]:
         """The number of poses whose loops stayed open on the line that leads to them; nothing without any."""
         if self.has_opened is None or not self.has_opened.any():
             return ()
         first = int(np.flatnonzero(self.has_opened)[0])
-        evidence = result.Evidence(
+        evidence = result.Diagnostic(
             name="poses whose loops stay open on the line that leads to them",
             value=float(self.has_opened.sum()),
             upper=0.0,
@@ -284,13 +286,18 @@ class Forces(Shown):
     weights: np.ndarray | None = None
     tension_names: tuple[str, ...] = ()
     tension: np.ndarray | None = None
+    evidence = old_attribute("evidence", "diagnostics")
 
     @property
-    def evidence(self) -> tuple[result.Evidence, ...]:
-        """That of the motion (see `State.evidence`), and rounding near dead centres."""
-        return (*self.state.evidence, *self.state.health.rounding_of_forces)
+    def diagnostics(self) -> tuple[result.Diagnostic, ...]:
+        """That of the motion (see `State.diagnostics`), and rounding near dead centres."""
+        return (*self.state.diagnostics, *self.state.health.rounding_of_forces)
 
     @property
     def is_shared(self) -> bool:
         """Whether actuation is redundant, so that these forces are one choice of many."""
         return self.weights is not None
+
+
+def __getattr__(name: str) -> object:
+    return old_name(__name__, name)

@@ -74,5 +74,5 @@ def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
         yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
         if run.sensitivities is not None and len(run.time):
             yield sensitivity_table(f"{name}: derivatives", run.sensitivities)
-    yield from (str(item) for item in comparison.evidence if item.name == COUPLING_CHANGE)
+    yield from (str(item) for item in comparison.diagnostics if item.name == COUPLING_CHANGE)
     yield from doubts(comparison)

@@ -98,5 +98,5 @@ def play_tables(play: PlayMap) -> Iterator[RenderableType]:
     yield f"work volume: {', '.join(axes)}"
     for name, count in list(play.space.excluded_by().items())[:NAMED]:
         yield f"left out, by {name}: {count} poses"
-    yield str(play.evidence[-1])
+    yield str(play.diagnostics[-1])
     yield from doubts(play)

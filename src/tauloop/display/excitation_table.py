@@ -13,7 +13,7 @@ from tauloop.identification.excitation import Excitation
 
 
 def excitation_tables(excitation: Excitation) -> Iterator[RenderableType]:
-    """Conditions beside those of random series, base parameters, use of the limits, starts, and evidence."""
+    """Conditions beside those of random series, base parameters, use of the limits, starts, and diagnostics."""
     names, units = excitation.outputs
     series = excitation.series
     yield Text(f"Excitation of {excitation.machine}", style="bold")
@@ -35,7 +35,7 @@ def excitation_tables(excitation: Excitation) -> Iterator[RenderableType]:
     yield table("Limits", "quantity", *heads, "unit", rows=uses)
     if excitation.starts:
         yield _starts(excitation)
-    yield from (str(item) for item in excitation.evidence if item.is_good)
+    yield from (str(item) for item in excitation.diagnostics if item.is_good)
     yield from doubts(excitation)
 
 

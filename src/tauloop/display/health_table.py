@@ -25,5 +25,5 @@ def health_lines(health: Checkup) -> Iterator[RenderableType]:
         # copied whole
         yield Text(f"{'':<{wide}}  $ {part.remedy}", no_wrap=True, overflow="ignore")
     yield Text("")
-    for item in health.evidence:
+    for item in health.diagnostics:
         yield Text(str(item), style="" if item.is_good else "yellow")

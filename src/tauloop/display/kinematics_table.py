@@ -64,7 +64,7 @@ def jacobian_tables(jacobian: Jacobian) -> Iterator[RenderableType]:
     yield table(
         title, "", "unit", *heads, rows=((name, unit, *values) for name, unit, values in named)
     )
-    yield from (str(item) for item in jacobian.evidence)
+    yield from (str(item) for item in jacobian.diagnostics)
 
 
 _TOOL = Port(name="tool", columns=("tool x", "tool y", "tool z"), units=("m",) * 3)

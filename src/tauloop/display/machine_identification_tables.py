@@ -154,7 +154,7 @@ def formula_table(formulas: Sequence[FormulaValue]) -> Table:
 
 
 def consistent_tables(physical: ConsistentIdentification) -> Iterator[RenderableType]:
-    """Masses, fit and evidence of the physically consistent parameters."""
+    """Masses, fit and diagnostics of the physically consistent parameters."""
     singular = {body.element for body in physical.regularised}
     bodies = (
         (
@@ -178,7 +178,7 @@ def consistent_tables(physical: ConsistentIdentification) -> Iterator[Renderable
 
 def remarks(result: Identification) -> tuple[str, ...]:
     """Figures that judge nothing by a limit, but without which the tables are misread."""
-    figures = {item.name.split(",")[0].split(" (")[0]: item.value for item in result.evidence}
+    figures = {item.name.split(",")[0].split(" (")[0]: item.value for item in result.diagnostics}
     lines = []
     white = figures.get("Ljung-Box probability of white residuals")
     ratio = figures.get("standard deviations that count the residuals' correlation")

@@ -71,13 +71,13 @@ def modes_tables(modes: Modes) -> Iterator[RenderableType]:
         yield (
             f"{len(block.equations)} equations ({block.equations[0]}, ...): "
             f"{block.complex_solutions} complex solutions; "
-            f"{_evidence(block)}; ends: {block.real} real, "
+            f"{_diagnostics(block)}; ends: {block.real} real, "
             f"{block.complex} complex, {block.infinite} at infinity, {block.singular} multiple"
         )
     yield from doubts(modes)
 
 
-def _evidence(block: BlockCount) -> str:
+def _diagnostics(block: BlockCount) -> str:
     """What says that there are no others."""
     if block.trace is not None:
         return f"trace test {block.trace:.0e}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Status, plain, write_json
+from tauloop.common.result import Diagnostic, Status, plain, write_json
 from tauloop.common.shown import Shown
 from tauloop.display.parts import parts_of
 from tauloop.display.pieces import Piece, Rows, Words
@@ -90,8 +90,8 @@ def page_record(
     """
     kind, status = type(result).__name__, getattr(result, "status", Status.OK)
     pieces = [piece for part in parts_of(result) for piece in part.pieces(result)]
-    if evidence := getattr(result, "evidence", ()):
-        pieces.append(_evidence(evidence))
+    if diagnostics := getattr(result, "diagnostics", ()):
+        pieces.append(_diagnostics(diagnostics))
     return PageRecord(
         kind=kind,
         title=f"{TITLES.get(kind) or _spelled(kind)}: {machine_name(result)}".removesuffix(": "),
@@ -101,19 +101,19 @@ def page_record(
     )
 
 
-def _evidence(evidence: Sequence[Evidence]) -> Rows:
+def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Rows:
     figures = (
         ("not defined" if e.value is None else f"{e.value:.4g}", e.unit, e.limits, e.is_good)
-        for e in evidence
+        for e in diagnostics
     )
     cells = (
         (item.name, value, unit, limits, ("good" if is_good else "doubtful") if limits else "")
-        for item, (value, unit, limits, is_good) in zip(evidence, figures, strict=True)
+        for item, (value, unit, limits, is_good) in zip(diagnostics, figures, strict=True)
     )
     heads = ("figure", "value", "unit", "good where", "verdict")
     note = "Each is computed apart from what it judges."
     numeric = (False, True, False, False, False)
-    return Rows(title="Evidence", heads=heads, cells=tuple(cells), numeric=numeric, note=note)
+    return Rows(title="Diagnostic", heads=heads, cells=tuple(cells), numeric=numeric, note=note)
 
 
 def _made(result: Any, command: Sequence[str], files: Mapping[str, str]) -> Iterator[Piece]:

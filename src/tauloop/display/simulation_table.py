@@ -1,4 +1,4 @@
-"""Simulations for the terminal: where they went, by which evidence, and what happened on the way."""
+"""Simulations for the terminal: where they went, by which diagnostics, and what happened on the way."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _simulation(simulation: Simulation) -> Iterator[RenderableType]:
     yield table(
         _ended(simulation), "coordinate", ("start", ".6g"), ("end", ".6g"), "unit", rows=rows
     )
-    yield from (str(item) for item in simulation.evidence if item.is_good)
+    yield from (str(item) for item in simulation.diagnostics if item.is_good)
     yield from doubts(simulation)
     yield from (occurrence.words for occurrence in simulation.occurrences)
     if simulation.sensitivities is not None:
@@ -135,7 +135,7 @@ def _cables(simulation: CableSimulation) -> Iterator[RenderableType]:
     if len(simulation.events) > SHOWN:
         yield f"and {len(simulation.events) - SHOWN} more"
     yield from (occurrence.words for occurrence in simulation.occurrences)
-    yield from (str(item) for item in simulation.evidence[:4] if item.is_good)
+    yield from (str(item) for item in simulation.diagnostics[:4] if item.is_good)
     yield from doubts(simulation)
     if simulation.problem is not None:
         yield Text(str(simulation.problem), style="yellow")

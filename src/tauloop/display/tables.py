@@ -108,6 +108,6 @@ def _cell(value: Any, form: str) -> str | Text:
 
 
 def doubts(result: Result) -> Iterator[Text]:
-    """One line for each piece of evidence outside its limits."""
+    """One line for each diagnostic outside its limits."""
     for line in result.advice:
         yield Text(f"doubtful: {line}", style="yellow")

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tauloop.display.tables import table
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.verification.engines.verification import TOLERANCE, VerifiedMachine, agrees
 
 
@@ -49,5 +49,5 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[RenderableTyp
         "left out on both sides."
     )
     yield "Residual: of the engine's loops and their rates in SI units, and of forces that nothing balances."
-    for item in omission_evidence(verification.mechanism):
+    for item in omission_diagnostics(verification.mechanism):
         yield Text(f"doubtful: {item}", style="yellow")

@@ -24,7 +24,7 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, plain, provenance
+from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
 from tauloop.drives.criteria import NAMES, criteria_units
 from tauloop.drives.machine.lines import MOTORS, with_motors
@@ -303,8 +303,8 @@ def fit_plant(
         for (_, _, measured, ours, _), tolerance in zip(fit.rows, tolerances, strict=True)
     ]
     return FittedPlant(
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="largest miss of a measured figure, held-out ones too, in tolerances",
                 value=max(missed),
                 upper=MET,

@@ -14,14 +14,14 @@ from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import DEFERRED, dataclass, deferred
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.compiler import Forces
 from tauloop.equations.named_values import named_motion
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.force_sharing import pushed_cables, sharing_of
 from tauloop.model.model import modelled
@@ -137,10 +137,10 @@ class MotionForces(Result):
         return self.model.output_ports("actuators")[1]
 
     @property
-    def difference_errors(self) -> tuple[Evidence, ...]:
+    def difference_errors(self) -> tuple[Diagnostic, ...]:
         """Errors of the two-point differences of momenta: largest of all rows, and on the last row."""
         return tuple(
-            item for item in self.evidence if item.name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
+            item for item in self.diagnostics if item.name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
         )
 
     @property
@@ -252,7 +252,7 @@ def inverse_dynamics(
         time, arrays = motion_table(ports, table)
     stages.done()
     start = None
-    path: tuple[Evidence, ...] = ()
+    path: tuple[Diagnostic, ...] = ()
     is_walked = table is not None and (bool(functions.turning) or functions.runner.iterates)
     if model.assembly.rows and (entry is ACTUATORS or is_walked):
         reached = functions.follow(arrays["position"])
@@ -268,9 +268,9 @@ def inverse_dynamics(
         tuple(arrays.values()),
         None,
     )
-    evidence: tuple[Evidence, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     if options.from_momenta:
-        forces, evidence = _from_momenta(functions, time, motion[0], motion[1], start)
+        forces, diagnostics = _from_momenta(functions, time, motion[0], motion[1], start)
     elif is_hybrid:
         hybrid = model.hybrid.inverse_dynamics(*motion, start=start, sharing=sharing)
         forces = hybrid.forces
@@ -290,7 +290,12 @@ def inverse_dynamics(
         forces=forces,
         hybrid=hybrid,
         condition=deferred(lambda: functions.condition(q)),
-        evidence=(*forces.evidence, *path, *evidence, *omission_evidence(model.mechanism)),
+        diagnostics=(
+            *forces.diagnostics,
+            *path,
+            *diagnostics,
+            *omission_diagnostics(model.mechanism),
+        ),
         provenance=provenance(options=made_by, inputs={"machine": model.mechanism.name}),
     )
 
@@ -305,7 +310,7 @@ def _from_momenta(
     position: np.ndarray,
     velocity: np.ndarray,
     start: np.ndarray | None,
-) -> tuple[Forces, tuple[Evidence, ...]]:
+) -> tuple[Forces, tuple[Diagnostic, ...]]:
     """Return the forces from momenta, and their errors: largest of all rows, and on the last row.
 
     The errors are not defined where there are too few rows for coarser differences.
@@ -317,7 +322,7 @@ def _from_momenta(
     forces = forces_from_momenta(functions, time, position, velocity, start=start)
     if len(time) < 2 * FEWEST_SAMPLES - 1:
         return forces, tuple(
-            Evidence(name=name, value=None) for name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
+            Diagnostic(name=name, value=None) for name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
         )
     errors = np.zeros(len(time))
     for first in range(2 if len(time) > 2 * FEWEST_SAMPLES - 1 else 1):
@@ -336,8 +341,8 @@ def _from_momenta(
     shares = errors / max(np.abs(forces.force).max(), TINY_FORCE)
     advice = "sample the motion more often"
     return forces, (
-        Evidence(name=ERROR_OF_ALL_ROWS, value=float(shares.max()), upper=COARSE, advice=advice),
-        Evidence(name=ERROR_OF_LAST_ROW, value=float(shares[-1]), upper=COARSE, advice=advice),
+        Diagnostic(name=ERROR_OF_ALL_ROWS, value=float(shares.max()), upper=COARSE, advice=advice),
+        Diagnostic(name=ERROR_OF_LAST_ROW, value=float(shares[-1]), upper=COARSE, advice=advice),
     )
 
 

@@ -99,15 +99,15 @@ class RegressorFold:
         chunks = -(-n // length)
         count = chunks * len(self.outputs)
         triangles = xp.empty((count, self.columns, self.columns))
-        evidence = xp.empty((count, 3))
+        diagnostics = xp.empty((count, 3))
         threads = 32 * -(-max(self.columns, self.rows) // 32)
         self._fold(
             count,
             threads,
             self.shared,
-            (n, each, chunks, length, *ready, measured, triangles, evidence),
+            (n, each, chunks, length, *ready, measured, triangles, diagnostics),
         )
-        self._require(device.numbers(evidence), length, n)
+        self._require(device.numbers(diagnostics), length, n)
         apart = 1
         while apart < chunks:
             self._join(count, threads, self.shared, (chunks, apart, triangles))
@@ -120,13 +120,13 @@ class RegressorFold:
             outputs=self.outputs,
         )
 
-    def _require(self, evidence: np.ndarray, length: int, n: int) -> None:
+    def _require(self, diagnostics: np.ndarray, length: int, n: int) -> None:
         """Raise unless all samples of all chunks are in reach and regular, and their forces are numbers.
 
         Raises:
             PoseError: in which samples they are not.
         """
-        least, pivot, residual = evidence.T
+        least, pivot, residual = diagnostics.T
         good = (least >= 0) & (pivot > SMALLEST_PIVOT) & (residual < CONVERGED)
         if not good.all():
             bad = int(np.argmin(good))

@@ -22,11 +22,11 @@ from tauloop.common.datasets import TIME, Variable, time_axis
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.processes import available_memory, lifeline
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.hil.options import PlantOptions
 from tauloop.hil.plant import PlantCode
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 
 #: Share of a period that the computation of a step may take, 999 times out of 1000.
@@ -254,15 +254,15 @@ def _result(code: PlantCode, figures: Mapping[str, Any], log: np.ndarray | None)
         not options.lockstep and figures["computing"]["count"] >= JUDGED,
     )
     return PlantRun(
-        evidence=(
-            *omission_evidence(code.model.mechanism),
-            Evidence(
+        diagnostics=(
+            *omission_diagnostics(code.model.mechanism),
+            Diagnostic(
                 name="computation of a step over the period, 999 times of 1000",
                 value=computing["p999_s"] * options.frequency if is_judged else None,
                 upper=COMPUTING,
                 advice="a lower rate, a larger tolerance, or a computer with more room",
             ),
-            Evidence(
+            Diagnostic(
                 name="steps that have no solution",
                 value=float(bool(figures["failure"])),
                 upper=0.0,

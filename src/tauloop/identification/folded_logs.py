@@ -12,7 +12,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import (
@@ -242,8 +242,8 @@ def _result(
         samples=len(data),
         findings=findings,
         arrays=arrays,
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="faults of the log",
                 value=float(len(findings)),
                 upper=0.0,

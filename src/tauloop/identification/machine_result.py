@@ -114,11 +114,11 @@ class MachineIdentification(Result):
 
     @property
     def status(self) -> Status:
-        """OK when every piece of evidence is within its limits, and the physical parameters are sound too."""
+        """OK when every diagnostic is within its limits, and the physical parameters are sound too."""
         sound = len(self.findings) == len(self.data_findings)
         if not sound or (self.consistent is not None and self.consistent.status is not Status.OK):
             return Status.DOUBTFUL
-        return status_of(self.evidence)
+        return status_of(self.diagnostics)
 
     def mechanism(self) -> Mechanism:
         """The identified machine, with its physically consistent parameters.

@@ -23,7 +23,7 @@ from tauloop.identification.faults.missing_laws import MissingLaw
 from tauloop.identification.faults.search import (
     FitFaults,
     FoundMotion,
-    fault_evidence,
+    fault_diagnostic,
     faults_of_fit,
     faults_of_log,
     found_motion,
@@ -73,7 +73,7 @@ from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, samples
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 
 #: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose
@@ -500,11 +500,11 @@ def _fitted(
     )
     result = replace(
         result,
-        evidence=(
-            *result.evidence,
-            fault_evidence(findings),
+        diagnostics=(
+            *result.diagnostics,
+            fault_diagnostic(findings),
             *logs.beyond,
-            *omission_evidence(model.mechanism),
+            *omission_diagnostics(model.mechanism),
         ),
     )
     essential = None
@@ -515,7 +515,7 @@ def _fitted(
     consistent = _consistent(model, fitted, training, held_out) if options.consistent else None
     stages.done()
     return MachineIdentification(
-        evidence=result.evidence,
+        diagnostics=result.diagnostics,
         provenance=result.provenance,
         model=model,
         logs=logs.names[: logs.fitted],

@@ -22,7 +22,7 @@ from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.c.printing.source import CFunction, c_source, number
 from tauloop.compiler.derivatives.tangents import moved
 from tauloop.compiler.program import Program
-from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT, health
+from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT, solve_diagnostics
 from tauloop.equations.values import BatchFunction
 
 #: Arrays by name, as a routine in Python sees them.
@@ -115,9 +115,11 @@ class RoutineCall:
             named = {
                 name: _view(arrays, place, n)[None] for name, (place, n) in self.further.items()
             }
-            results, evidence = program.run(named, 1)
+            results, diagnostics = program.run(named, 1)
             parts = [results[port.name] for port in self.function.outputs]
-            judged = health(program, evidence, {str(i): part for i, part in enumerate(parts)})
+            judged = solve_diagnostics(
+                program, diagnostics, {str(i): part for i, part in enumerate(parts)}
+            )
             if self.is_judged:
                 least = float(judged.discriminants.min(initial=1.0)) if judged.finite[0] else -1e300
                 residual = sum(float(np.abs(part[0])) for part in judged.residuals.values())

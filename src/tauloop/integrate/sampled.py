@@ -13,7 +13,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.compiler.c.calling.evaluator import NOT_FINITE
 from tauloop.compiler.c.calling.library import Callback, Library
 from tauloop.compiler.c.printing.c_helpers import c_file
@@ -110,23 +110,23 @@ class SampledTrace:
             return f"singular pose ({singular_kind(assembly, q)}) {when}: pivot at {pivot:.3g} of its typical size"
         return f"the motion is no longer finite {when}"
 
-    def evidence(self, whole: int, end: str) -> tuple[Evidence, ...]:
+    def diagnostics(self, whole: int, end: str) -> tuple[Diagnostic, ...]:
         """That it ran whole, of so many samples, and kept away from singularities with its loops closed."""
         _, pivot, residual = map(float, self.worst)
         return (
-            Evidence(
+            Diagnostic(
                 name="share of the samples that was run",
                 value=len(self.states) / whole,
                 lower=None if self.outcome == ENDED else 1.0,
                 advice=f"the run ended early: {end}",
             ),
-            Evidence(
+            Diagnostic(
                 name="smallest pivot over its typical size",
                 value=pivot if pivot < 1e300 else None,
                 lower=SMALLEST_PIVOT,
                 advice="the motion came near a singularity",
             ),
-            Evidence(
+            Diagnostic(
                 name="largest loop residual over the characteristic length",
                 value=residual,
                 upper=CONVERGED,

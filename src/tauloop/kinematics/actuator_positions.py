@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.common.errors import Problems
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.equations.named_values import full_name, named_values
 from tauloop.equations.ports import Port, numbers
 from tauloop.mechanism.description.quantities import pairs
@@ -63,13 +63,13 @@ def actuator_values(
     return fit.position, fit
 
 
-def agreement(fit: ActuatorFit | None) -> tuple[Evidence, ...]:
+def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
     """How well the positions of redundant actuators belong to one pose; nothing without any."""
     if fit is None:
         return ()
     advice = f"{fit.disagreement}; state the encoders' standard deviations where they are larger (`--encoder-noise`)"
     return (
-        Evidence(
+        Diagnostic(
             name="largest standardised misfit of an actuator's position",
             value=fit.largest,
             upper=AGREES,

@@ -21,9 +21,9 @@ import numpy as np
 
 from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.kinematics.inspection import undriven
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 
 #: Steps that are tried before the search is given up.
@@ -77,24 +77,24 @@ class RestingFreedoms:
         """Whether the freedoms have come to rest, at a pose that something holds."""
         return bool(self.next_step <= SETTLED) and not self.loose
 
-    def evidence(self, model: Model) -> tuple[Evidence, ...]:
+    def diagnostics(self, model: Model) -> tuple[Diagnostic, ...]:
         """Return whether the pose is an equilibrium, and whether it is the only one nearby."""
         names = ", ".join(self.names)
         give = f"they stay as at the reference pose; give their positions too (`--actuators '{self.names[0]}=...'`)"
         has_settled = self.next_step <= SETTLED
-        resting = Evidence(
+        resting = Diagnostic(
             name="passive freedoms that do not come to rest",
             value=0.0 if has_settled else float(len(self.names)),
             upper=0.0,
             advice=f"no equilibrium of {names} was reached: {give}",
         )
-        loose = Evidence(
+        loose = Diagnostic(
             name="passive freedoms that nothing holds",
             value=float(len(self.loose)),
             upper=0.0,
             advice=f"neither springs, gravity nor stops determine {', '.join(self.loose)}: {give}",
         )
-        return (resting, loose, *omission_evidence(model.mechanism))
+        return (resting, loose, *omission_diagnostics(model.mechanism))
 
 
 def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.assembly.limits import Beyond, require_within_limits
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units, motor_port
@@ -233,13 +233,13 @@ def _poses(
         values, fit = actuator_values(model, position, options.encoder_noise)
     else:
         values = named_values(ports.position, entry.name, position, ports.at(model.assembly.q))
-    evidence: tuple[Evidence, ...] = agreement(fit)
+    diagnostics: tuple[Diagnostic, ...] = agreement(fit)
     equilibrium = None
     if entry is ACTUATORS and fit is None and not options.all_modes:
         free = unstated_passive(model, stated_columns(ports.position, position))
         if free:
             equilibrium = static_equilibrium(model, values, free)
-            evidence = (*evidence, *equilibrium.evidence(model))
+            diagnostics = (*diagnostics, *equilibrium.diagnostics(model))
             values = equilibrium.position if equilibrium.is_at_rest else values
     if options.all_modes:
         search = assembly_modes if entry is ACTUATORS else working_modes
@@ -247,21 +247,21 @@ def _poses(
             model, values, ModeOptions(seed=options.seed, thorough=options.thorough), report=report
         )
         modes = modes.within_limits() if options.within_limits else modes
-        q, evidence = modes.q, (*evidence, *modes.evidence)
+        q, diagnostics = modes.q, (*diagnostics, *modes.diagnostics)
     else:
         reached = model.forward_kinematics if entry is ACTUATORS else model.inverse_kinematics
         pose = np.asarray(reached(values).q)
-        path: tuple[Evidence, ...] = ()
+        path: tuple[Diagnostic, ...] = ()
         if fit is None:
             pose, path = reached_along_line(model.motion(entry), values, pose)
         q = np.atleast_2d(pose)
-        evidence = (*evidence, *path, *_limited(model, q[0], options.within_limits))
+        diagnostics = (*diagnostics, *path, *_limited(model, q[0], options.within_limits))
     loops = model.assembly.loops
     residual = loops.largest_residual(loops.residuals(q)[0])
     geometry = machine_geometry(model, q)
     advice = "the pose is badly conditioned"
     value = float(residual.max()) if len(residual) else None
-    closing = Evidence(
+    closing = Diagnostic(
         name="largest loop residual",
         value=value,
         unit="m",
@@ -286,7 +286,7 @@ def _poses(
         resting=equilibrium.names if equilibrium is not None and equilibrium.is_at_rest else (),
         at_stops=equilibrium.at_stops if equilibrium is not None and equilibrium.is_at_rest else (),
         beyond=tuple(model.limits.beyond(row) for row in q),
-        evidence=(closing, *evidence),
+        diagnostics=(closing, *diagnostics),
         provenance=provenance(
             options={"all_modes": options.all_modes, "seed": options.seed},
             inputs={"machine": model.mechanism.name},
@@ -294,12 +294,12 @@ def _poses(
     )
 
 
-def _limited(model: Model, q: np.ndarray, within_limits: bool) -> tuple[Evidence, ...]:
+def _limited(model: Model, q: np.ndarray, within_limits: bool) -> tuple[Diagnostic, ...]:
     """How far a pose is beyond stops, which is refused on request."""
-    evidence = tuple(model.limits.evidence(q))
+    diagnostics = tuple(model.limits.diagnostics(q))
     if within_limits:
-        require_within_limits(evidence)
-    return evidence
+        require_within_limits(diagnostics)
+    return diagnostics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +362,7 @@ class Jacobian(Result):
             "jacobian": self.matrix,
             "q": self.q,
             "status": self.status,
-            "evidence": self.evidence,
+            "diagnostics": self.diagnostics,
         }
 
 
@@ -410,7 +410,7 @@ def jacobian(
     q = np.asarray(
         (model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(values).q
     )
-    path: tuple[Evidence, ...] = ()
+    path: tuple[Diagnostic, ...] = ()
     if fit is None:
         q, path = reached_along_line(model.motion(at), values, q)
     entry = at if options.wrt is None else Entry(options.wrt)
@@ -427,8 +427,8 @@ def jacobian(
         rows=_rows(model, options.of),
         columns=motion.ports.velocity,
         q=q,
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="condition number of the loop equations, free of units",
                 value=float(model.assembly.loop_conditions(q[None], motion.ports.v)[0]),
                 upper=1e6,

@@ -15,13 +15,13 @@ from tauloop.common.errors import InputError, PoseError, Problems, TauloopError,
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, plain, provenance
+from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.common.shown import Shown
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.bodies import principal_moments, struts
 from tauloop.mechanism.model import BASE, Inertia, Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.mechanism.reduction import (
     BodyMotions,
     Step,
@@ -292,16 +292,16 @@ def reduce(
         equations=(_loop_equations(full), _loop_equations(reduced)),
         couplings=(len(mechanism.couplings), len(result.couplings)),
         newton_euler=tuple(_newton_euler(mechanism, flat, result)),
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="largest error of a force, share of the largest force",
                 value=max((e.maximum for e in comparison.errors), default=None),
                 upper=limit,
                 advice=advice,
             ),
-            *omission_evidence(mechanism),
+            *omission_diagnostics(mechanism),
             *(
-                Evidence(
+                Diagnostic(
                     name=f"largest change of the motion of {words}",
                     value=max(e.motion for e in comparison.errors if e.unit == unit),
                     unit=unit,

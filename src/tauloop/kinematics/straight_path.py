@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.equations.assembly.reference_pose import displacement
 from tauloop.model.motion import Motion
 
@@ -25,7 +25,7 @@ SAME_POSE = 1e-5
 
 def reached_along_line(
     motion: Motion, position: np.ndarray, q: np.ndarray
-) -> tuple[np.ndarray, tuple[Evidence, ...]]:
+) -> tuple[np.ndarray, tuple[Diagnostic, ...]]:
     """Return the pose at a position on the reference pose's mode, and the share of the line that leads to it.
 
     Closed forms say by their branch on which mode they lie; nothing is walked for them.
@@ -47,7 +47,7 @@ def reached_along_line(
     port = motion.ports.position
     last = zip(port.columns, motion.ports.at(walked), port.units, strict=True)
     place = ", ".join(f"{name} = {value:.4g} {unit}" for name, value, unit in last)
-    evidence = Evidence(
+    diagnostics = Diagnostic(
         name="share of the straight line from the reference pose along which the loops stay closed",
         value=share,
         lower=1.0,
@@ -55,7 +55,7 @@ def reached_along_line(
         "the curve, to which no motion leads; approach it along other positions, or list all modes with --all-modes",
     )
     is_other = share == 1.0 and np.abs(line.difference(walked, q)).max(initial=0.0) > SAME_POSE
-    return (walked if is_other else q), (evidence,)
+    return (walked if is_other else q), (diagnostics,)
 
 
 class _Line:

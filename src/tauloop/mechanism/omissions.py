@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from tauloop.common.errors import Problem
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.mechanism.model import Mechanism
 
-#: Name of the evidence.
+#: Name of the diagnostic.
 OMITTED = "forces of the source file that are left out"
 _REMEDY = "remove them from the source if they are not meant, or add what stands for them to a machine file"
 
 
-def omission_evidence(mechanism: Mechanism) -> tuple[Evidence, ...]:
-    """Return the evidence of forces that are left out, which makes a result doubtful; none where none is left out."""
+def omission_diagnostics(mechanism: Mechanism) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of forces that are left out, which make a result doubtful; none where none is left out."""
     if not mechanism.omitted_forces:
         return ()
     advice = f"{'; '.join(mechanism.omitted_forces)}: {_REMEDY}"
     return (
-        Evidence(
+        Diagnostic(
             name=OMITTED, value=float(len(mechanism.omitted_forces)), upper=0.0, advice=advice
         ),
     )

@@ -14,7 +14,7 @@ from tauloop.common.shown import Shown
 from tauloop.compiler.catalogue import DERIVATIVES
 from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.expressions import ProgramSpec
-from tauloop.compiler.state import Health
+from tauloop.compiler.state import SolveDiagnostics
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.arguments import text_names
 from tauloop.model.tool import LOAD_PORTS
@@ -38,7 +38,7 @@ class Derivatives(Shown):
         condition: condition numbers (N,) of the poses, free of units; near singularities
             derivatives grow with their square or cube. They are computed when they are first read,
             for they take many times longer than the rest.
-        health: the evidence of every sample.
+        health: the diagnostics of every sample.
 
     Examples:
         >>> import tauloop as tl
@@ -54,7 +54,7 @@ class Derivatives(Shown):
     values: Mapping[str, np.ndarray]
     jacobians: Mapping[tuple[str, str], np.ndarray]
     condition: np.ndarray = field(metadata=DEFERRED)
-    health: Health
+    health: SolveDiagnostics
 
     def jacobian(self, output: str, argument: str) -> np.ndarray:
         """The Jacobian of an output by an input.
@@ -119,7 +119,7 @@ def arranged(
     function: str,
     names: tuple[str, ...],
     outputs: Mapping[str, np.ndarray],
-    health: Health,
+    health: SolveDiagnostics,
 ) -> Derivatives:
     """Outputs (N, n) of a program of derivatives in their places."""
     ports, topology, assembly = runner.ports, runner.topology, runner.assembly

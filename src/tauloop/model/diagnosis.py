@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.errors import Problem, Problems
-from tauloop.compiler.state import CONVERGED, Health
+from tauloop.compiler.state import CONVERGED, SolveDiagnostics
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.coordinates import conditions
 from tauloop.equations.ports import LISTED, EntryPorts
@@ -57,11 +57,11 @@ def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
     return np.where(discriminants >= 0, 0.0, np.where(known, gap, np.nan))
 
 
-def unreached(health: Health, gap: np.ndarray, what: str, length: float) -> list[Problem]:
+def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: float) -> list[Problem]:
     """Loops that do not close.
 
     Args:
-        health: evidence of the run.
+        health: diagnostics of the run.
         gap: see `gaps`; not a number where an earlier loop of the chain is open already.
         what: what was given, for the remedy.
         length: characteristic length of the machine, m.

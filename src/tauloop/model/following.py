@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, PoseError
-from tauloop.compiler.c.calling.evaluator import compiled_health
+from tauloop.compiler.c.calling.evaluator import compiled_diagnostics
 from tauloop.compiler.c.calling.tracking import LONG_MOTION, SEAM, require_continuity
 from tauloop.compiler.solving.position_equations import continued, nearest_turns, turn_near
-from tauloop.compiler.state import Health, State
+from tauloop.compiler.state import SolveDiagnostics, State
 from tauloop.equations.ports import checked, coordinate_units, numbers
 from tauloop.model.runner import Runner
 
@@ -135,8 +135,8 @@ def _continued(runner: Runner, state: State, start: object | None) -> State:
 
 def _tracked(
     runner: Runner, target: np.ndarray, start: object | None, in_lanes: bool
-) -> tuple[np.ndarray, Health] | None:
-    """Coordinates along a motion, and the evidence; None without machine code, or where parts do not meet."""
+) -> tuple[np.ndarray, SolveDiagnostics] | None:
+    """Coordinates along a motion, and the diagnostics; None without machine code, or where parts do not meet."""
     tracker = runner.tracker(in_lanes) if len(target) else None
     if tracker is None:
         return None
@@ -149,6 +149,6 @@ def _tracked(
     q, numbers, gap = tracker(
         np.ascontiguousarray(target), np.ascontiguousarray(first), runner.nominal["theta"]
     )
-    health = compiled_health(numbers)
+    health = compiled_diagnostics(numbers)
     meets = bool((gap / runner.assembly.loops.coordinate_scale < SEAM).all())
     return None if in_lanes and not (health.is_reached.all() and meets) else (q, health)

@@ -85,7 +85,7 @@ class HybridFunctions:
             "actuator_acceleration": acceleration,
         }
         weights = self._actuators.weights(sharing)
-        outputs, evidence, single = self._actuators.runner.run(
+        outputs, diagnostics, single = self._actuators.runner.run(
             HYBRID_INVERSE_DYNAMICS,
             arguments,
             start=start,
@@ -97,7 +97,7 @@ class HybridFunctions:
         return HybridForces(
             passive_names=self._actuators.assembly.passive_names,
             passive_acceleration=passive[0] if single else passive,
-            forces=self._actuators.forces(outputs, evidence, single, weights, start=start),
+            forces=self._actuators.forces(outputs, diagnostics, single, weights, start=start),
         )
 
     def preload(self, position: object, *, start: object | None = None) -> np.ndarray:

@@ -379,7 +379,7 @@ class Model(Shown):
         All samples walk together along straight lines in actuator space, from the start pose to
         their own positions, and so stay on its assembly mode. Where the loops stay open at a point
         of such a line, the rest is followed from the pose before it, which may lead to another
-        mode: `State.has_opened` and `State.evidence` report it.
+        mode: `State.has_opened` and `State.diagnostics` report it.
 
         Args:
             position: actuator positions (N, m), m or rad; of redundant actuators those of all, or

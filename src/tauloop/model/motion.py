@@ -29,7 +29,7 @@ from tauloop.compiler.functions.tool import WRENCH
 from tauloop.compiler.program import Program
 from tauloop.compiler.solving.closed_forms import Branches
 from tauloop.compiler.solving.position import SolvedBlock
-from tauloop.compiler.state import Forces, Health, State
+from tauloop.compiler.state import Forces, SolveDiagnostics, State
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, EntryPorts
 from tauloop.mechanism.bodies import cables
@@ -202,7 +202,7 @@ class Motion:
         arguments |= loads(wrench, payload) if is_loaded else {}
         weights = self.weights(sharing)
         preloads = sharing.preloads(self.runner.mechanism)
-        outputs, evidence, single = self.runner.run(
+        outputs, diagnostics, single = self.runner.run(
             LOADED_INVERSE_DYNAMICS if is_loaded else INVERSE_DYNAMICS,
             arguments,
             start=start,
@@ -210,7 +210,7 @@ class Motion:
             weights=weights,
             preloads=preloads,
         )
-        return self.forces(outputs, evidence, single, weights, start=start)
+        return self.forces(outputs, diagnostics, single, weights, start=start)
 
     def tension_margin(
         self,
@@ -281,8 +281,8 @@ class Motion:
             "acceleration": np.zeros(n) if acceleration is None else acceleration,
         }
         inputs, single, count = self.runner.inputs(arguments, start, None)
-        outputs, evidence = self.runner.settled(INVERSE_DYNAMICS, inputs, count)
-        self.runner.require(evidence, inputs)
+        outputs, diagnostics = self.runner.settled(INVERSE_DYNAMICS, inputs, count)
+        self.runner.require(diagnostics, inputs)
         return (
             tension_terms(self.assembly, self.ports, n, outputs["q"], outputs["tree_force"]),
             outputs["q"],
@@ -304,7 +304,7 @@ class Motion:
     def forces(
         self,
         outputs: dict[str, np.ndarray],
-        evidence: Health,
+        diagnostics: SolveDiagnostics,
         single: bool,
         weights: np.ndarray | None = None,
         *,
@@ -322,7 +322,7 @@ class Motion:
             weights=weights,
             tension_names=tensions,
             tension=pick(outputs["tension"]) if "tension" in outputs else None,
-            state=self.runner.state(outputs, evidence, start, single),
+            state=self.runner.state(outputs, diagnostics, start, single),
         )
 
     @cached_property
@@ -377,8 +377,8 @@ class Motion:
             if outcome is not None:
                 return self.runner.state(*outcome, None)
         spec = FORWARD_DYNAMICS if len(arguments) == 3 else LOADED_FORWARD_DYNAMICS
-        outputs, evidence, single = self.runner.run(spec, arguments, start=start, theta=theta)
-        return self.runner.state(outputs, evidence, start, single)
+        outputs, diagnostics, single = self.runner.run(spec, arguments, start=start, theta=theta)
+        return self.runner.state(outputs, diagnostics, start, single)
 
     def derivatives(
         self,
@@ -423,10 +423,10 @@ class Motion:
         if "wrench" in spec.inputs:
             arguments |= loads(np.zeros(WRENCH) if wrench is None else wrench, payload)
         weights = self.weights(sharing)
-        outputs, evidence, single = self.runner.run(
+        outputs, diagnostics, single = self.runner.run(
             spec, arguments, start=start, theta=theta, weights=weights
         )
-        made = arranged(self.runner, function, names, outputs, evidence)
+        made = arranged(self.runner, function, names, outputs, diagnostics)
         return made.single() if single else made
 
     def products(
@@ -468,10 +468,10 @@ class Motion:
                 name: np.zeros(ports[name].size) for name in spec.inputs if name in ports
             } | arguments
             weights = self.weights(sharing)
-            outputs, evidence, single = self.runner.run(
+            outputs, diagnostics, single = self.runner.run(
                 spec, inputs, start=start, theta=theta, weights=weights
             )
-        made = arranged_products(spec, function, outputs, evidence)
+        made = arranged_products(spec, function, outputs, diagnostics)
         return made.single() if single else made
 
     def casadi(self, function: str, *, compiled: bool = False) -> ca.Function:
@@ -570,8 +570,8 @@ class Motion:
         InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
         inputs, single, n = self.runner.inputs(arguments, start, theta)
-        outputs, evidence = self.runner.settled(REGRESSORS[output], inputs, n)
-        self.runner.require(evidence, inputs)
+        outputs, diagnostics = self.runner.settled(REGRESSORS[output], inputs, n)
+        self.runner.require(diagnostics, inputs)
         Y, columns = outputs["regressor"], len(self.runner.catalogue.parameters)
         Y = Y.reshape(n, Y.shape[1] // columns, columns)
         return np.asarray(Y[0] if single else Y)

@@ -15,7 +15,7 @@ from tauloop.compiler.catalogue import PRODUCTS
 from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.derivatives.products import along
 from tauloop.compiler.expressions import ProgramSpec
-from tauloop.compiler.state import Health
+from tauloop.compiler.state import SolveDiagnostics
 from tauloop.equations.ports import factor_of, step_of
 from tauloop.mechanism.suggestions import unknown_names
 
@@ -34,7 +34,7 @@ class Products(Shown):
         slopes: w^T J by input (N, n).
         bends: the gradients of w^T J d by input (N, n), d being constant: second derivatives times
             w and d.
-        health: the evidence of every sample.
+        health: the diagnostics of every sample.
 
     Examples:
         >>> import tauloop as tl
@@ -51,7 +51,7 @@ class Products(Shown):
     along: np.ndarray
     slopes: Mapping[str, np.ndarray]
     bends: Mapping[str, np.ndarray]
-    health: Health
+    health: SolveDiagnostics
 
     def single(self) -> Products:
         """The first sample without the axis of samples."""
@@ -96,7 +96,7 @@ def multiplied(
 
 
 def arranged_products(
-    spec: ProgramSpec, function: str, outputs: Mapping[str, np.ndarray], health: Health
+    spec: ProgramSpec, function: str, outputs: Mapping[str, np.ndarray], health: SolveDiagnostics
 ) -> Products:
     """Outputs (N, n) of a program of products in their places."""
     output, names = spec.outputs[0], [name for name in spec.inputs if step_of(name) in spec.inputs]

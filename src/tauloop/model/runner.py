@@ -18,7 +18,7 @@ from tauloop.compiler.c.calling.evaluator import (
     Once,
     Outcome,
     c_function,
-    compiled_health,
+    compiled_diagnostics,
     compiled_once,
     interpreted_once,
     nothing,
@@ -31,7 +31,7 @@ from tauloop.compiler.catalogue import DIAGNOSIS, KINEMATICS
 from tauloop.compiler.expressions import Catalogue, ProgramSpec
 from tauloop.compiler.limits import FEW_STEPS, UNIT_NORM
 from tauloop.compiler.program import NEWTON_ITERATIONS, Newton, Program
-from tauloop.compiler.state import Health, State, Turns, health, joined
+from tauloop.compiler.state import SolveDiagnostics, State, Turns, joined, solve_diagnostics
 from tauloop.equations.assembly.elsewhere import assembled_at
 from tauloop.equations.assembly.limits import Limits
 from tauloop.equations.assembly.singular_kinds import singular_kind
@@ -114,7 +114,7 @@ class Runner:
         extra: dict[str, np.ndarray] | None = None,
         weights: np.ndarray | None = None,
         preloads: np.ndarray | None = None,
-    ) -> tuple[dict[str, np.ndarray], Health, bool]:
+    ) -> tuple[dict[str, np.ndarray], SolveDiagnostics, bool]:
         """Run a program of this entry whose outputs contain q.
 
         Args:
@@ -127,7 +127,7 @@ class Runner:
             preloads: of cables (k,); none without them.
 
         Returns:
-            Outputs by name (N, n), the evidence, and whether a single sample was given.
+            Outputs by name (N, n), the diagnostics, and whether a single sample was given.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -139,10 +139,10 @@ class Runner:
             inputs["weight"] = np.broadcast_to(relative, (n, len(weights)))
         if preloads is not None and "preload" in inputs:
             inputs["preload"] = np.broadcast_to(preloads, (n, len(preloads)))
-        outputs, evidence = self.settled(program, inputs | (extra or {}), n)
-        self.require(evidence, inputs)
-        self._require_tensions(evidence, outputs)
-        return outputs, evidence, single
+        outputs, diagnostics = self.settled(program, inputs | (extra or {}), n)
+        self.require(diagnostics, inputs)
+        self._require_tensions(diagnostics, outputs)
+        return outputs, diagnostics, single
 
     def once(self, spec: ProgramSpec, *motion: object) -> Outcome:
         """One sample of a program at nominal parameters from the reference pose, where that needs no more than it.
@@ -200,19 +200,19 @@ class Runner:
 
     def settled(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int
-    ) -> tuple[dict[str, np.ndarray], Health]:
+    ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
         """As `evaluate`, where samples far from their starts are followed from there, so that they keep their mode.
 
         Newton's method finds a pose near its start in few steps. After more it may have left for
         another mode, or found none though there is one: such samples begin anew, at the end of a
         way that is walked in small steps.
         """
-        outputs, evidence = self.evaluate(program, inputs, n)
-        if evidence.is_sound:
-            return outputs, evidence
-        far = (evidence.steps > FEW_STEPS) | ((evidence.steps > 0) & ~evidence.is_reached)
+        outputs, diagnostics = self.evaluate(program, inputs, n)
+        if diagnostics.is_sound:
+            return outputs, diagnostics
+        far = (diagnostics.steps > FEW_STEPS) | ((diagnostics.steps > 0) & ~diagnostics.is_reached)
         if not far.any():
-            return outputs, evidence
+            return outputs, diagnostics
         start = np.array(inputs["start"])
         start[far], _ = self.walked(
             {name: inputs[name][far] for name in ("position", "start", "theta")}
@@ -267,23 +267,23 @@ class Runner:
         )
         if kernel is None:
             inputs["start"], has_opened = self.walked(inputs)
-            outputs, evidence = self.settled(KINEMATICS[0], inputs, n)
+            outputs, diagnostics = self.settled(KINEMATICS[0], inputs, n)
         else:
             outputs, is_sound = kernel.run(
                 inputs, n, way=(self.ports.at(start[0]) if n else position, WAY)
             )
-            evidence = compiled_health(outputs.pop("health"), is_sound)
-            far = ~evidence.is_reached | (evidence.steps > FEW_STEPS)
+            diagnostics = compiled_diagnostics(outputs.pop("health"), is_sound)
+            far = ~diagnostics.is_reached | (diagnostics.steps > FEW_STEPS)
             # machine code states the longest search of each line
-            has_opened = evidence.steps >= NEWTON_ITERATIONS
+            has_opened = diagnostics.steps >= NEWTON_ITERATIONS
             if not is_sound and far.any():
                 again = np.array(outputs["q"])
                 again[far], has_opened[far] = self.walked(
                     {name: array[far] for name, array in inputs.items()}
                 )
-                outputs, evidence = self.evaluate(KINEMATICS[0], inputs | {"start": again}, n)
-        self.require(evidence, inputs)
-        return replace(self.state(outputs, evidence, start), has_opened=has_opened)
+                outputs, diagnostics = self.evaluate(KINEMATICS[0], inputs | {"start": again}, n)
+        self.require(diagnostics, inputs)
+        return replace(self.state(outputs, diagnostics, start), has_opened=has_opened)
 
     def inputs(
         self, motion: dict[str, object], start: object | None, theta: object | None
@@ -345,7 +345,7 @@ class Runner:
 
     def evaluate(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int = 0
-    ) -> tuple[dict[str, np.ndarray], Health]:
+    ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
         """Run a program, each sample on the branch of its start: as machine code where that pays, else in chunks."""
         if self._is_own_branch(inputs["start"]):
             return self._run_here(program, inputs, n, work)
@@ -404,7 +404,7 @@ class Runner:
 
     def _run_here(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int
-    ) -> tuple[dict[str, np.ndarray], Health]:
+    ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
         """Run a program on this branch."""
         program = program if isinstance(program, Program) else self.program(program)
         kernel = self._kernel(program, inputs, max(n, work))
@@ -415,7 +415,7 @@ class Runner:
                     {key: array for key, array in inputs.items() if key not in kernel.reads}
                 )
                 return results, state
-            # the interpreter, which keeps the evidence of every single loop, says what is wrong
+            # the interpreter, which keeps the diagnostics of every single loop, says what is wrong
         self._require_finite(inputs)
         outputs: dict[str, np.ndarray] = {}
         parts = []
@@ -425,8 +425,8 @@ class Runner:
                 key: np.ascontiguousarray(array[first : first + size])
                 for key, array in inputs.items()
             }
-            results, evidence = program.run(chunk, size)
-            parts.append(health(program, evidence, results))
+            results, diagnostics = program.run(chunk, size)
+            parts.append(solve_diagnostics(program, diagnostics, results))
             if size == n:
                 return results, parts[0]
             for key, array in results.items():
@@ -505,7 +505,7 @@ class Runner:
             self._trackers[key] = self.evaluator.tracker(function, in_lanes=in_lanes)
         return self._trackers[key]
 
-    def require(self, health: Health, inputs: dict[str, np.ndarray]) -> None:
+    def require(self, health: SolveDiagnostics, inputs: dict[str, np.ndarray]) -> None:
         """Raise unless every sample is in reach and regular.
 
         Raises:
@@ -561,7 +561,7 @@ class Runner:
                 self.ports.position.columns[i], what, "divide its four numbers by their norm"
             )
 
-    def _require_tensions(self, health: Health, outputs: dict[str, np.ndarray]) -> None:
+    def _require_tensions(self, health: SolveDiagnostics, outputs: dict[str, np.ndarray]) -> None:
         """Raise unless all cables are within their bounds.
 
         Raises:
@@ -622,7 +622,7 @@ class Runner:
     def state(
         self,
         outputs: dict[str, np.ndarray],
-        health: Health,
+        health: SolveDiagnostics,
         start: object | None,
         single: bool = False,
     ) -> State:

@@ -12,7 +12,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.named_values import QUATERNION, full_name, named_values, quaternion_start
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.logs import read_log, samples
@@ -254,7 +254,7 @@ def plan_motion(machine: Mechanism | Model, options: StrokeOptions) -> PlannedMo
     trajectory = planned(model, options)
     placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, trajectory.law
     return PlannedMotion(
-        evidence=(Evidence(name="worst condition number on the way", value=placed.condition),),
+        diagnostics=(Diagnostic(name="worst condition number on the way", value=placed.condition),),
         provenance=provenance(
             options={"law": options.law}, inputs={"machine": model.mechanism.name}
         ),

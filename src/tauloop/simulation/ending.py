@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.errors import Problem
-from tauloop.compiler.state import CONVERGED, Health, health
+from tauloop.compiler.state import CONVERGED, SolveDiagnostics, solve_diagnostics
 from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.integrate.integrators import Integrator
 from tauloop.simulation.stepping.steps import Ending, Steps
@@ -83,12 +83,12 @@ def _stuck(system: System, v: np.ndarray) -> list[str]:
 def _weakest(system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray) -> tuple[str, str]:
     """The loop or elimination that is nearest to failing at a state, and the condition numbers there in words."""
     with np.errstate(all="ignore"):
-        outputs, evidence = system.rate.program.run(
+        outputs, diagnostics = system.rate.program.run(
             system.inputs(y[None, :], acting[None, :], q[None, :]), 1
         )
-        checked = health(system.rate.program, evidence)
+        checked = solve_diagnostics(system.rate.program, diagnostics)
         condition = _condition(system, outputs["all_q"])
-    pivots = evidence.pivots[0]
+    pivots = diagnostics.pivots[0]
     place = _nearest_form(system, checked) or _open_loop(checked)
     if not place and len(pivots) and np.nanmin(pivots) < NEAR:
         place = system.rate.program.all_pivots[int(np.nanargmin(pivots))].what
@@ -96,7 +96,7 @@ def _weakest(system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray) -
     return place, condition + smallest
 
 
-def _nearest_form(system: System, health: Health) -> str:
+def _nearest_form(system: System, health: SolveDiagnostics) -> str:
     """Element of the closed form whose two solutions are about to meet: there the leg is stretched or folded."""
     typical = _typical_discriminants(system)
     if not len(typical):
@@ -116,7 +116,7 @@ def _typical_discriminants(system: System) -> np.ndarray:
     return np.asarray(np.median(np.abs(rates.health.discriminants), axis=0) + 1e-300)
 
 
-def _open_loop(health: Health) -> str:
+def _open_loop(health: SolveDiagnostics) -> str:
     residuals = {name: abs(float(value[0])) for name, value in health.residuals.items()}
     worst = max(residuals, key=residuals.__getitem__, default="")
     return worst if worst and not residuals[worst] < CONVERGED else ""

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.evaluator import Compiled, compiled_health
+from tauloop.compiler.c.calling.evaluator import Compiled, compiled_diagnostics
 from tauloop.compiler.catalogue import INVERSE_DYNAMICS
 from tauloop.equations.named_values import TOOL, named_values
 from tauloop.model import Model, ToolMotion
@@ -98,7 +98,7 @@ class InverseDynamicsForce(ForceLaw):
             if "start" in arrays:
                 arrays["start"][:] = self._start
             call()
-            health = compiled_health(arrays["health"][None, :])
+            health = compiled_diagnostics(arrays["health"][None, :])
             if health.is_reached[0] and health.is_regular[0]:
                 self._start = arrays["q"].copy()
                 return arrays["force"].copy()

@@ -11,12 +11,12 @@ import numpy as np
 from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result
+from tauloop.common.result import Diagnostic, Result
 from tauloop.compiler.c.calling.threads import LARGEST_PIECE, in_pieces
 from tauloop.compiler.c.printing.rows import RowKernel
 from tauloop.equations.assembly.limits import Passed
 from tauloop.equations.ports import coordinate_units, numbers, velocity_units
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.forces import ConstantForce
 from tauloop.simulation.simulation import Simulator, kept
@@ -120,10 +120,10 @@ def simulate_many(
     q, v, reached, endings, steps, error, residual, least, greatest, outside = arrays
     passed = Passed(least=least, greatest=greatest, outside=outside)
     return ManySimulations(
-        evidence=(
-            *_evidence(endings, error, residual, simulator.model.assembly.loops.length),
-            *simulator.model.limits.evidence(q, time, passed),
-            *omission_evidence(simulator.model.mechanism),
+        diagnostics=(
+            *_diagnostics(endings, error, residual, simulator.model.assembly.loops.length),
+            *simulator.model.limits.diagnostics(q, time, passed),
+            *omission_diagnostics(simulator.model.mechanism),
         ),
         provenance=simulator.provenance(duration),
         time=time,
@@ -280,11 +280,11 @@ def _spread(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
     return spread
 
 
-def _evidence(
+def _diagnostics(
     endings: np.ndarray, error: np.ndarray, residual: np.ndarray, length: float
-) -> tuple[Evidence, ...]:
+) -> tuple[Diagnostic, ...]:
     return (
-        Evidence(
+        Diagnostic(
             name="share of the motions that reached the end",
             value=float(np.mean([ending is Ending.END for ending in endings])),
             lower=1.0,

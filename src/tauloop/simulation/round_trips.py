@@ -15,10 +15,10 @@ import numpy as np
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result
+from tauloop.common.result import Diagnostic, Result
 from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import DormandPrince, Integrator
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.forces import InverseDynamicsForce, MotionInTime
 from tauloop.simulation.routes import Route
@@ -124,10 +124,10 @@ def round_trip(
     wanted = motion.at(run.time).position
     port = model.platform.ports.position
     trip = RoundTrip(
-        evidence=(
-            run.evidence[0],
-            *beyond_limits(run.evidence),
-            *omission_evidence(model.mechanism),
+        diagnostics=(
+            run.diagnostics[0],
+            *beyond_limits(run.diagnostics),
+            *omission_diagnostics(model.mechanism),
         ),
         provenance=run.provenance,
         columns=port.columns,
@@ -137,11 +137,11 @@ def round_trip(
         error=model.platform_position(run.q) - wanted,
         length=model.assembly.loops.length,
     )
-    distance = Evidence(
+    distance = Diagnostic(
         name="largest distance from where it was wanted",
         value=trip.position_error,
         unit="m",
         upper=trip.limit,
         advice="give smaller tolerances; near singularities errors grow without bound",
     )
-    return replace(trip, evidence=(distance, *trip.evidence))
+    return replace(trip, diagnostics=(distance, *trip.diagnostics))

@@ -1,4 +1,4 @@
-"""Simulations: a machine carried forward in time, with the evidence that the result can be trusted."""
+"""Simulations: a machine carried forward in time, with diagnostics that show whether the result can be trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import DescriptionError, InputError, Problem
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Provenance, Result, provenance
+from tauloop.common.result import Diagnostic, Provenance, Result, provenance
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.functions.extended import energy_program
 from tauloop.compiler.functions.tool import WRENCH
@@ -24,7 +24,7 @@ from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.integrate.sensitivity import SensitivityDirection, apart, labelled, sensitivity_rows
 from tauloop.logs.log import log_of
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.runner import Runner
 from tauloop.simulation.ending import why_ended
@@ -179,7 +179,7 @@ class Simulation(Result):
             "final": dict(zip(self.coordinate_names, map(float, self.q[-1]), strict=True)),
             "beyond_stops": [item.as_dict() for item in self.beyond_stops],
             "events": [{"name": item.name, "time_s": item.time} for item in self.occurrences],
-            "evidence": list(self.evidence),
+            "diagnostics": list(self.diagnostics),
             "provenance": self.provenance,
             **(
                 {}
@@ -369,7 +369,7 @@ class Simulator:
         kinetic, potential = self.energies(q, v)
         n_u, shape = len(self.model.mechanism.actuators), self.model.topology
         result = Simulation(
-            evidence=(),
+            diagnostics=(),
             provenance=self.provenance(duration),
             machine=self.model.mechanism.name,
             coordinate_names=shape.coordinate_names,
@@ -392,7 +392,7 @@ class Simulator:
             steps=steps,
             system=self.system,
         )
-        return replace(result, evidence=_evidence(result))
+        return replace(result, diagnostics=_diagnostics(result))
 
     def _differentiated(
         self, result: Simulation, along: Sequence[SensitivityDirection]
@@ -550,13 +550,13 @@ def _energy(model: Model) -> Program | None:
         return None
 
 
-def _evidence(result: Simulation) -> tuple[Evidence, ...]:
+def _diagnostics(result: Simulation) -> tuple[Diagnostic, ...]:
     has_energy = bool(np.isfinite(result.kinetic).all()) and np.isfinite(
         result.relative_energy_error
     )
     reached = 1.0 if result.ending is Ending.EVENT else float(result.time[-1] / result.duration)
     return (
-        Evidence(
+        Diagnostic(
             name="share of the duration reached",
             value=reached,
             lower=1.0 if result.ending is not Ending.EVENT else None,
@@ -567,12 +567,12 @@ def _evidence(result: Simulation) -> tuple[Evidence, ...]:
             float(result.residual.max()),
             result.system.model.assembly.loops.length,
         ),
-        *result.system.model.limits.evidence(result.q, result.time),
-        *omission_evidence(result.system.model.mechanism),
+        *result.system.model.limits.diagnostics(result.q, result.time),
+        *omission_diagnostics(result.system.model.mechanism),
     )
 
 
-def kept(energy: float | None, residual: float, length: float) -> tuple[Evidence, ...]:
+def kept(energy: float | None, residual: float, length: float) -> tuple[Diagnostic, ...]:
     """Return the diagnostics of energy and loops.
 
     Args:
@@ -581,13 +581,13 @@ def kept(energy: float | None, residual: float, length: float) -> tuple[Evidence
         length: characteristic length of the machine, m.
     """
     return (
-        Evidence(
+        Diagnostic(
             name="energy missing from the balance, of the largest kinetic energy",
             value=energy,
             upper=ENERGY_BALANCED,
             advice="tighten the tolerances or shorten the step",
         ),
-        Evidence(
+        Diagnostic(
             name="largest residual of the loops",
             value=residual,
             unit="m",

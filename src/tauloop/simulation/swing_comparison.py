@@ -11,10 +11,10 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result
+from tauloop.common.result import Diagnostic, Result
 from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import Integrator
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.routes import ROUTES
 from tauloop.simulation.simulation import Simulation, Simulator
@@ -67,7 +67,7 @@ class SwingComparison(Result):
             "loop_limit_m": LOOPS_KEPT,
             "routes": {name: result.as_dict() for name, result in self.routes.items()},
             "left_out": self.left_out,
-            "evidence": self.evidence,
+            "diagnostics": self.diagnostics,
         }
 
 
@@ -106,7 +106,11 @@ def compare_routes(
     first = results[EXACT[0]]
     kept = [item for name in EXACT for item in _kept(name, results[name])]
     return SwingComparison(
-        evidence=(*kept, *beyond_limits(first.evidence), *omission_evidence(ready.model.mechanism)),
+        diagnostics=(
+            *kept,
+            *beyond_limits(first.diagnostics),
+            *omission_diagnostics(ready.model.mechanism),
+        ),
         provenance=first.provenance,
         machine=ready.model.mechanism.name,
         duration=duration,
@@ -116,18 +120,18 @@ def compare_routes(
     )
 
 
-def _kept(name: str, result: Simulation) -> tuple[Evidence, ...]:
+def _kept(name: str, result: Simulation) -> tuple[Diagnostic, ...]:
     advice = "tighten the tolerances or shorten the step"
-    reached = replace(result.evidence[0], name=f"{name}: {result.evidence[0].name}")
+    reached = replace(result.diagnostics[0], name=f"{name}: {result.diagnostics[0].name}")
     return (
         reached,
-        Evidence(
+        Diagnostic(
             name=f"{name}: energy missing, of the largest kinetic energy",
             value=result.relative_energy_error,
             upper=ENERGY_KEPT,
             advice=advice,
         ),
-        Evidence(
+        Diagnostic(
             name=f"{name}: largest residual of the loops",
             value=float(result.residual.max()),
             unit="m",

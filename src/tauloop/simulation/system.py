@@ -14,7 +14,7 @@ from tauloop.compiler.functions.extended import projection_program
 from tauloop.compiler.functions.rates import RateProgram
 from tauloop.compiler.functions.tool import WRENCH
 from tauloop.compiler.program import Evaluate, Program
-from tauloop.compiler.state import Health
+from tauloop.compiler.state import SolveDiagnostics
 from tauloop.equations.assembly.closing import open_loops
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.assembly.motor_candidates import unstated_motors
@@ -39,14 +39,14 @@ class Rates:
     Attributes:
         rate: of the states (N, n).
         q, v: all coordinates and velocities (N, n_q), (N, n_v).
-        health: the evidence.
+        health: the diagnostics.
         is_good: whether loops close and linear systems can be solved (N,).
     """
 
     rate: np.ndarray
     q: np.ndarray
     v: np.ndarray
-    health: Health
+    health: SolveDiagnostics
     is_good: np.ndarray
 
 

@@ -196,7 +196,7 @@ def simulate(
         progress: called with what is done and what there is to do.
 
     Returns:
-        What happened, with evidence; what was reached is kept, whatever happens.
+        What happened, with diagnostics; what was reached is kept, whatever happens.
 
     Raises:
         InputError: names or numbers that are wrong, or a machine that cannot be simulated so.

@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
+from tauloop.common.deprecated import JSON_KEYS, warn
 from tauloop.common.errors import InputError, TauloopError
 from tauloop.common.records import dataclass
 from tauloop.common.result import plain
@@ -266,12 +267,16 @@ def scalar(data: Any, path: str) -> float:
     Args:
         data: of a result.
         path: keys, numbers in lists, and names of what is in lists, with ``/`` between them, such
-            as ``evidence/residual/value``.
+            as ``diagnostics/residual/value``.
 
     Raises:
         InputError: there is none.
     """
     at = data
+    first, slash, rest = path.partition("/")
+    if first in JSON_KEYS:
+        warn(f"keep {path}", f"{JSON_KEYS[first]}{slash}{rest}", stacklevel=2)
+        path = JSON_KEYS[first] + slash + rest
     for depth, key in enumerate(path.split("/")):
         if isinstance(at, list) and not key.isdecimal():
             at = {str(item.get("name")): item for item in at if isinstance(item, dict)}

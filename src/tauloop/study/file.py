@@ -122,7 +122,7 @@ STUDY = Shape(
         field(
             "keep",
             MapOf(item=_TEXT, key="scalar", is_known=True),
-            "numbers of the result: `evidence/NAME/value`",
+            "numbers of the result: `diagnostics/NAME/value`",
         ),
         field(
             "whole", ListOf(item=Whole(least=0, most=MOST)), "samples whose results are kept whole"
@@ -444,7 +444,7 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
     if result != "accuracy" and not content.get("keep"):
         root.problem(
             f"nothing of the result of {result} is kept",
-            "give keep: {NAME: PATH}, such as evidence/NAME/value",
+            "give keep: {NAME: PATH}, such as diagnostics/NAME/value",
         )
     if result == "accuracy" and content.get("keep"):
         root.problem(

@@ -14,7 +14,7 @@ from tauloop.common.errors import IdentificationError, InputError, Problem, solv
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.identification import (
     ClusteredErrors,
@@ -45,8 +45,8 @@ from tauloop.study.variations import VariedInput
 from tauloop.study.workflow import StudyOptions, run_study
 
 #: Scalars that are kept of each log beside its triangle.
-KEPT = {"samples": "samples", "faults": "evidence/faults of the log/value"}
-#: Figures of evidence, and what to do about data that say too little.
+KEPT = {"samples": "samples", "faults": "diagnostics/faults of the log/value"}
+#: Values of diagnostics, and what to do about data that say too little.
 BASE = "the base regressor (unit-norm columns)"
 HELD_OUT = "RMSE on the held-out data to that on the training data"
 MORE, EXCITE = (
@@ -241,7 +241,7 @@ def fold_logs(
         triangle=triangle,
         refused=refused,
         faults=faults,
-        evidence=_evidence(folded, refused, faults),
+        diagnostics=_diagnostics(folded, refused, faults),
         provenance=provenance(
             options={"identification": texts_of(how)},
             inputs={"logs": len(logs)},
@@ -250,9 +250,9 @@ def fold_logs(
     )
 
 
-def _evidence(
+def _diagnostics(
     folded: FoldedIdentification, refused: Mapping[str, str], faults: Mapping[str, int]
-) -> tuple[Evidence, ...]:
+) -> tuple[Diagnostic, ...]:
     ratio = None
     if folded.held_out is not None:
         ratio = float(np.max(folded.held_out / np.maximum(folded.training, np.finfo(float).tiny)))
@@ -283,7 +283,7 @@ def _evidence(
         ("logs with faults", float(len(faults)), None, 0.0, "identify each by itself"),
     )
     return tuple(
-        Evidence(name=name, value=value, lower=lower, upper=upper, advice=advice)
+        Diagnostic(name=name, value=value, lower=lower, upper=upper, advice=advice)
         for name, value, lower, upper, advice in rows_of
     )
 

@@ -10,7 +10,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
-from tauloop.compiler.c.calling.evaluator import compiled_health
+from tauloop.compiler.c.calling.evaluator import compiled_diagnostics
 from tauloop.compiler.c.printing.batch_source import LANES
 from tauloop.compiler.catalogue import TOOL
 from tauloop.kinematics.states import random_states
@@ -113,7 +113,7 @@ class Accuracy:
         inputs["theta"] = np.repeat(theta, rows, axis=0)
         names = [port.name for port in self._kernel.function.inputs]
         outputs = self._kernel.batch({name: inputs[name] for name in names}, n)
-        health = compiled_health(outputs["health"])
+        health = compiled_diagnostics(outputs["health"])
         is_good = (health.is_reached & health.is_regular).reshape(-1, rows)[:, :poses]
         place, rotation = (
             outputs[name].reshape(len(theta), rows, -1)[:, :poses] for name in ("place", "rotation")

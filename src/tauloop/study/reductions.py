@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.common.shown import Shown
 from tauloop.study.design import SobolIndex, sample_design, sobol_indices
 from tauloop.study.file import Study
@@ -153,8 +153,8 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
         sobol=tuple(indices),
         problems=problems,
         set_aside=tuple(set_aside),
-        evidence=tuple(
-            Evidence(name=name, value=float(value), upper=float(most), advice=advice)
+        diagnostics=tuple(
+            Diagnostic(name=name, value=float(value), upper=float(most), advice=advice)
             for name, value, most, advice in (
                 (
                     "samples missing",

@@ -19,7 +19,7 @@ import numpy as np
 from tauloop.common.errors import EngineError
 from tauloop.common.processes import cores
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.compiler.c import CacheOptions, Interpreted, compiled_cache
 from tauloop.compiler.c.calling.compiler import Compiler, find_compiler
 from tauloop.formats import load
@@ -77,7 +77,7 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup(Result):
-    """What there is, and what is missing; evidence says whether compiled functions are right here.
+    """What there is, and what is missing; diagnostics show whether compiled functions are right here.
 
     Attributes:
         parts: one after the other.
@@ -110,7 +110,7 @@ def doctor() -> Checkup:
     parts = (*_python(), *_compiler(compiler), *_cache(), *_extras(), _linuxcnc(), _gpu())
     return Checkup(
         parts=parts,
-        evidence=() if compiler is None else _compiled(),
+        diagnostics=() if compiler is None else _compiled(),
         provenance=provenance(options={}),
     )
 
@@ -238,7 +238,7 @@ def metadata_of(package: str) -> metadata.Distribution | None:
         return None
 
 
-def _compiled() -> tuple[Evidence, ...]:
+def _compiled() -> tuple[Diagnostic, ...]:
     """Whether a function can be compiled here, and how far it is from the interpreter at random states."""
     machine = next(row.name for row in machine_index().machines if row.group == "core")
     model = Model(load(machine), evaluator=Interpreted())
@@ -251,12 +251,12 @@ def _compiled() -> tuple[Evidence, ...]:
         try:
             made = np.asarray(load_function(machine, folder=Path(folder))(x, v, v))
         except EngineError as error:
-            return (Evidence(name=name, value=0.0, lower=1.0, advice=str(error)),)
+            return (Diagnostic(name=name, value=0.0, lower=1.0, advice=str(error)),)
     advice = "the compiler makes wrong code: put another one before it on the path"
     off = float(np.abs(made - right).max() / np.abs(right).max())
     return (
-        Evidence(name=name, value=1.0, lower=1.0),
-        Evidence(
+        Diagnostic(name=name, value=1.0, lower=1.0),
+        Diagnostic(
             name="their relative difference from interpreted ones",
             value=off,
             upper=SAME,

@@ -95,7 +95,7 @@ class ViewOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class View(Result):
-    """A machine at a pose, or in motion; evidence says what lies beyond a stop.
+    """A machine at a pose, or in motion; diagnostics state what lies beyond a stop.
 
     Attributes:
         model: the machine.
@@ -138,7 +138,7 @@ class View(Result):
             "bodies": {
                 body.name: self.geometry.origins[0, i] for i, body in enumerate(shape.bodies)
             },
-            "evidence": self.evidence,
+            "diagnostics": self.diagnostics,
         }
 
     def picture(self) -> Figure:
@@ -215,7 +215,7 @@ def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View
         playback=playback,
         geometry=machine_geometry(model, q),
         layers=_layers(model, options),
-        evidence=model.limits.evidence(q, time),
+        diagnostics=model.limits.diagnostics(q, time),
         provenance=provenance(
             packages=("numpy",), options={}, inputs={"machine": model.mechanism.name}
         ),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.drives import DETERMINED, Axis, PlantFit
 from tauloop_papers.dual_motor.conclusions import conclusions
 from tauloop_papers.dual_motor.family import RIGID, STRUCTURES, Structure
@@ -139,8 +139,8 @@ def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
         tried=tuple(tried),
         shipped=shipped,
         left_out=left_out,
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="largest difference of a row from what the search has kept",
                 value=max(
                     abs(row[3] - ours) / max(abs(ours), row[2])

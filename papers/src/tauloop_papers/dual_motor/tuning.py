@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.drives import (
     SQP,
     Axis,
@@ -40,7 +40,7 @@ ABOVE_GRID = 0.01
 SHOWN, LATER = 10.0, 300.0
 #: Costs are computed to this; 5e-8 is seen.
 COST_ERROR = 1e-6
-#: Tolerances of the integrator are tightened by this for the costs of the evidence.
+#: Tolerances of the integrator are tightened by this for the costs of the diagnostics.
 TIGHTER = 1e-2
 
 
@@ -102,14 +102,14 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
         "our optimum": switching.best.best,
     }
     scatters = _scatters(axis, switching.study, designs, settings)
-    evidence = [
-        Evidence(
+    diagnostics = [
+        Diagnostic(
             name="swing of one motor's limit cycle over the least that is one",
             value=cycling.swings["one"] / CYCLE,
             lower=1.0,
             advice="one motor has no limit cycle on this plant: choose other play or friction",
         ),
-        Evidence(
+        Diagnostic(
             name="swing with two motors, m",
             value=cycling.swings["as-written"],
             upper=STILL,
@@ -117,14 +117,14 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
         ),
     ]
     for table in tables:
-        evidence += [
-            Evidence(
+        diagnostics += [
+            Diagnostic(
                 name=f"{table.study.name}: best cost over the best of the grid, less 1",
                 value=table.best.cost / table.grid_cost - 1.0,
                 upper=ABOVE_GRID,
                 advice="all methods are stuck: take more starts",
             ),
-            Evidence(
+            Diagnostic(
                 name=f"{table.study.name}: change of the best cost with tolerances a hundred times tighter",
                 value=table.refined,
                 upper=COST_ERROR,
@@ -154,7 +154,7 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
         front_criteria=front.criteria,
         scatters=scatters,
         exact=exact,
-        evidence=tuple(evidence),
+        diagnostics=tuple(diagnostics),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "pymoo"), options=plain(settings), inputs={}
         ),

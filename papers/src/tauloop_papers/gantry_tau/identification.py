@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.formats import load
 from tauloop.identification import CONNECTED, OWN, leaf_ties
 from tauloop.logs import TIME, samples
@@ -208,7 +208,7 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
         filmed=motion_moving.sample(
             np.arange(0.0, settings.recording.period, 1.0 / FILM_RATE)
         ).position,
-        evidence=_evidence(settings, [first, moving, *training, held_out], findings),
+        diagnostics=_diagnostics(settings, [first, moving, *training, held_out], findings),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "cvxpy", "clarabel"),
             options=plain(settings),
@@ -249,48 +249,48 @@ def _shown(row: str, recorded: DataSet, motion: Multisine, model: np.ndarray) ->
     )
 
 
-def _evidence(
+def _diagnostics(
     settings: TwoRunSettings, sets: list[DataSet], findings: Findings
-) -> tuple[Evidence, ...]:
+) -> tuple[Diagnostic, ...]:
     chosen = [settings.parameters.index(name) for name in settings.inertias]
     small, fitted = findings.estimates[0], findings.consistent[0]
     surely = small.values[chosen] < -small.deviations[chosen]
     ratios = np.array(fitted.rows) / np.array(small.rows)
     missed = sum(abs(row.rank - row.stated) for row in findings.told if row.stated is not None)
     return (
-        Evidence(
+        Diagnostic(
             name="delay between the runs, largest error of all motions",
             value=max(abs(recorded.two.delay - settings.recording.late) for recorded in sets),
             unit="s",
             upper=DELAY_ERROR,
             advice="the runs are not aligned",
         ),
-        Evidence(
+        Diagnostic(
             name="moments of inertia below zero by more than their standard deviation, least squares, small motions",
             value=float(np.sum(surely)),
             lower=1.0,
             advice="these motions show the inertias: the paper's finding does not come out with them",
         ),
-        Evidence(
+        Diagnostic(
             name="least principal moment of inertia of a body, all consistent fits",
             value=min(min(fit.moments) for fit in findings.consistent),
             unit="kg m^2",
             lower=0.0,
             advice="the cones were not kept",
         ),
-        Evidence(
+        Diagnostic(
             name="hold-out error of the consistent fit over that of least squares, small motions, worst actuator",
             value=float(ratios.max()),
             upper=settings.consistency,
             advice="physical limits cost more than they should: look at the prior and its weight",
         ),
-        Evidence(
+        Diagnostic(
             name="difference of the numbers of told parameters from the stated ones, sum",
             value=float(missed),
             upper=0.0,
             advice="ranks differ from those stated: look at layout and motions",
         ),
-        Evidence(
+        Diagnostic(
             name="largest share of a limit that a design takes up",
             value=max((motion.used for motion in findings.motions), default=None),
             upper=1.0 + ROUNDING,

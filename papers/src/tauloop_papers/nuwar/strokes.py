@@ -15,7 +15,7 @@ import numpy as np
 
 import tauloop as tl
 from tauloop.common.errors import PoseError
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.motion import (
     LAWS,
     POLYNOMIAL_345,
@@ -109,14 +109,14 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
         operations=operations,
         coordinates=model.topology.n_q,
         fastest=fastest(model, settings),
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="torques by Hamilton and by Newton and Euler: difference over the largest",
                 value=max(single_model.spread / single_model.peak for single_model in runs),
                 upper=AGREEMENT,
                 advice="two formulations disagree: this is a fault in Tauloop",
             ),
-            Evidence(
+            Diagnostic(
                 name="largest error of a round trip",
                 value=max(single_model.largest for single_model in trips),
                 unit="m",

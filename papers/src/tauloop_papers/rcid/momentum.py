@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.model import ToolMotion
 from tauloop.motion import POLYNOMIAL_345
 from tauloop.simulation import ForceLaw, RungeKutta4, Simulator, ToolForce
@@ -67,14 +67,14 @@ def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance
         )
         + sum(mechanism.value(rod.lower.mass) for rod in mechanism.rods if rod.lower is not None)
         - settings.payload,
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="drive forces by generalized momentum and by Lagrange: difference over the largest",
                 value=spread(model),
                 upper=AGREEMENT,
                 advice="two formulations disagree: this is a fault in Tauloop",
             ),
-            Evidence(
+            Diagnostic(
                 name="platform and the task's own mass, spring and damper: largest distance",
                 value=max(item.miss for item in touches),
                 unit="m",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.errors import IdentificationError
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.identification import (
     AnalyticRegrouping,
     BaseEstimates,
@@ -122,7 +122,7 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
         comparisons=comparisons(settings, findings),
         choices=choices(settings, findings),
         printed=printed_tables(settings, findings),
-        evidence=_evidence(settings, findings, base),
+        diagnostics=_diagnostics(settings, findings, base),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}
         ),
@@ -253,9 +253,9 @@ def _growth(
     )
 
 
-def _evidence(
+def _diagnostics(
     settings: ReducedSettings, findings: Findings, base: BaseParameters
-) -> tuple[Evidence, ...]:
+) -> tuple[Diagnostic, ...]:
     """Cuts of the error, and that the model is right where the plant has nothing that it leaves out."""
     matrix = findings.regrouped.model.matrix()
     same = (
@@ -265,7 +265,7 @@ def _evidence(
         what = f"the trajectory tells {base.rank} parameters, random states {len(matrix)}"
         raise IdentificationError.of("excitation", what, "wider limits")
     cuts = [
-        Evidence(
+        Diagnostic(
             name=f"share of the relative error cut on the verification trajectory, {name}",
             value=float(cut),
             lower=least,
@@ -277,17 +277,17 @@ def _evidence(
     ]
     return (
         *cuts,
-        Evidence(
+        Diagnostic(
             name="model against the unreduced machine without what is left out, share of the largest force",
             value=findings.growth.bare,
             upper=SAME,
             advice="the reduction is not exact: this is a fault in Tauloop",
         ),
-        Evidence(
+        Diagnostic(
             name="regrouping by formulas against that of the trajectory's regressor",
             value=float(same),
             upper=SAME,
             advice="the trajectory excites too little, or a formula is wrong",
         ),
-        *findings.regrouped.model.evidence[:1],
+        *findings.regrouped.model.diagnostics[:1],
     )

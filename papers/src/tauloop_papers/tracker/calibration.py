@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop_papers.reproduction import EXPERIMENTS, Progress, Reproduction
 from tauloop_papers.tracker.fits import (
     ModelFit,
@@ -107,15 +107,15 @@ def run(progress: Progress, settings: TrackerSettings = SETTINGS) -> TrackerCali
         noise=settings.noise,
         part_errors=session.errors,
         encoders=encoders,
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="calibrated model run apart from the fit: difference of positions",
                 value=disagreement(problem, simple),
                 unit="m",
                 upper=AGREEMENT,
                 advice="the fit and the written-back machine disagree: this is a fault in Tauloop",
             ),
-            Evidence(
+            Diagnostic(
                 name="hold-out error of the full model over that of noise and covariance, RMS",
                 value=floor,
                 upper=AS_EXPECTED,

@@ -17,13 +17,13 @@ import scipy.special
 from tauloop.calibration.judging.statistics import FALSE_ALARM
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 
 #: Share of an encoder's error that unknowns leave visible below which nothing is known of it.
 VISIBLE = 1e-6
 
 
-def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Evidence, ...]:
+def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Diagnostic, ...]:
     """The encoder whose constant error would explain most of the residuals; nothing without redundant drives.
 
     Args:
@@ -54,7 +54,7 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Ev
     turns = problem.assembly.topology.motor_turns(actuator)
     amount = f"{np.degrees(error[worst]):.4g} deg" if turns else f"{1e3 * error[worst]:.4g} mm"
     return (
-        Evidence(
+        Diagnostic(
             name=f"largest misfit of an encoder over its standard deviation ({actuator.name})",
             value=float(t[worst]),
             upper=float(-scipy.special.stdtrit(freedom, FALSE_ALARM / (2 * count))),

@@ -6,10 +6,10 @@ import numpy as np
 
 from tauloop.calibration.problem.building import stiffness_of
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 
 
-def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Evidence, ...]:
+def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagnostic, ...]:
     """Return the least tension of all cables, and the least stiffness; nothing where equilibrium was not asked for.
 
     Args:
@@ -35,7 +35,7 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Eviden
             label = station.series.label(int(row) // station.poses)
             place = f"{station.functions.cables[cable]}, {station.series.instrument.name}, {label}"
     return (
-        Evidence(
+        Diagnostic(
             name=f"least tension of a cable at equilibrium ({place})"
             if place
             else "least tension of a cable",
@@ -44,7 +44,7 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Eviden
             lower=0.0,
             advice="a cable that would have to push is slack, and its length says nothing: leave such poses out",
         ),
-        Evidence(
+        Diagnostic(
             name="least stiffness of the equilibrium, over weight per length",
             value=stiffness,
             lower=0.0,

@@ -23,7 +23,7 @@ from scipy.optimize import brentq, minimize_scalar
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 
 #: Widths of the priors that are looked at, over the stated ones: exponents of ten.
 WIDEST = 3.0
@@ -55,9 +55,9 @@ class PriorTightness:
     upper: float
     ratio: float
 
-    def evidence(self) -> Evidence:
+    def diagnostic(self) -> Diagnostic:
         """Doubtful where the priors are too tight: estimates are then held at their nominal values against the data."""
-        return Evidence(
+        return Diagnostic(
             name="deviation of the priors that the data want, over the stated one"
             f" ({self.unknowns} priors; 95 %: {self.lower:.2g} to {self.upper:.2g})",
             value=self.width,

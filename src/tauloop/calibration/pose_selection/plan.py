@@ -38,7 +38,7 @@ from tauloop.common.errors import IdentificationError, InputError, Problems, sol
 from tauloop.common.files import write_text
 from tauloop.common.options import Options, listed, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
 from tauloop.mechanism.description.quantities import quantity, quantity_reader
 from tauloop.mechanism.description.units import ANGLE, LENGTH
@@ -317,8 +317,8 @@ def plan_poses(
         error=error,
         curve=shown,
         enough=next((point.count for point in shown if point.error <= options.goal), None),
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="largest residual of the candidates' equations",
                 value=float(
                     np.abs(model.assembly.loops.residuals(candidates.q)[0]).max(initial=0.0)
@@ -326,7 +326,7 @@ def plan_poses(
                 unit="m",
                 upper=1e-9,
             ),
-            Evidence(
+            Diagnostic(
                 name="expected error of the calibrated machine over the noise",
                 value=error,
                 upper=1.0,

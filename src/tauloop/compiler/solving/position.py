@@ -244,7 +244,7 @@ class _Solver:
         )
 
     def watch_redundant(self) -> None:
-        """Leave as evidence whether the equations that are not kept hold: in another posture they may be open."""
+        """Leave as diagnostics whether the equations that are not kept hold: in another posture they may be open."""
         residuals = self._known(
             ca.vertcat(ca.SX(0, 1), *(residual for *_, residual in self._equations.redundant))
         )

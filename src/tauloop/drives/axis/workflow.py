@@ -9,7 +9,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
@@ -181,8 +181,8 @@ def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
     is_done = not record.criteria.failed[0]
     outcome = Outcome(int(record.criteria.outcome[0])).name.lower().replace("_", " ")
     return DriveStep(
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="share of the step that was run",
                 value=1.0
                 if is_done

@@ -228,7 +228,7 @@ def circle_test(
     )
     stages.done()
     laps, ends, happened = {}, {}, {}
-    evidence = []
+    diagnostics = []
     for variation in stages.over(variations):
         machine = DrivenMachine(
             mechanism,
@@ -244,15 +244,15 @@ def circle_test(
         }
         motion = machine.follow(trajectory, values=own, integrator=integrator, events=events)
         happened[variation] = motion.occurrences
-        evidence += [
-            replace(item, name=f"{variation.value}: {item.name}") for item in motion.evidence
+        diagnostics += [
+            replace(item, name=f"{variation.value}: {item.name}") for item in motion.diagnostics
         ]
         if motion.end:
             ends[variation] = motion.end
         else:
             laps[variation] = _lap(motion, circle, trajectory)
     return CircleTest(
-        evidence=tuple(evidence),
+        diagnostics=tuple(diagnostics),
         provenance=provenance(
             options={
                 "circle": circle,

@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import EngineError, InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.compiler.functions.extended import energy_program
 from tauloop.drives.axis.simulation import signal_variables
 from tauloop.drives.equations.system import senseless
@@ -46,7 +46,7 @@ from tauloop.integrate.sensitivity import apart, course_along, labelled, sensiti
 from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Trajectory
@@ -417,16 +417,16 @@ class PathRun:
                 plant.assembly, state.q[-1], f"at {trace.end:.6g} s from the start"
             )
         return DrivenMotion(
-            evidence=(
-                *trace.evidence(len(self.time), end),
-                Evidence(
+            diagnostics=(
+                *trace.diagnostics(len(self.time), end),
+                Diagnostic(
                     name="energy balance over the energy turned over",
                     value=balance,
                     upper=ENERGY_KEPT,
                     advice="tighten the tolerances",
                 ),
-                *plant.limits.evidence(state.q, self.time[:n]),
-                *omission_evidence(plant.mechanism),
+                *plant.limits.diagnostics(state.q, self.time[:n]),
+                *omission_diagnostics(plant.mechanism),
             ),
             provenance=provenance(
                 options={

@@ -13,7 +13,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.compiler.functions.tool import tool_twist
 from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.equations.assembly.loops import nominal
@@ -228,9 +228,9 @@ def play_map(
         machine=model.mechanism.name,
         units=dict(zip(names, model.actuators.ports.position.units, strict=False)),
         volume={name: (float(values[0]), float(values[-1])) for name, values in axes.items()},
-        evidence=(
-            *space.evidence,
-            Evidence(
+        diagnostics=(
+            *space.diagnostics,
+            Diagnostic(
                 name="difference to forward kinematics at both ends of the play, of the largest displacement",
                 value=difference,
                 upper=AGREEMENT,

@@ -1,4 +1,4 @@
-"""The least cost over a box of parameters, by any of several methods, with evidence and history."""
+"""The least cost over a box of parameters, by any of several methods, with diagnostics and history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problem, Problems, solving
 from tauloop.common.interrupts import interruptible
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 
@@ -124,20 +124,20 @@ def minimise(
             "start where the loop is stable, or narrow the bounds to stable gains",
         )
     least = int(np.nanargmin(costs))
-    tested: list[Evidence] = []
+    tested: list[Diagnostic] = []
     if not interrupted:
         try:
             tested = _tested(cost, points[least], float(costs[least]), costs, lower, upper)
         except KeyboardInterrupt:
             ending, interrupted = "interrupted", True
-    failed = Evidence(
+    failed = Diagnostic(
         name="share of evaluations without a cost",
         value=float(np.mean(~np.isfinite(costs))),
         upper=0.5,
         advice="narrow the bounds: most of the box has no cost",
     )
     return Minimum(
-        evidence=(failed, _interruptions(interrupted), *tested),
+        diagnostics=(failed, _interruptions(interrupted), *tested),
         provenance=provenance(
             packages=("numpy", "scipy", "pymoo"),
             options={"method": type(method).__name__, "options": repr(method), "budget": budget},
@@ -186,15 +186,15 @@ def minimise_from(
         except KeyboardInterrupt:  # before this start had a cost
             if not minima:
                 raise
-            evidence = (*minima[-1].evidence, _interruptions(True))
-            minima[-1] = replace(minima[-1], interrupted=True, evidence=evidence)
+            diagnostics = (*minima[-1].diagnostics, _interruptions(True))
+            minima[-1] = replace(minima[-1], interrupted=True, diagnostics=diagnostics)
         if minima[-1].interrupted:
             break
     return tuple(minima)
 
 
-def _interruptions(interrupted: bool) -> Evidence:
-    return Evidence(
+def _interruptions(interrupted: bool) -> Diagnostic:
+    return Diagnostic(
         name="interruptions",
         value=float(interrupted),
         upper=0.0,
@@ -264,7 +264,7 @@ def _tested(
     costs: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
-) -> list[Evidence]:
+) -> list[Diagnostic]:
     """The best point evaluated anew, and beside its neighbours along the axes."""
     offsets = NEIGHBOUR * np.diag(upper - lower)
     neighbours = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
@@ -272,7 +272,7 @@ def _tested(
     gain = least - float(np.nanmin(tried))
     span = float(np.nanmax(costs)) - least
     return [
-        Evidence(
+        Diagnostic(
             name="difference when the best point is evaluated again",
             value=abs(float(tried[0]) - least) / max(abs(least), 1e-300)
             if np.isfinite(tried[0])
@@ -280,7 +280,7 @@ def _tested(
             upper=1e-9,
             advice="the cost is not a function of its parameters: fix its random numbers",
         ),
-        Evidence(
+        Diagnostic(
             name=f"share of the costs' span gained by a step of {NEIGHBOUR:.0%} of the range along an axis",
             value=gain / span if span > 0 else 0.0,
             upper=NEIGHBOUR_GAIN,

@@ -272,7 +272,7 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
             )
     best = min(searches, key=lambda search: search.cost)
     return Tuning(
-        evidence=best.evidence,
+        diagnostics=best.diagnostics,
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "pymoo"),
             options={item.name: _told(getattr(options, item.name)) for item in fields(options)},

@@ -13,7 +13,7 @@ import numpy as np
 
 from tauloop.common.errors import PoseError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.equations.assembly.cut_freedoms import CutFreedoms, seen_cuts
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.topology import Topology
@@ -25,7 +25,7 @@ from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 AT_THE_STOP = 1e-9
 #: Share of a range by which poses that are sought keep off its ends.
 MARGIN = 0.02
-#: Names of the evidence.
+#: Names of the diagnostics.
 BEYOND_STOPS, LIKE_DEGREES = "coordinates beyond a stop", "angles that look like degrees"
 #: Beyond these many are counted, not named, in one line of text.
 NAMED = 4
@@ -270,10 +270,10 @@ class Limits:
         what = f"all values of {', '.join(names)} lie far outside the limits, and inside when read as degrees"
         return (Problem(where="position", what=what, remedy="angles are in rad"),)
 
-    def evidence(
+    def diagnostics(
         self, q: np.ndarray, time: np.ndarray | None = None, passed: Passed | None = None
-    ) -> tuple[Evidence, ...]:
-        """Evidence of a pose or motion: coordinates beyond their stops, and those that look like degrees.
+    ) -> tuple[Diagnostic, ...]:
+        """Diagnostics of a pose or motion: coordinates beyond their stops, and those that look like degrees.
 
         A machine without stops has none of the first kind, and where nothing looks like degrees
         there is none of the second.
@@ -289,7 +289,7 @@ class Limits:
             text = "; ".join(str(item) for item in beyond[:NAMED])
             more = f"; and {len(beyond) - NAMED} more" if len(beyond) > NAMED else ""
             rows.append(
-                Evidence(
+                Diagnostic(
                     name=BEYOND_STOPS,
                     value=float(len(beyond)),
                     upper=0.0,
@@ -299,7 +299,7 @@ class Limits:
         names = self.like_degrees(q)
         if names:
             rows.append(
-                Evidence(
+                Diagnostic(
                     name=LIKE_DEGREES,
                     value=float(len(names)),
                     upper=0.0,
@@ -309,7 +309,7 @@ class Limits:
             )
         for name, kind in self.cuts.unseen if self.cuts is not None else ():
             rows.append(
-                Evidence(
+                Diagnostic(
                     name=f"limits of {name} (a {kind} joint that closes a loop: not judged)",
                     value=None,
                 )
@@ -317,20 +317,20 @@ class Limits:
         return tuple(rows)
 
 
-def beyond_limits(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """The pieces of evidence of any result that say that something lies beyond a stop, or looks like degrees."""
+def beyond_limits(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics that report that something lies beyond a stop, or looks like degrees."""
     return tuple(
         item
-        for item in evidence
+        for item in diagnostics
         if not item.is_good and item.name.endswith((BEYOND_STOPS, LIKE_DEGREES))
     )
 
 
-def require_within_limits(evidence: Iterable[Evidence]) -> None:
+def require_within_limits(diagnostics: Iterable[Diagnostic]) -> None:
     """Refuse a result of which something lies beyond a stop, or looks like degrees.
 
     Args:
-        evidence: of any result.
+        diagnostics: of any result.
 
     Raises:
         PoseError: which coordinates, by how much, and where.
@@ -338,7 +338,7 @@ def require_within_limits(evidence: Iterable[Evidence]) -> None:
     remedy = "stay within the stops, or mend the machine file: {drawing: [lower, upper]} is a range that stops nothing"
     PoseError.raise_if_any(
         Problem(where=item.name, what=item.advice, remedy=remedy)
-        for item in beyond_limits(evidence)
+        for item in beyond_limits(diagnostics)
     )
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import EngineError, PoseError, Problems
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Status, content, plain, provenance
+from tauloop.common.result import Diagnostic, Status, content, plain, provenance
 from tauloop.compiler.c.calling.evaluator import reads_start
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.calling.target import TARGETS, target_figures
@@ -27,7 +28,7 @@ from tauloop.compiler.catalogue import EXPORTABLE, INVERSE_DYNAMICS
 from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.program import Newton
-from tauloop.compiler.state import health
+from tauloop.compiler.state import solve_diagnostics
 from tauloop.equations.assembly.closing import random_walk
 from tauloop.equations.ports import PLATFORM, Entry, force_port
 from tauloop.export.c.export_library import library_files
@@ -145,23 +146,26 @@ class Export(ExportedCode):
     """
 
     accuracy: SingleAccuracy | None = None
+    evidence = old_attribute("evidence", "diagnostics")
 
     @property
     def status(self) -> Status:
         """Doubtful where single precision is not good enough; what cannot be exported raises."""
-        return Status.OK if all(item.is_good for item in self.evidence) else Status.DOUBTFUL
+        return Status.OK if all(item.is_good for item in self.diagnostics) else Status.DOUBTFUL
 
     @property
-    def evidence(self) -> tuple[Evidence, ...]:
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Shares of the largest errors of single precision; none for doubles."""
         return (
-            () if self.accuracy is None else tuple(item.evidence for item in self.accuracy.outputs)
+            ()
+            if self.accuracy is None
+            else tuple(item.diagnostic for item in self.accuracy.outputs)
         )
 
     @property
     def advice(self) -> tuple[str, ...]:
         """A line for each output that single precision is not good enough for: the figure and what to do."""
-        return tuple(str(item) for item in self.evidence if not item.is_good)
+        return tuple(str(item) for item in self.diagnostics if not item.is_good)
 
 
 def export_c(
@@ -442,10 +446,10 @@ def _bearable(
     }
     arguments["theta"] = np.tile(model.mechanism.parameters.vector(model.free), (n, 1))
     for at_rest in (False, True):
-        _, evidence = program.run(
+        _, diagnostics = program.run(
             {**arguments, "velocity": velocity, "acceleration": acceleration}, n
         )
-        within = health(program, evidence).is_within
+        within = solve_diagnostics(program, diagnostics).is_within
         if not at_rest:
             velocity, acceleration = (
                 np.where(within[:, None], x, 0.0) for x in (velocity, acceleration)
@@ -488,8 +492,8 @@ def _case(
             largest=single.LARGEST,
         )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
-    expected, evidence = program.run(arrays, SAMPLES)
-    checked = health(program, evidence)
+    expected, diagnostics = program.run(arrays, SAMPLES)
+    checked = solve_diagnostics(program, diagnostics)
     if not (checked.is_reached & checked.is_regular & checked.is_within).all():
         what = f"{spec.name} fails at the states of the test program"
         raise PoseError.of(model.mechanism.name, what, "choose another reference pose")

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.compiler.c.calling.compiler import build
 from tauloop.compiler.c.calling.library import Library, require_compiler
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.printing.single import CONVERGED, SMALLEST_PIVOT
 from tauloop.compiler.c.printing.source import CFunction, c_source
-from tauloop.compiler.state import health
+from tauloop.compiler.state import solve_diagnostics
 
 #: Largest share of an error in the largest amount that is good enough: of lengths, angles and pure
 #: numbers 10 um in a metre, of all else a thousandth, below what friction and inertias are known
@@ -59,10 +59,10 @@ class OutputAccuracy:
         return ENOUGH.get(self.unit, ENOUGH_ELSE)
 
     @property
-    def evidence(self) -> Evidence:
+    def diagnostic(self) -> Diagnostic:
         """The share with its limit, and what to do beyond it."""
         where = ", ".join(f"{name} {value:.4g}" for name, value in self.pose.items())
-        return Evidence(
+        return Diagnostic(
             name=f"{self.function}: largest error of {self.output} [{self.unit}], of {self.largest:.3g} ({where})",
             value=self.share,
             upper=self.enough,
@@ -105,8 +105,8 @@ def single_accuracy(
         {name: np.ascontiguousarray(array) for name, array in samples.items()},
     )
     for function in functions:
-        exact, evidence = function.program.run(inputs, n)
-        state = health(function.program, evidence)
+        exact, diagnostics = function.program.run(inputs, n)
+        state = solve_diagnostics(function.program, diagnostics)
         good = state.is_reached & state.is_regular & state.is_within
         runs = [run_in_floats(function, inputs, n, contraction) for contraction in (UNFUSED, FUSED)]
         figures = runs[0]["health"]

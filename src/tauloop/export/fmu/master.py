@@ -18,7 +18,7 @@ import numpy as np
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.export.fmu.blocks import motion_inputs, velocity_names
 from tauloop.export.fmu.coupling import Connections, FmuCoupling, connected
@@ -197,7 +197,7 @@ def co_simulate(
 
     The FMU and the machine go in turn, the FMU first, with what they exchange held: an error of the
     first order in the step. Two runs, the second with half the step, show it; the second is the
-    result, with what the two differ by among its evidence.
+    result, with what the two differ by among its diagnostics.
 
     Args:
         machine: a mechanism, or its model.
@@ -235,7 +235,7 @@ def co_simulate(
             runs = {
                 name: replace(
                     run,
-                    evidence=(*run.evidence, noted["evidence"][-1]),
+                    diagnostics=(*run.diagnostics, noted["diagnostics"][-1]),
                     provenance=noted["provenance"],
                 )
                 for name, run in controlled[1].runs.items()
@@ -279,9 +279,9 @@ def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None
 def _noted(
     result: Simulation | ControlComparison, model: Model, apart: float, fmu: ForeignFmu
 ) -> dict[str, Any]:
-    """Evidence of the coupling, and the FMU in the provenance."""
+    """Diagnostics of the coupling, and the FMU in the provenance."""
     units = [unit for unit in dict.fromkeys(model.platform.ports.position.units) if unit != "1"]
-    noted = Evidence(
+    noted = Diagnostic(
         name=COUPLING_CHANGE,
         value=apart,
         unit=" or ".join(units),
@@ -289,7 +289,7 @@ def _noted(
     )
     made = result.provenance
     inputs = dict(made.inputs) | {"fmu": fmu.path.name, "fmu_sha256": fmu.sha256}
-    return {"evidence": (*result.evidence, noted), "provenance": replace(made, inputs=inputs)}
+    return {"diagnostics": (*result.diagnostics, noted), "provenance": replace(made, inputs=inputs)}
 
 
 # Simulations
@@ -357,8 +357,8 @@ def _controlled(
     return replace(
         result,
         runs={label: result.runs[own]},
-        evidence=tuple(
-            replace(item, name=item.name.replace(own, label, 1)) for item in result.evidence
+        diagnostics=tuple(
+            replace(item, name=item.name.replace(own, label, 1)) for item in result.diagnostics
         ),
         provenance=replace(
             result.provenance,

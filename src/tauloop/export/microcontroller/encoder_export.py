@@ -1,4 +1,4 @@
-"""The fit of encoders as C: a fixed count of Gauss and Newton's steps, sample by sample, with residuals as evidence."""
+"""The fit of encoders as C: a fixed number of Gauss-Newton steps per sample, and residuals."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.identification.estimation.base_columns import BaseRegression, base_columns
 from tauloop.identification.estimation.error_models import EstimatingEquations
 from tauloop.identification.estimation.estimators import (
@@ -156,7 +156,7 @@ class InstrumentalVariables(Estimator):
             self._columns(regression, estimate.values) * estimate.weights[:, None] ** 2
         )
 
-    def evidence(self, regression: BaseRegression, estimate: Estimate) -> tuple[Evidence, ...]:
+    def diagnostics(self, regression: BaseRegression, estimate: Estimate) -> tuple[Diagnostic, ...]:
         """See `Estimator`: the least canonical correlation of instruments and regressor, both weighted.
 
         One for a motion without noise, zero for instruments that say nothing of some direction of
@@ -172,7 +172,7 @@ class InstrumentalVariables(Estimator):
         name = "least correlation of the instruments with the regressor (canonical)"
         advice = "the instruments say little of some parameters: give the commanded motion of this log, filter the "
         advice += "positions more, or record a motion that excites more"
-        return (Evidence(name=name, value=least, lower=WEAK, advice=advice),)
+        return (Diagnostic(name=name, value=least, lower=WEAK, advice=advice),)
 
     def _solve(self, regression: BaseRegression, start: Estimate) -> Estimate:
         columns, regressor = self._columns(regression, start.values), regression.regressor

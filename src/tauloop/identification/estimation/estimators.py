@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.common.shown import Shown
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
@@ -75,7 +75,7 @@ class Estimator(Shown, ABC):
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
         """Z (N, n_out, r) of the estimate; the regressor times squared weights in least squares."""
 
-    def evidence(self, regression: BaseRegression, estimate: Estimate) -> tuple[Evidence, ...]:
+    def diagnostics(self, regression: BaseRegression, estimate: Estimate) -> tuple[Diagnostic, ...]:
         """What of an estimate only its method can judge; nothing in least squares."""
         return ()
 

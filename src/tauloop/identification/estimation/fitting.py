@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problems, solving
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.bending import Bending
 from tauloop.identification.estimation.error_models import (
@@ -121,7 +121,7 @@ def fit(
         outputs=training.outputs,
         measured=np.asarray(training.measured),
         timing=terms,
-        evidence=(),
+        diagnostics=(),
         provenance=provenance(
             packages=("numpy", "scipy"),
             options={
@@ -141,13 +141,13 @@ def fit(
             },
         ),
     )
-    evidence = (
-        *_evidence(result, equations, regression.forces),
-        *_error_evidence(result, training, equations, errors),
-        *estimator.evidence(regression, estimate),
-        *(_held_out_evidence(result, held_out) if held_out is not None else ()),
+    diagnostics = (
+        *_diagnostics(result, equations, regression.forces),
+        *_error_diagnostics(result, training, equations, errors),
+        *estimator.diagnostics(regression, estimate),
+        *(_held_out_diagnostics(result, held_out) if held_out is not None else ()),
     )
-    return replace(result, evidence=evidence)
+    return replace(result, diagnostics=diagnostics)
 
 
 def estimator_options(estimator: Estimator) -> dict[str, object]:
@@ -290,19 +290,19 @@ def _optimality(equations: EstimatingEquations, forces: np.ndarray, weights: np.
     return float(np.max(products / (norms * np.linalg.norm(weights * forces))))
 
 
-def _evidence(
+def _diagnostics(
     result: Identification, equations: EstimatingEquations, forces: np.ndarray
-) -> tuple[Evidence, ...]:
+) -> tuple[Diagnostic, ...]:
     base, estimate = result.base, result.estimate
     uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
     return (
-        Evidence(
+        Diagnostic(
             name="gap at the rank (unit-norm columns)",
             value=base.gap,
             lower=1e3,
             advice="the rank is not beyond doubt: record a motion that excites more, or compare other tolerances",
         ),
-        Evidence(
+        Diagnostic(
             name="singular values above the tolerance, less the rank",
             value=float(
                 np.sum(base.singular_values > base.options.tolerance * base.singular_values[0])
@@ -312,19 +312,19 @@ def _evidence(
             upper=0.0,
             advice="two routes to the rank disagree: compare other tolerances",
         ),
-        Evidence(
+        Diagnostic(
             name="condition number of the base regressor (unit-norm columns)",
             value=result.condition,
             upper=1e4,
             advice="some base parameters are hardly excited: record a motion that excites more",
         ),
-        Evidence(
+        Diagnostic(
             name="largest cosine between the weighted residual and a base column",
             value=_optimality(equations, forces, estimate.weights),
             upper=1e-8,
             advice="the least-squares solution is inexact: the regressor is too ill conditioned",
         ),
-        Evidence(
+        Diagnostic(
             name=f"base parameters with a standard deviation above {100 * UNCERTAIN_SHARE:.0f} %",
             value=float(uncertain),
             unit=f"of {base.rank}",
@@ -332,12 +332,12 @@ def _evidence(
     )
 
 
-def _error_evidence(
+def _error_diagnostics(
     result: Identification,
     data: RegressionData,
     equations: EstimatingEquations,
     errors: ErrorModel | None,
-) -> tuple[Evidence, ...]:
+) -> tuple[Diagnostic, ...]:
     """How far the residuals are from white noise, and what that means for the standard deviations."""
     used = correlated = result.standard_deviations
     if not isinstance(errors, AutocorrelatedErrors):
@@ -345,19 +345,19 @@ def _error_evidence(
     rows = [data.rows(k) for k in data.kept]
     tests = [whiteness(equations.residual[row, k]) for k, row in enumerate(rows)]
     return (
-        Evidence(
+        Diagnostic(
             name="residual over force of the output that is described best, training data",
             value=min(fit.relative_error_percent for fit in result.training) / 100.0,
             upper=UNEXPLAINED,
             advice="the motion explains hardly anything of the forces: look at order, units and times of the columns",
         ),
-        Evidence(
+        Diagnostic(
             name="standard deviations that count the residuals' correlation, beside those given (median)",
             value=float(np.median(correlated[used > 0.0] / used[used > 0.0]))
             if (used > 0.0).any()
             else None,
         ),
-        Evidence(
+        Diagnostic(
             name="Ljung-Box probability of white residuals, least of all outputs",
             value=min(
                 (test.probability for test in tests if test.probability is not None), default=None
@@ -366,20 +366,20 @@ def _error_evidence(
     )
 
 
-def _held_out_evidence(result: Identification, data: RegressionData) -> tuple[Evidence, ...]:
+def _held_out_diagnostics(result: Identification, data: RegressionData) -> tuple[Diagnostic, ...]:
     regressor = data.triangles[:, :, :-1]
     ratios = [
         judged.rmse / max(fit.rmse, EXACT_SHARE * fit.scale)
         for fit, judged in zip(result.training, result.held_out, strict=True)
     ]
     return (
-        Evidence(
+        Diagnostic(
             name="misfit of the regrouping on the held-out data, largest of all columns",
             value=result.base.mismatch(regressor.reshape(-1, regressor.shape[-1])),
             upper=1e-6,
             advice="the training motion hides parameters that act in the held-out one: train on more excitation",
         ),
-        Evidence(
+        Diagnostic(
             name="largest ratio of RMSE on the held-out data to that on the training data",
             value=max(ratios),
             upper=3.0,

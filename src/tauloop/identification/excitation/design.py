@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.interrupts import leavable
-from tauloop.common.result import Evidence, plain, provenance
+from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.identification.excitation.criteria import ConditionNumber
 from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.limits import Bound
@@ -23,7 +23,7 @@ from tauloop.logs import read_log, samples
 from tauloop.logs.log import TIME
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.motion.sampled import SampledMotion
 
@@ -89,7 +89,7 @@ def excite(
         limits=_limits(problem, judged),
         starts=tuple(map(Start.of, outcomes)),
         polished=tuple(map(Start.of, polished)),
-        evidence=(),
+        diagnostics=(),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
             options={
@@ -104,7 +104,8 @@ def excite(
         ),
     )
     return replace(
-        result, evidence=(*_evidence(result, judged, outcomes), *omission_evidence(mechanism))
+        result,
+        diagnostics=(*_diagnostics(result, judged, outcomes), *omission_diagnostics(mechanism)),
     )
 
 
@@ -164,11 +165,11 @@ def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ..
     )
 
 
-def _evidence(
+def _diagnostics(
     result: Excitation, judged: Judgement, outcomes: Sequence[StartOutcome]
-) -> Iterator[Evidence]:
+) -> Iterator[Diagnostic]:
     criterion, conditions, random = result.options.criterion, result.conditions, result.random
-    yield Evidence(
+    yield Diagnostic(
         name="largest share of a limit, on the finer grid",
         value=judged.largest_share,
         upper=1.0 + ROUNDING,
@@ -177,7 +178,7 @@ def _evidence(
     if result.task.rests:
         peaks = np.abs(judged.channels[1:]).max(axis=(1, 2))
         start = np.abs(judged.channels[1:, 0]).max(axis=1)
-        yield Evidence(
+        yield Diagnostic(
             name="speed or acceleration at the start, share of the largest",
             value=float((start / np.maximum(peaks, np.finfo(float).tiny)).max()),
             upper=ROUNDING,
@@ -189,7 +190,7 @@ def _evidence(
             if criterion.unit_norm
             else (conditions.si, random.best_si)
         )
-        yield Evidence(
+        yield Diagnostic(
             name="condition number over that of the best random series",
             value=pair[0] / pair[1],
             upper=1.05,
@@ -197,7 +198,7 @@ def _evidence(
         )
     asked = result.options.random
     if random.tried < asked:
-        yield Evidence(
+        yield Diagnostic(
             name="random series that were tried before an interrupt",
             value=float(random.tried),
             unit=f"of {asked}",
@@ -205,7 +206,7 @@ def _evidence(
             advice="the best of these is kept, and nothing was optimised",
         )
     if outcomes:
-        yield Evidence(
+        yield Diagnostic(
             name="starts that ended at an optimum",
             value=float(sum(outcome.converged for outcome in outcomes)),
             unit=f"of {len(outcomes)}",

@@ -18,7 +18,7 @@ from tauloop.common.errors import IdentificationError, InputError, Problem, Prob
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.common.shown import Shown
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.equations.named_values import TOOL
@@ -47,7 +47,7 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import interval, quantity_reader
 from tauloop.mechanism.description.units import UnitError
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.simulation.controllers.laws import read_bandwidth
@@ -330,7 +330,7 @@ def estimate_external_wrench(
 
 def _read(
     model: Model, sources: list[LogSource], names: list[str], options: ExternalWrenchOptions
-) -> tuple[list[MeasuredLog], tuple[Evidence, ...]]:
+) -> tuple[list[MeasuredLog], tuple[Diagnostic, ...]]:
     """Return the logs with their preparations, and what makes their positions doubtful.
 
     A spike of a force may be a contact, and is left to the observer.
@@ -492,7 +492,7 @@ def _wrench(estimate: _Estimate, components: tuple[int, ...]) -> np.ndarray:
 def _judged(
     model: Model,
     logs: list[MeasuredLog],
-    of_motion: tuple[Evidence, ...],
+    of_motion: tuple[Diagnostic, ...],
     estimates: list[_Estimate],
     options: ExternalWrenchOptions,
 ) -> ExternalWrench:
@@ -519,13 +519,13 @@ def _judged(
             alarms=count, duration=duration, expected=options.alarms * duration / HOUR
         )
     return ExternalWrench(
-        evidence=(
+        diagnostics=(
             *_of_blocks(is_free, blocks, is_searched=not options.free),
             _unexplained(model, estimate, quiet),
             *([] if false_alarms is None else [_of_false_alarms(false_alarms)]),
             *forces_at_limits(logs),
             *of_motion,
-            *omission_evidence(model.mechanism),
+            *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
             options={
@@ -611,16 +611,16 @@ def _contact(
     )
 
 
-def _of_blocks(is_free: np.ndarray, blocks: Blocks, *, is_searched: bool) -> Iterator[Evidence]:
+def _of_blocks(is_free: np.ndarray, blocks: Blocks, *, is_searched: bool) -> Iterator[Diagnostic]:
     """Yield how much of the log is without contact."""
-    yield Evidence(
+    yield Diagnostic(
         name=f"stretches of {blocks.duration:.3g} s without contact",
         value=float(is_free.sum()),
         lower=float(FEWEST_BLOCKS),
         advice="the threshold is extrapolated from few: record longer without contact",
     )
     if is_searched:
-        yield Evidence(
+        yield Diagnostic(
             name="share of the log that is taken as contact",
             value=float(1.0 - is_free.mean()),
             upper=MOST_CONTACT,
@@ -628,7 +628,7 @@ def _of_blocks(is_free: np.ndarray, blocks: Blocks, *, is_searched: bool) -> Ite
         )
 
 
-def _unexplained(model: Model, estimate: _Estimate, quiet: np.ndarray) -> Evidence:
+def _unexplained(model: Model, estimate: _Estimate, quiet: np.ndarray) -> Diagnostic:
     """Return the share of the forces without contact that the model does not explain; the largest of both units."""
     is_turning = np.array([unit == "rad/s" for unit in model.platform.ports.velocity.units])
     shares = []
@@ -636,7 +636,7 @@ def _unexplained(model: Model, estimate: _Estimate, quiet: np.ndarray) -> Eviden
         needed = float(np.linalg.norm(estimate.needed[quiet][:, alike]))
         if needed > 0.0:
             shares.append(float(np.linalg.norm(estimate.force[quiet][:, alike])) / needed)
-    return Evidence(
+    return Diagnostic(
         name="share of the forces without contact that the model does not explain",
         value=max(shares, default=None),
         upper=MOST_UNEXPLAINED,
@@ -644,9 +644,9 @@ def _unexplained(model: Model, estimate: _Estimate, quiet: np.ndarray) -> Eviden
     )
 
 
-def _of_false_alarms(alarms: FalseAlarms) -> Evidence:
+def _of_false_alarms(alarms: FalseAlarms) -> Diagnostic:
     """Return the probability of at least as many false alarms at the rate that the threshold allows."""
-    return Evidence(
+    return Diagnostic(
         name=f"probability of {alarms.alarms} false alarms in {alarms.duration:.4g} s of the free log",
         value=alarms.probability,
         lower=LEAST_PROBABILITY,
@@ -654,10 +654,10 @@ def _of_false_alarms(alarms: FalseAlarms) -> Evidence:
     )
 
 
-def of_bad_samples(problems: Sequence[Problem]) -> Iterator[Evidence]:
+def of_bad_samples(problems: Sequence[Problem]) -> Iterator[Diagnostic]:
     """Yield each channel with spikes, drop-outs or stretches that stand still: it makes the result doubtful."""
     for problem in problems:
-        yield Evidence(
+        yield Diagnostic(
             name=f"bad samples of {problem.where}",
             value=1.0,
             upper=0.0,
@@ -665,11 +665,11 @@ def of_bad_samples(problems: Sequence[Problem]) -> Iterator[Evidence]:
         )
 
 
-def forces_at_limits(logs: list[MeasuredLog]) -> Iterator[Evidence]:
+def forces_at_limits(logs: list[MeasuredLog]) -> Iterator[Diagnostic]:
     """Yield forces that a limit holds."""
     for entry in logs:
         for name, count in left_out_counts(entry.log).items():
-            yield Evidence(
+            yield Diagnostic(
                 name=f"{_prefix(entry, logs)}samples of force.{name} at its limit",
                 value=float(count),
                 upper=0.0,
@@ -677,7 +677,7 @@ def forces_at_limits(logs: list[MeasuredLog]) -> Iterator[Evidence]:
             )
 
 
-def _beyond_stops(model: Model, logs: list[MeasuredLog]) -> tuple[Evidence, ...]:
+def _beyond_stops(model: Model, logs: list[MeasuredLog]) -> tuple[Diagnostic, ...]:
     """Return motions beyond the stops of the machine file."""
     return tuple(
         replace(item, name=f"{_prefix(entry, logs)}{item.name}")

@@ -19,7 +19,7 @@ from tauloop.common.errors import IdentificationError, InputError, Problems, sol
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.online.causal_rows import CausalFilters, CausalRows
@@ -37,7 +37,7 @@ from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import quantity_reader
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.mechanism.poses import placement_pose
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
@@ -408,8 +408,8 @@ def track_parameters(
         else None
     )
     return ParameterTrack(
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="misfit of the updates, in standard deviations of the noise",
                 value=misfit,
                 upper=LARGEST_MISFIT,
@@ -417,7 +417,7 @@ def track_parameters(
             ),
             *of_bad_samples(bad),
             *forces_at_limits([entry]),
-            *omission_evidence(model.mechanism),
+            *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
             options={

@@ -17,7 +17,7 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, Problems, solving
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, plain, provenance
+from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.fitting import fit
@@ -33,7 +33,7 @@ from tauloop.identification.parameters.lmi import ConicProblem, ConicSolution, s
 from tauloop.identification.parameters.prior_weight import (
     WeightTrial,
     chosen_weight,
-    weight_evidence,
+    weight_diagnostic,
     widened,
 )
 from tauloop.identification.regression.data import RegressionData, split
@@ -268,7 +268,7 @@ def fit_consistent(
         training=training_fit,
         held_out=held_out_fit,
         unconstrained=unconstrained,
-        evidence=(),
+        diagnostics=(),
         provenance=provenance(
             packages=("numpy", "scipy", "cvxpy", "clarabel"),
             options=plain(options),
@@ -282,7 +282,7 @@ def fit_consistent(
             },
         ),
     )
-    return replace(result, evidence=_evidence(result, solution))
+    return replace(result, diagnostics=_diagnostics(result, solution))
 
 
 def _checked_prior(
@@ -410,7 +410,9 @@ def _all_values(
     return np.asarray(values)
 
 
-def _evidence(result: ConsistentIdentification, solution: ConicSolution) -> tuple[Evidence, ...]:
+def _diagnostics(
+    result: ConsistentIdentification, solution: ConicSolution
+) -> tuple[Diagnostic, ...]:
     parameters, prior = result.parameters, result.prior
     inertial = [cone for cone in result.cones if cone.is_inertial]
     relative = [
@@ -418,25 +420,25 @@ def _evidence(result: ConsistentIdentification, solution: ConicSolution) -> tupl
     ]
     numbers = [float(parameters[cone.columns[0]]) for cone in result.cones if not cone.is_inertial]
     return (
-        Evidence(
+        Diagnostic(
             name="least eigenvalue of a pseudo-inertia, as a share of the prior's",
             value=float(min(sizes[0] for sizes in relative)),
             lower=0.0,
             advice="a body is not one that can exist: raise the weight of the prior",
         ),
-        Evidence(
+        Diagnostic(
             name="largest eigenvalue of a pseudo-inertia, as a share of the prior's",
             value=float(max(sizes[-1] for sizes in relative)),
             upper=100.0,
             advice="a body ran away from the prior: raise the weight of the prior, or correct the prior",
         ),
-        Evidence(
+        Diagnostic(
             name="least friction coefficient, drive inertia or stiffness (SI)",
             value=min(numbers) if numbers else None,
             lower=-1e-12,
             advice="the solver left the cone",
         ),
-        Evidence(
+        Diagnostic(
             name="sum of masses beside the prior's",
             value=sum(cone.mass(parameters) for cone in inertial)
             / sum(cone.mass(prior) for cone in inertial),
@@ -444,32 +446,32 @@ def _evidence(result: ConsistentIdentification, solution: ConicSolution) -> tupl
             upper=5.0,
             advice="masses ran away: raise the weight of the prior, or correct the prior",
         ),
-        Evidence(
+        Diagnostic(
             name="solution of the solver itself (1), or of Newton's method from the prior (0)",
             value=float(solution.from_solver),
             lower=1.0,
             advice=f"the solver failed ({solution.status}): this is the best feasible set that was reached",
         ),
-        Evidence(
+        Diagnostic(
             name="what a further Newton step would gain, as a share of the objective",
             value=solution.decrement,
             upper=1e-8,
             advice=f"the solver stopped early ({solution.status})",
         ),
-        Evidence(
+        Diagnostic(
             name="least slope at a bound, as a share of the largest",
             value=solution.multiplier,
             lower=-1e-6,
             advice=f"a coefficient is held at zero wrongly; the solver said: {solution.status}",
         ),
-        weight_evidence(result.trials, result.weight),
-        Evidence(
+        weight_diagnostic(result.trials, result.weight),
+        Diagnostic(
             name="sum of the divergences from the prior",
             value=float(
                 sum(divergence(cone.matrix(parameters), cone.matrix(prior)) for cone in inertial)
             ),
         ),
-        Evidence(
+        Diagnostic(
             name="largest ratio of held-out RMSE to that of the unconstrained parameters",
             value=largest_loss(result.held_out, result.unconstrained.held_out),
             upper=LARGEST_LOSS,

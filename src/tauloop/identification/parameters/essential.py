@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.identification.estimation.estimators import weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.result import Identification
@@ -149,8 +149,8 @@ def essential_parameters(
         training=training_fit,
         held_out=held_out_fit,
         full_held_out=identification.held_out,
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="largest ratio of held-out RMSE to that of all base parameters",
                 value=largest_loss(held_out_fit, identification.held_out),
                 upper=1.05,

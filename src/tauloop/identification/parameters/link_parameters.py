@@ -22,7 +22,7 @@ from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, plain, provenance
+from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.common.shown import Shown
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
@@ -287,15 +287,15 @@ def link_parameters(
         ),
         known=equations.known,
         covariance=np.where(is_free | is_free[:, None], 0.0, covariance)[np.ix_(is_seen, is_seen)],
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="distance of the estimates from links that can exist, in standard deviations",
                 value=nearest,
                 upper=FAR,
                 advice="no links have these values within their deviations: look at known values, units and at what "
                 "the model leaves out",
             ),
-            Evidence(
+            Diagnostic(
                 name="largest misfit of estimates and known values, in standard deviations",
                 value=missed,
                 upper=FAR,

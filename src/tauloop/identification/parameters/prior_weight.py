@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 
 #: Decades of weights beyond those given that are tried where the best is the first or the last of
 #: them.
@@ -60,11 +60,11 @@ def chosen_weight(trials: Sequence[WeightTrial]) -> float:
     return trials[best].weight
 
 
-def weight_evidence(trials: Sequence[WeightTrial], weight: float) -> Evidence:
+def weight_diagnostic(trials: Sequence[WeightTrial], weight: float) -> Diagnostic:
     """How far the chosen weight lies from the ends of those tried, in decades; a weight alone was not chosen."""
     below, above = (float(np.log10(end / weight)) for end in (trials[0].weight, trials[-1].weight))
     is_low = -below < above
-    return Evidence(
+    return Diagnostic(
         name="decades from the chosen weight to the nearer end of those tried",
         value=min(-below, above) if len(trials) > 1 else None,
         lower=LEAST_DISTANCE,

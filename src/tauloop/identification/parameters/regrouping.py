@@ -20,7 +20,7 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, Problems
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, plain, provenance
+from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
 from tauloop.mechanism.description.units import Dimension, parse_unit
 
@@ -305,28 +305,28 @@ def analytic_regrouping(
         lengths=dict(lengths),
         singular_values=answer.singular_values,
         values=values,
-        evidence=(),
+        diagnostics=(),
         provenance=provenance(
             packages=("numpy",),
             options={"rank": plain(answer.options)},
             inputs={"columns": len(names)},
         ),
     )
-    evidence = (
-        Evidence(
+    diagnostics = (
+        Diagnostic(
             name="largest misfit of a column by the formulas, over its norm, at other geometries",
             value=max(result.misfit(np.asarray(regressor(at)), at) for at in draws.judges),
             upper=EXACT,
             advice="the formulas do not hold: lengths are missing among those named",
         ),
-        Evidence(
+        Diagnostic(
             name="ratio of the last independent column's remainder to the next",
             value=answer.gap,
             lower=answer.options.least_gap,
             advice="the rank is a matter of the tolerance",
         ),
     )
-    return replace(result, evidence=evidence)
+    return replace(result, diagnostics=diagnostics)
 
 
 class _Draws:

@@ -15,7 +15,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, plain, provenance
+from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.common.shown import Shown
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
@@ -220,7 +220,7 @@ def scan_filters(
         spread=spread,
         spread_in_deviations=ratio,
         identification=best,
-        evidence=_evidence(trials, number, ratio),
+        diagnostics=_diagnostics(trials, number, ratio),
         provenance=provenance(
             packages=("numpy", "scipy"),
             options={
@@ -238,22 +238,22 @@ def scan_filters(
     )
 
 
-def _evidence(
+def _diagnostics(
     trials: Sequence[FilterTrial], chosen: int, ratio: np.ndarray
-) -> tuple[Evidence, ...]:
+) -> tuple[Diagnostic, ...]:
     held_out = [overall(trial.held_out_percent) for trial in trials]
     return (
-        Evidence(
+        Diagnostic(
             name="held-out error of the chosen filter beside the least of all filters",
             value=held_out[chosen] / min(held_out),
             upper=1.1,
             advice="validation and held-out parts want different filters: the log is short, or its motion changes",
         ),
-        Evidence(
+        Diagnostic(
             name="held-out error of the worst filter beside the least",
             value=max(held_out) / min(held_out),
         ),
-        Evidence(
+        Diagnostic(
             name=f"of {len(ratio)} base parameters move by more than {MOVED:g} standard deviations over the filters",
             value=float(np.sum(ratio > MOVED)),
         ),

@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from tauloop.common.errors import TauloopError
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.logs import samples
 from tauloop.logs.log import Log, as_signals
 from tauloop.logs.matching import channel_problems
@@ -17,7 +17,7 @@ from tauloop.model import Model
 JUDGED = 1000
 
 
-def motion_limits(model: Model, log: Log) -> tuple[Evidence, ...]:
+def motion_limits(model: Model, log: Log) -> tuple[Diagnostic, ...]:
     """Coordinates that a log puts beyond their stops, and angles in it that look like degrees.
 
     All coordinates follow from the actuators' positions; where these do not close the loops, or
@@ -45,4 +45,4 @@ def motion_limits(model: Model, log: Log) -> tuple[Evidence, ...]:
                 if counts
                 else model.actuators.follow(position[kept]).q
             )
-    return model.limits.evidence(q, as_signals(log).time[kept])
+    return model.limits.diagnostics(q, as_signals(log).time[kept])

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.identification.chosen import chosen_errors, chosen_estimator
 from tauloop.identification.estimation.error_models import ErrorModel
@@ -63,7 +63,7 @@ class PreparedLogs:
     scan: FilterScan | None
     channels: Channels
     known_forces: tuple[str, ...]
-    beyond: tuple[Evidence, ...]
+    beyond: tuple[Diagnostic, ...]
     bad_samples: tuple[Problem, ...]
     periods: tuple[dict[str, Any], ...]
     is_chosen: bool = False
@@ -178,7 +178,7 @@ def prepare_logs(
         beyond=(
             *beyond,
             *misfits,
-            *(item for log in logs if log.runs is not None for item in log.runs.evidence),
+            *(item for log in logs if log.runs is not None for item in log.runs.diagnostics),
         ),
         periods=tuple(
             {
@@ -219,7 +219,7 @@ def usable_names(
     return tuple(usable_velocities(model, [entry.log for entry in prepared.logs]))
 
 
-def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Evidence]:
+def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
     """Yield what the low-pass takes off the accelerations of the channel that loses most, at the top of its motion."""
     raw, how = as_signals(log.log), log.how
     rate = 1.0 / sample_period(raw)
@@ -235,7 +235,7 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Evidence]:
             )
     if losses:
         (name, top), loss = max(losses.items(), key=lambda item: item[1])
-        yield Evidence(
+        yield Diagnostic(
             name=f"{'' if count == 1 else f'{log.name}: '}share of accelerations that the low-pass takes at the top of "
             f"the motion ({name}, {top:.3g} Hz)",
             value=loss,

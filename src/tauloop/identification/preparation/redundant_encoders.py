@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, PoseError
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.logs import Signals, channels, samples
 from tauloop.logs.matching import channel_problems
@@ -32,14 +32,14 @@ STEPS = 4
 
 def with_all_encoders(
     model: Model, logs: Sequence[MeasuredLog]
-) -> tuple[list[MeasuredLog], tuple[Evidence, ...]]:
+) -> tuple[list[MeasuredLog], tuple[Diagnostic, ...]]:
     """The logs with positions on which all encoders agree best, and how far these disagree.
 
     Logs of machines without redundant drives, or without positions of the spare actuators, stay as
     they are.
     """
     fitted: list[MeasuredLog] = []
-    evidence: list[Evidence] = []
+    diagnostics: list[Diagnostic] = []
     for log in logs:
         names = _encoders(model, log.log)
         try:
@@ -53,10 +53,10 @@ def with_all_encoders(
             continue
         signals, misfit = made
         fitted.append(replace(log, log=signals))
-        evidence.append(
+        diagnostics.append(
             misfit if len(logs) == 1 else replace(misfit, name=f"{log.name}: {misfit.name}")
         )
-    return fitted, tuple(evidence)
+    return fitted, tuple(diagnostics)
 
 
 def _encoders(model: Model, log: Signals) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _encoders(model: Model, log: Signals) -> tuple[str, ...]:
     return tuple(actuator.name for actuator in model.mechanism.actuators if actuator.name in names)
 
 
-def _fitted(model: Model, log: Signals, names: tuple[str, ...]) -> tuple[Signals, Evidence]:
+def _fitted(model: Model, log: Signals, names: tuple[str, ...]) -> tuple[Signals, Diagnostic]:
     """A log with fitted positions of the leading actuators, and the misfit of all encoders."""
     assembly, entry = model.assembly, model.actuators
     chosen = [k for k, actuator in enumerate(model.mechanism.actuators) if actuator.name in names]
@@ -120,11 +120,11 @@ def _fitted(model: Model, log: Signals, names: tuple[str, ...]) -> tuple[Signals
         else channel
         for channel in log.channels
     )
-    evidence = Evidence(
+    diagnostics = Diagnostic(
         name="largest misfit of redundant encoders, rad or share of the machine's characteristic length",
         value=float(share.max()),
         upper=LARGEST_SHARE,
         advice=f"an error of {error[worst]:.3g} {unit} of the encoder of {names[worst]} explains "
         f"{100 * explained[worst]:.0f} % of it: check its zero, its scale and its column, or calibrate the machine",
     )
-    return replace(log, channels=fitted), evidence
+    return replace(log, channels=fitted), diagnostics

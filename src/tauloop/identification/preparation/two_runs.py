@@ -16,7 +16,7 @@ from tauloop.common.errors import IdentificationError, InputError, LogError, Pro
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.log import TIME, as_signals, build_log, port_channels
@@ -227,8 +227,8 @@ def subtract(
         ),
         unmatched=unmatched,
         periods=periods,
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="difference of the two runs' motions, RMS over the stroke, largest of all actuators",
                 value=float(shares.max()),
                 upper=DOUBTFUL,

@@ -386,7 +386,7 @@ def _low_passed(regressor: np.ndarray, cutoff: float | None) -> np.ndarray:
 class _Along:
     """Coordinates along the positions of a log, followed a part at a time as later and later samples are asked for.
 
-    Of a long log the coordinates and the evidence of all samples together take more memory than the
+    Of a long log the coordinates and the diagnostics of all samples together take more memory than the
     log itself.
     """
 

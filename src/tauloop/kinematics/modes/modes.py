@@ -17,7 +17,7 @@ from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import AssemblyError, PoseError, TauloopError, solving
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.assembly.coordinates import conditions
 from tauloop.equations.assembly.limits import Beyond, Limits
 from tauloop.equations.assembly.loops import aligned
@@ -233,7 +233,7 @@ def assembly_modes(
     """All poses in which the loops close at given actuator positions.
 
     Complete for isolated solutions: all complex solutions of a random system of the same family are
-    found by monodromy and followed to the machine's own system; the evidence says how thoroughly. A
+    found by monodromy and followed to the machine's own system; the diagnostics show how thoroughly. A
     general hexapod has 40 complex solutions (Raghavan 1993), which can all be real (Dietmaier
     1998).
 
@@ -339,16 +339,16 @@ def _modes(
         blocks=counts,
         left_out=left_out,
         model=model,
-        evidence=(
+        diagnostics=(
             *agreement(fit),
-            Evidence(
+            Diagnostic(
                 name="largest loop residual of a mode",
                 value=max((mode.residual for mode in modes), default=None),
                 unit="m",
                 upper=CLOSED * model.assembly.loops.length,
                 advice="a mode is so badly conditioned that it cannot be made exact",
             ),
-            Evidence(
+            Diagnostic(
                 name="trace test: bend of the sums over all complex solutions",
                 value=max(
                     (count.trace for count in counts if count.trace is not None), default=None
@@ -357,13 +357,13 @@ def _modes(
                 advice="complex solutions are missing, and modes may be: allow more rounds in MonodromyOptions, or try "
                 "another seed",
             ),
-            Evidence(
+            Diagnostic(
                 name="blocks whose trace test lost a path on every line",
                 value=float(sum(count.trace is None and count.lost_lines > 0 for count in counts)),
                 upper=0.0,
                 advice="this machine is nearly degenerate, so nothing proves that no mode is missing: try another seed",
             ),
-            Evidence(
+            Diagnostic(
                 name="loops in a row that found no new complex solution, where there is no trace test",
                 value=min(
                     (
@@ -375,19 +375,19 @@ def _modes(
                 ),
                 lower=float(options.monodromy.quiet_loops),
             ),
-            Evidence(
+            Diagnostic(
                 name="complex solutions without their conjugate",
                 value=float(sum(count.unpaired for count in counts)),
                 upper=0.0,
                 advice="a path was lost: try another seed or a smaller tolerance",
             ),
-            Evidence(
+            Diagnostic(
                 name="paths that met another one",
                 value=float(sum(count.met for count in counts)),
                 upper=0.0,
                 advice="two modes lie nearer than 1e-5 of their size, or a path jumped: try another seed",
             ),
-            Evidence(
+            Diagnostic(
                 name="paths that end at multiple or not isolated solutions",
                 value=float(sum(count.singular for count in counts)),
                 upper=0.0,

@@ -27,7 +27,7 @@ from tauloop.model import Model
 #: Poses of a map from which on compiling is sooner done than judging with NumPy; and how many code
 #: judges at once.
 WORTH_COMPILING, AT_ONCE = 50_000, 262_144
-#: Evidence of the kinematics, and what judges a pose: residuals, the loop Jacobian free of units,
+#: Diagnostics of the kinematics, and what judges a pose: residuals, the loop Jacobian free of units,
 #: what has stops, rods.
 _EVIDENCE, _JUDGED = ("discriminants",), ("phi", "K", "limited", "ends")
 

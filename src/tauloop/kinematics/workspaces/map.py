@@ -15,7 +15,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.progress import Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.compiler.catalogue import KINEMATICS
 from tauloop.compiler.limits import CONVERGED
 from tauloop.compiler.state import State
@@ -342,14 +342,14 @@ def workspace_grid(
         limits=limits,
         border=border,
         model=model,
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="largest loop residual of usable poses",
                 value=judge.residual,
                 unit="m",
                 upper=CONVERGED * model.assembly.loops.length,
             ),
-            Evidence(
+            Diagnostic(
                 name="usable share of the grid",
                 value=share,
                 lower=1e-12,

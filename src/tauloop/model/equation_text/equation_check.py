@@ -10,9 +10,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.compiler.catalogue import INVERSE_DYNAMICS
-from tauloop.compiler.state import health
+from tauloop.compiler.state import solve_diagnostics
 from tauloop.equations.ports import Entry
 from tauloop.model.equation_text.equation_texts import FUNCTION_NAMES
 from tauloop.model.model import Model
@@ -31,7 +31,7 @@ _FAULT = "the text is wrong: this is a fault in Tauloop"
 
 def compared(
     model: Model, entry: Entry, python: str, implicit: Mapping[str, ca.Function]
-) -> Iterable[Evidence]:
+) -> Iterable[Diagnostic]:
     """Largest difference of each written part from CasADi's machine, over the largest value.
 
     Args:
@@ -62,7 +62,7 @@ def compared(
             pairs.append((module[FUNCTION_NAMES[name]](*arguments), compiled))
         if len(pairs[0][1]):
             title = FUNCTION_NAMES[name].replace("_", " ")
-            yield _evidence(
+            yield _agreement(
                 f"{title}, written and compiled: largest difference over the largest", pairs
             )
     if FUNCTION_NAMES["solved"] in module:
@@ -92,7 +92,7 @@ def require_plain(tree: ast.Module) -> None:
 
 def _solved(
     model: Model, entry: Entry, module: Mapping[str, Any], q: np.ndarray, rng: np.random.Generator
-) -> Iterable[Evidence]:
+) -> Iterable[Diagnostic]:
     motion = model.motion(entry)
     ports, n = motion.ports, len(q)
     velocity, acceleration = rng.normal(size=(2, n, len(ports.v)))
@@ -103,12 +103,12 @@ def _solved(
         "weight": np.ones((n, len(model.mechanism.actuators))),
     }
     program = motion.program(INVERSE_DYNAMICS)
-    outputs, evidence = program.run({**moved, **further, "start": q}, n)
-    checked = health(program, evidence)
+    outputs, diagnostics = program.run({**moved, **further, "start": q}, n)
+    checked = solve_diagnostics(program, diagnostics)
     good = np.flatnonzero(
         checked.is_reached & checked.is_regular & (motion.condition(q) < WORST_CONDITION)
     )
-    yield Evidence(
+    yield Diagnostic(
         name="regular states at which the solved equations were run",
         value=float(len(good)),
         lower=1.0,
@@ -129,13 +129,13 @@ def _solved(
         for name, both in pairs.items():
             both.append((written[name], outputs[name][i]))
     if len(good):
-        yield _evidence(
+        yield _agreement(
             "solved equations, written and compiled: largest difference over the largest",
             *pairs.values(),
         )
 
 
-def _evidence(name: str, *kinds: list[tuple[np.ndarray, np.ndarray]]) -> Evidence:
+def _agreement(name: str, *kinds: list[tuple[np.ndarray, np.ndarray]]) -> Diagnostic:
     worst = 0.0
     for pairs in kinds:
         written, compiled = map(np.array, zip(*pairs, strict=True))
@@ -143,4 +143,4 @@ def _evidence(name: str, *kinds: list[tuple[np.ndarray, np.ndarray]]) -> Evidenc
             np.abs(compiled).max(initial=0.0), TINY
         )
         worst = max(worst, float(np.nan_to_num(difference, nan=1.0)))
-    return Evidence(name=name, value=worst, upper=AGREEMENT, advice=_FAULT)
+    return Diagnostic(name=name, value=worst, upper=AGREEMENT, advice=_FAULT)

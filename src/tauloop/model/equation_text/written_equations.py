@@ -28,7 +28,7 @@ from tauloop.equations.ports import PLATFORM, Entry, coordinate_units, force_por
 from tauloop.equations.tree import Configuration
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.equation_text.equation_check import compared
 from tauloop.model.equation_text.equation_texts import (
@@ -160,7 +160,7 @@ def write_equations(
     Examples:
         >>> import tauloop as tl
         >>> written = tl.write_equations(tl.load("four_bar"), tl.EquationOptions(parts=("loops",)))
-        >>> written.evidence[0].is_good
+        >>> written.diagnostics[0].is_good
         True
     """
     model, options = modelled(machine), options or EquationOptions()
@@ -194,12 +194,12 @@ def write_equations(
     start = model.assembly.q.tolist()
     used = letters.used(texts[-1])
     python = python_text(heading, used, texts[2], start, model.mechanism.parameters.values, kept)
-    evidence = omission_evidence(model.mechanism) + tuple(
+    diagnostics = omission_diagnostics(model.mechanism) + tuple(
         compared(model, options.entry, python, {name: f for name, (f, _) in functions.items()})
     )
     stages.done()
     return WrittenEquations(
-        evidence=evidence,
+        diagnostics=diagnostics,
         provenance=provenance(
             options={"entry": options.entry.name, "parts": options.parts, "keep": kept},
             inputs={"machine": model.mechanism.name},

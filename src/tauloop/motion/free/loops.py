@@ -21,7 +21,7 @@ import numpy as np
 from tauloop.common.errors import PoseError
 from tauloop.compiler.catalogue import KINEMATICS
 from tauloop.compiler.program import Newton
-from tauloop.compiler.state import health
+from tauloop.compiler.state import solve_diagnostics
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 from tauloop.model.faces.casadi_face import unfolded
@@ -120,10 +120,10 @@ class IteratedLoops:
         )
         position = self._chart.curve(free, *2 * [np.zeros_like(free)]).position
         theta = np.tile(self._runner.nominal["theta"], (n, 1))
-        outputs, evidence = self._program.run(
+        outputs, diagnostics = self._program.run(
             {"position": position, "start": start, "theta": theta}, n
         )
-        q, is_closed = outputs["q"], health(self._program, evidence).is_reached
+        q, is_closed = outputs["q"], solve_diagnostics(self._program, diagnostics).is_reached
         inverses = []
         for matrix, side in zip(self._matrices(position, q), self._sides, strict=True):
             is_closed &= np.sign(np.linalg.det(np.nan_to_num(matrix))) == side

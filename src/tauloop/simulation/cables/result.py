@@ -1,4 +1,4 @@
-"""What a simulation of a cable machine has found, and the evidence that it can be trusted."""
+"""What a simulation of a cable machine has found, and diagnostics that show whether it can be trusted."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result
+from tauloop.common.result import Diagnostic, Result
 from tauloop.equations.ports import Port
 from tauloop.integrate.events import Occurrence
 from tauloop.logs.log import log_of
 from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.cables.machines import CableMachine
 from tauloop.simulation.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulation
@@ -157,12 +157,14 @@ class CableSimulation(Result):
                 for event in self.events
             ],
             "occurrences": [{"name": item.name, "time_s": item.time} for item in self.occurrences],
-            "evidence": list(self.evidence),
+            "diagnostics": list(self.diagnostics),
             "provenance": self.provenance,
         }
 
 
-def evidence(model: Model, simulation: CableSimulation, is_ended: bool) -> tuple[Evidence, ...]:
+def diagnostics(
+    model: Model, simulation: CableSimulation, is_ended: bool
+) -> tuple[Diagnostic, ...]:
     """What tells whether a simulation can be trusted.
 
     Args:
@@ -179,7 +181,7 @@ def evidence(model: Model, simulation: CableSimulation, is_ended: bool) -> tuple
     peaks = dict(zip(bounds, simulation.tension.max(axis=0), strict=True))
     greatest = max(float(peak) / bounds[name].greatest for name, peak in peaks.items())
     return (
-        Evidence(
+        Diagnostic(
             name="share of the duration reached",
             value=reached / simulation.duration,
             lower=None if is_ended else 1.0 - OVER,
@@ -187,7 +189,7 @@ def evidence(model: Model, simulation: CableSimulation, is_ended: bool) -> tuple
             if simulation.problem is None
             else simulation.problem.what,
         ),
-        Evidence(
+        Diagnostic(
             name="energy missing from the balance between impacts, of the largest kinetic energy",
             value=missing / largest
             if largest > STILL * at_stake and np.isfinite(missing)
@@ -195,30 +197,30 @@ def evidence(model: Model, simulation: CableSimulation, is_ended: bool) -> tuple
             upper=ENERGY_BALANCED,
             advice="tighten the tolerances or shorten the step",
         ),
-        Evidence(
+        Diagnostic(
             name="largest residual of the loops",
             value=max(float(each.residual.max()) for each in simulations),
             unit="m",
             upper=LOOPS_CLOSED * model.assembly.loops.length,
             advice="use projection, or smaller tolerances",
         ),
-        Evidence(
+        Diagnostic(
             name="largest tension, of what a cable may bear",
             value=greatest,
             upper=1.0,
             advice="a cable is pulled beyond its greatest tension: look at `tension`",
         ),
         *_limits(simulation.parts),
-        *omission_evidence(model.mechanism),
+        *omission_diagnostics(model.mechanism),
     )
 
 
-def _limits(parts: tuple[CableStretch, ...]) -> tuple[Evidence, ...]:
+def _limits(parts: tuple[CableStretch, ...]) -> tuple[Diagnostic, ...]:
     """What lies beyond limits, each coordinate once: where it is worst."""
-    worst: dict[str, Evidence] = {}
+    worst: dict[str, Diagnostic] = {}
     for part in parts:
         limits = part.simulation.system.model.limits
-        for item in limits.evidence(part.simulation.q, part.simulation.time + part.start):
+        for item in limits.diagnostics(part.simulation.q, part.simulation.time + part.start):
             if item.name not in worst or (worst[item.name].value or 0.0) < (item.value or 0.0):
                 worst[item.name] = item
     return tuple(worst.values())

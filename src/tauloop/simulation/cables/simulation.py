@@ -24,7 +24,7 @@ from tauloop.simulation.cables.result import (
     CableEvent,
     CableSimulation,
     CableStretch,
-    evidence,
+    diagnostics,
 )
 from tauloop.simulation.forces import ForceLaw, SampledForce, Wrench
 from tauloop.simulation.routes import Projected, Route
@@ -396,7 +396,7 @@ class _CableRun:
     def _result(self, ending: Ending, problem: Problem | None) -> CableSimulation:
         parts = self._parts
         result = CableSimulation(
-            evidence=(),
+            diagnostics=(),
             provenance=parts[-1].simulation.provenance,
             machine=self._model.mechanism.name,
             cable_names=tuple(self._bounds),
@@ -409,7 +409,7 @@ class _CableRun:
             ending=ending,
             problem=problem,
         )
-        return replace(result, evidence=evidence(self._model, result, self._is_ended))
+        return replace(result, diagnostics=diagnostics(self._model, result, self._is_ended))
 
 
 def _require(model: Model, duration: float) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.compiler.functions.tool import WRENCH
 from tauloop.integrate.routine import Own
@@ -39,7 +39,7 @@ class Trace:
         by: derivatives of positions, velocities and forces, one behind the other (N, n, d).
         step_time: that the law took in Python at each sample (N,), s; empty where it is all in
             machine code.
-        evidence: what the law says of the run.
+        diagnostics: what the law says of the run.
     """
 
     position: np.ndarray
@@ -49,14 +49,14 @@ class Trace:
     samples: SampledTrace
     by: np.ndarray
     step_time: np.ndarray
-    evidence: tuple[Evidence, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
 
 @runtime_checkable
 class Reports(Protocol):
     """A correction that says how its run went."""
 
-    def evidence(self) -> tuple[Evidence, ...]:
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Figures of the samples until now."""
         ...
 
@@ -226,7 +226,7 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | No
         end=end,
         samples=trace,
         step_time=np.array(own.times if isinstance(own, _InPlace) else ()),
-        evidence=own.corrected.evidence()
+        diagnostics=own.corrected.diagnostics()
         if isinstance(own, _InPlace) and isinstance(own.corrected, Reports)
         else (),
     )

@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result
+from tauloop.common.result import Diagnostic, Result
 from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.precision import Precision
@@ -23,7 +23,7 @@ from tauloop.equations.ports import numbers
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.system import HybridSystem
 from tauloop.integrate.tableau import Tableau
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion import Trajectory
@@ -194,7 +194,7 @@ def follow_many(
     at, errors = np.nonzero(known)[1], np.full((2, *known.shape), np.nan)
     errors[:, known] = tool_errors(loop, reference[at], states[known][:, :n_p], wanted.q[kept][at])
     result = ManyControlledMotions(
-        evidence=(),
+        diagnostics=(),
         provenance=control_provenance(loop, sampling),
         time=(np.arange(len(loop.forward)) * loop.period)[kept],
         reference=reference,
@@ -210,7 +210,7 @@ def follow_many(
         residual=report[5],
         model=plant,
     )
-    beyond = plant.limits.evidence(
+    beyond = plant.limits.diagnostics(
         plant.platform.kinematics(
             result.position[known], start=np.repeat(q, known.sum(axis=1), axis=0)
         ).q,
@@ -218,11 +218,11 @@ def follow_many(
     )
     return replace(
         result,
-        evidence=(
-            *_evidence(result),
+        diagnostics=(
+            *_diagnostics(result),
             saturation(forces[known], loop.limit),
             *beyond,
-            *omission_evidence(plant.mechanism),
+            *omission_diagnostics(plant.mechanism),
         ),
     )
 
@@ -266,21 +266,21 @@ def _one_by_one(
     return states, forces, report
 
 
-def _evidence(result: ManyControlledMotions) -> tuple[Evidence, ...]:
+def _diagnostics(result: ManyControlledMotions) -> tuple[Diagnostic, ...]:
     return (
-        Evidence(
+        Diagnostic(
             name="share of the starts that reached the end",
             value=float(np.mean(result.is_whole)),
             lower=1.0,
             advice="see `is_whole` and `reached`; `follow` says more of one start",
         ),
-        Evidence(
+        Diagnostic(
             name="smallest pivot over its typical size",
             value=float(result.pivot.min()),
             lower=SMALLEST_PIVOT,
             advice="a motion came near a singularity",
         ),
-        Evidence(
+        Diagnostic(
             name="largest loop residual over the characteristic length",
             value=float(result.residual.max()),
             upper=CONVERGED,

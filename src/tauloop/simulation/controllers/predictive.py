@@ -28,7 +28,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_discrete_are
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
+from tauloop.common.result import Diagnostic
 from tauloop.simulation.controllers.error_steps import ErrorSteps, error_steps
 from tauloop.simulation.controllers.laws import Controller, Correction, Loop
 from tauloop.simulation.controllers.quadratic import QuadraticProgram
@@ -45,7 +45,7 @@ NONE = np.zeros(0)
 #: Of these none is good: it could not do what it was to do.
 RELAXED = "share of samples without limits of speeds and changes"
 CUT = "share of samples whose program was not solved"
-#: How the forces of a sample came about: names of evidence.
+#: How the forces of a sample came about: names of diagnostics.
 FREE, LIMITED = (
     "share of samples whose best forces keep all limits",
     "share of samples with limits active",
@@ -310,11 +310,11 @@ class PredictiveRun:
         size, beside = np.concatenate([self._speed, self._change]), np.concatenate([speed, before])
         return R, -size - beside, size - beside
 
-    def evidence(self) -> tuple[Evidence, ...]:
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
         """How many of the samples needed a program, and how many got none of what they were to have."""
         count = max(self.went.total(), 1)
         return tuple(
-            Evidence(name=name, value=self.went[name] / count, upper=upper, advice=advice)
+            Diagnostic(name=name, value=self.went[name] / count, upper=upper, advice=advice)
             for name, (upper, advice) in WAYS.items()
         )
 

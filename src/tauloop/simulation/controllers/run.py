@@ -20,7 +20,7 @@ from tauloop.common.errors import (
     solving,
 )
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Provenance, Result, provenance
+from tauloop.common.result import Diagnostic, Provenance, Result, provenance
 from tauloop.compiler import State
 from tauloop.equations.ports import Port, checked
 from tauloop.integrate.events import Event, Occurrence
@@ -28,7 +28,7 @@ from tauloop.integrate.integrators import Integrator, Method
 from tauloop.integrate.sensitivity import labelled
 from tauloop.integrate.tableau import Tableau, known_within
 from tauloop.mechanism.bodies import cable_problems
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.tool import LOAD_PORTS, Payload, loads
 from tauloop.motion import Trajectory
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger("tauloop")
 #: Integration steps between two samples of the controller.
 SUBSTEPS = 4
-#: Name of the evidence that forces have met their limits.
+#: Name of the diagnostic that forces have met their limits.
 SATURATED = "share of saturated forces"
 
 
@@ -390,15 +390,15 @@ def _result(
     state = plant.platform.kinematics(trace.position, trace.velocity, start=start) if n else wanted
     reference = entry.at(start)
     distance, turn = tool_errors(loop, reference, trace.position, start)
-    evidence = (
-        *trace.samples.evidence(len(loop.forward), trace.end),
+    diagnostics = (
+        *trace.samples.diagnostics(len(loop.forward), trace.end),
         saturation(trace.force, loop.limit),
-        *trace.evidence,
-        *plant.limits.evidence(state.q, time[: len(state.q)]),
-        *omission_evidence(plant.mechanism),
+        *trace.diagnostics,
+        *plant.limits.diagnostics(state.q, time[: len(state.q)]),
+        *omission_diagnostics(plant.mechanism),
     )
     return ControlledMotion(
-        evidence=evidence,
+        diagnostics=diagnostics,
         provenance=control_provenance(loop, sampling),
         time=time[:n],
         reference=reference,
@@ -416,9 +416,9 @@ def _result(
     )
 
 
-def saturation(force: np.ndarray, limit: np.ndarray) -> Evidence:
-    """Evidence of the share of forces (N, n_u) at the actuators' limits (n_u,)."""
-    return Evidence(
+def saturation(force: np.ndarray, limit: np.ndarray) -> Diagnostic:
+    """Return the diagnostic of the share of forces (N, n_u) at the actuators' limits (n_u,)."""
+    return Diagnostic(
         name=SATURATED,
         value=float(np.mean(np.abs(force) >= limit)) if len(force) else 0.0,
         upper=0.0,

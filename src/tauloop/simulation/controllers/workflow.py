@@ -13,7 +13,7 @@ from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result
+from tauloop.common.result import Diagnostic, Result
 from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau
@@ -203,7 +203,7 @@ class ControlComparison(Result):
     def saturated(self, name: str) -> float:
         """Share of forces at the actuators' limits in one run."""
         return next(
-            item.value or 0.0 for item in self.runs[name].evidence if item.name == SATURATED
+            item.value or 0.0 for item in self.runs[name].diagnostics if item.name == SATURATED
         )
 
     def log(self) -> xr.Dataset:
@@ -232,7 +232,7 @@ class ControlComparison(Result):
                     if run.sensitivities is None
                     else {"sensitivities": sensitivity_rows(run.sensitivities)}
                 )
-                | {"evidence": run.evidence, "provenance": run.provenance}
+                | {"diagnostics": run.diagnostics, "provenance": run.provenance}
                 for name, run in self.runs.items()
             },
         }
@@ -295,10 +295,14 @@ def control(
         for name, law in stages.over(options.laws.items())
     }
     return ControlComparison(
-        evidence=tuple(
+        diagnostics=tuple(
             replace(item, name=f"{name}: {item.name}")
             for name, run in runs.items()
-            for item in (run.evidence[0], *beyond_limits(run.evidence), *given_up(run.evidence))
+            for item in (
+                run.diagnostics[0],
+                *beyond_limits(run.diagnostics),
+                *given_up(run.diagnostics),
+            )
         ),
         provenance=next(iter(runs.values())).provenance,
         model=model,
@@ -309,9 +313,9 @@ def control(
     )
 
 
-def given_up(evidence: Iterable[Evidence]) -> list[Evidence]:
+def given_up(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What a law says that it did not do."""
-    return [item for item in evidence if item.name in (RELAXED, CUT)]
+    return [item for item in diagnostics if item.name in (RELAXED, CUT)]
 
 
 def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.ports import coordinate_units
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
@@ -178,8 +178,8 @@ def _fitted(
     )
     advice += "check its zero, its scale and its coupling, or calibrate the machine's lengths"
     return EncoderFit(
-        evidence=(
-            Evidence(
+        diagnostics=(
+            Diagnostic(
                 name="largest standardised residual of an encoder",
                 value=float(np.abs(standardised).max()) if redundancy else None,
                 upper=AGREES,

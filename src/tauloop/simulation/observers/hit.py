@@ -19,13 +19,13 @@ from tauloop.common.errors import EngineError, InputError, PoseError, Problems, 
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.common.shown import Shown
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity_reader
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.model.tool import Payload
@@ -386,14 +386,14 @@ class _Hit:
             "friction, or slow down"
         )
         return HitDetection(
-            evidence=(
-                Evidence(
+            diagnostics=(
+                Diagnostic(
                     name="share of the blows that momenta notice",
                     value=best.detected,
                     lower=1.0,
                     advice=advice,
                 ),
-                *omission_evidence(self._model.mechanism),
+                *omission_diagnostics(self._model.mechanism),
             ),
             provenance=provenance(
                 options={

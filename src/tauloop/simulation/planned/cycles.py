@@ -14,12 +14,12 @@ from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.options import option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.common.shown import Shown
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import quantity_reader
 from tauloop.mechanism.model import Mechanism, Platform
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion.cycles.planning import (
@@ -42,7 +42,7 @@ from tauloop.simulation.planned.fastest import (
     TriedMotion,
     active_limits,
     condition_of,
-    tried_evidence,
+    tried_diagnostics,
 )
 from tauloop.simulation.planned.limit_options import LimitOptions
 
@@ -332,13 +332,13 @@ def cycle(
     stages.done()
     masses = [_mass(stop.payload) for stop in planned.stops]
     return Cycle(
-        evidence=(
-            *_evidence(planned, trajectory, listed, legs),
+        diagnostics=(
+            *_diagnostics(planned, trajectory, listed, legs),
             *([_warmth(float((rms / rated).max()))] if known.any() else []),
-            *tried_evidence(runs),
+            *tried_diagnostics(runs),
             *(_periodic(run) for run in runs),
             condition_of(trajectory.stroke),
-            *omission_evidence(model.mechanism),
+            *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
             options={
@@ -403,18 +403,18 @@ def _leg_limits(planned: PlannedCycle, leg: CycleLeg, k: int) -> LegLimits:
     )
 
 
-def _evidence(
+def _diagnostics(
     planned: PlannedCycle,
     trajectory: CycleTrajectory,
     listed: CycleList,
     legs: tuple[LegLimits, ...],
-) -> Iterator[Evidence]:
+) -> Iterator[Diagnostic]:
     """Limits, seams and meetings, from the trajectory itself."""
     share = max(max(leg.shares.values()) for leg in legs)
-    yield Evidence(
+    yield Diagnostic(
         name="largest share of a limit", value=share, upper=1.0 + KEPT, advice="more intervals"
     )
-    yield Evidence(
+    yield Diagnostic(
         name="largest jump at a seam over the largest acceleration",
         value=seam_jump(planned),
         upper=SMOOTH,
@@ -426,7 +426,7 @@ def _evidence(
         time = at + np.linspace(0.0, stop.dwell, 5)
         item = stop.position + time[:, None] * stop.velocity
         missed = max(missed, float(np.abs(trajectory.at(time).position - item).max()))
-    yield Evidence(
+    yield Diagnostic(
         name="distance from items while they are met",
         value=missed,
         unit="m",
@@ -449,8 +449,8 @@ def seam_jump(planned: PlannedCycle) -> float:
     return float(max(jumps) / largest)
 
 
-def _warmth(share: float) -> Evidence:
-    return Evidence(
+def _warmth(share: float) -> Diagnostic:
+    return Diagnostic(
         name="largest root mean square over rated force",
         value=share,
         upper=1.0 + KEPT,
@@ -458,9 +458,9 @@ def _warmth(share: float) -> Evidence:
     )
 
 
-def _periodic(run: TriedCycle) -> Evidence:
+def _periodic(run: TriedCycle) -> Diagnostic:
     name = f"change from cycle to cycle, payload {run.payload:g} kg"
-    return Evidence(
+    return Diagnostic(
         name=name, value=run.change, unit="m", upper=PERIODIC, advice="a larger bandwidth"
     )
 
@@ -500,7 +500,7 @@ def _tried(
                 payload=mass,
                 peak_share=float((np.abs(run.force) / size).max(initial=0.0)),
                 saturated=next(
-                    item.value or 0.0 for item in run.evidence if item.name == SATURATED
+                    item.value or 0.0 for item in run.diagnostics if item.name == SATURATED
                 ),
                 peak_error=run.peak_error if len(run.time) else np.nan,
                 peak_turn=run.peak_turn if len(run.time) else np.nan,

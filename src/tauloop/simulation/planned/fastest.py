@@ -13,9 +13,9 @@ from tauloop.common.errors import PoseError, Problems, solving
 from tauloop.common.options import option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.mechanism.model import Mechanism, Platform
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.motion import StrokeOptions
 from tauloop.motion.fastest.changes import changes_taken, limited_law
@@ -230,11 +230,11 @@ def fastest_motion(
     runs = tried(trajectory, options)
     stages.done()
     return FastestMotion(
-        evidence=(
-            *shares_evidence(best),
-            *tried_evidence(runs),
+        diagnostics=(
+            *shares_diagnostics(best),
+            *tried_diagnostics(runs),
             condition_of(placed),
-            *omission_evidence(model.mechanism),
+            *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
             options={
@@ -256,9 +256,9 @@ def fastest_motion(
     )
 
 
-def condition_of(placed: Stroke) -> Evidence:
+def condition_of(placed: Stroke) -> Diagnostic:
     """How near a stroke comes to a singularity."""
-    return Evidence(name="worst condition number on the way", value=placed.condition)
+    return Diagnostic(name="worst condition number on the way", value=placed.condition)
 
 
 def _planned(placed: Stroke, options: FastestOptions, reserve: float) -> FastestLaw:
@@ -270,26 +270,26 @@ def _planned(placed: Stroke, options: FastestOptions, reserve: float) -> Fastest
     return limited_law(best) if limits.bounds_changes else best
 
 
-def shares_evidence(best: FastestLaw) -> Iterator[Evidence]:
+def shares_diagnostics(best: FastestLaw) -> Iterator[Diagnostic]:
     """The largest shares of limits on a grid ten times finer than the law's."""
     x = np.linspace(0.0, 1.0, 10 * INTERVALS + 1)
     rows, rate = best.rows, 1.0 / best.duration
     advice = "more intervals"
     share = float(rows.shares(best.law.at(x), rate)[0].max())
-    yield Evidence(name="largest share of a limit", value=share, upper=1.0 + 1e-6, advice=advice)
+    yield Diagnostic(name="largest share of a limit", value=share, upper=1.0 + 1e-6, advice=advice)
     if rows.limits.bounds_changes:
         change = float(changes_taken(rows, best.law, rate, best.unit)[0].max())
-        yield Evidence(
+        yield Diagnostic(
             name="largest share of a change", value=change, upper=1.0 + 1e-6, advice=advice
         )
 
 
-def tried_evidence(runs: tuple[TriedMotion, ...]) -> Iterator[Evidence]:
+def tried_diagnostics(runs: tuple[TriedMotion, ...]) -> Iterator[Diagnostic]:
     """What the simulator says."""
     for run in runs:
         name = f"{SATURATED}, payload {run.payload:g} kg"
         saturated = 1.0 if run.end else run.saturated
-        yield Evidence(
+        yield Diagnostic(
             name=name,
             value=saturated,
             upper=0.0,
@@ -317,7 +317,7 @@ def tried(trajectory: Trajectory, options: LimitOptions) -> tuple[TriedMotion, .
                 payload=0.0 if load is None else load.mass,
                 peak_share=float(shares.max(initial=0.0)),
                 saturated=next(
-                    item.value or 0.0 for item in run.evidence if item.name == SATURATED
+                    item.value or 0.0 for item in run.diagnostics if item.name == SATURATED
                 ),
                 peak_error=run.peak_error if len(run.time) else np.nan,
                 peak_turn=run.peak_turn if len(run.time) else np.nan,

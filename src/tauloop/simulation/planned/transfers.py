@@ -10,12 +10,12 @@ from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.options import each, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, provenance
+from tauloop.common.result import Diagnostic, provenance
 from tauloop.equations.named_values import QUATERNION, named_values, quaternion_start
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity_reader
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.motion.fastest.limits import PathRows
 from tauloop.motion.fastest.planning import FastestLaw, fastest_law, law_rate
@@ -30,9 +30,9 @@ from tauloop.simulation.planned.fastest import (
     FastestMotion,
     active_limits,
     condition_of,
-    shares_evidence,
+    shares_diagnostics,
     tried,
-    tried_evidence,
+    tried_diagnostics,
 )
 from tauloop.simulation.planned.limit_options import LimitOptions
 
@@ -218,15 +218,15 @@ def transfer(
     nearest = tuple(_nearest(planner, trajectory))
     stages.done()
     return Transfer(
-        evidence=(
-            *shares_evidence(law),
-            *tried_evidence(runs),
+        diagnostics=(
+            *shares_diagnostics(law),
+            *tried_diagnostics(runs),
             *_clearances(nearest, options.clearance),
-            Evidence(
+            Diagnostic(
                 name="bound of the condition number", value=best.measure, upper=1.01 * best.allowed
             ),
             condition_of(best.stroke),
-            *omission_evidence(model.mechanism),
+            *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
             options={
@@ -297,10 +297,10 @@ def _nearest(planner: FreePlanner, trajectory: Trajectory) -> Iterator[LeastDist
         yield LeastDistance(name=name, distance=float(values[least]), time=float(time[least]))
 
 
-def _clearances(nearest: tuple[LeastDistance, ...], clearance: float) -> Iterator[Evidence]:
-    """Least distances as evidence, whose rounding is a twentieth of a millimetre."""
+def _clearances(nearest: tuple[LeastDistance, ...], clearance: float) -> Iterator[Diagnostic]:
+    """Least distances as diagnostics, whose rounding is a twentieth of a millimetre."""
     for item in nearest:
-        yield Evidence(
+        yield Diagnostic(
             name=f"distance from {item.name}",
             value=item.distance,
             unit="m",

@@ -12,10 +12,10 @@ from tauloop.common.errors import Problems
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.named_values import TOOL, wrench_of
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.verification.engines.check import CONDITION, check_with_engines
 from tauloop.verification.engines.comparison import (
@@ -70,7 +70,7 @@ class VerifyOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedMachine(Result):
-    """A machine beside engines; its evidence has the worst figure of each comparison.
+    """A machine beside engines; its diagnostics are the worst value of each comparison.
 
     Attributes:
         machine: its name.
@@ -170,9 +170,9 @@ def verify(
         not_run=checks.not_run,
         mechanism=mechanism,
         q=np.asarray(checks.q)[:SHOWN],
-        evidence=omission_evidence(mechanism)
+        diagnostics=omission_diagnostics(mechanism)
         + tuple(
-            Evidence(
+            Diagnostic(
                 name=f"{row.quantity}, {row.engine}, {row.method}",
                 value=row.worst,
                 upper=TOLERANCES.get(row.quantity, TOLERANCE),

@@ -93,7 +93,7 @@ def demo(machine: Mechanism | Model, path: str | Path, *, progress: Progress | N
     written = write_report(planned, path, progress=stages.part)
     name = model.mechanism.name
     return Demo(
-        evidence=planned.evidence,
+        diagnostics=planned.diagnostics,
         provenance=provenance(options={}, inputs={"machine": name}),
         machine=name,
         planned=planned,

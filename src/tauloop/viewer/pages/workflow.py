@@ -129,6 +129,6 @@ def write_report(
         path=written,
         size=written.stat().st_size,
         records=tuple(records),
-        evidence=(),
+        diagnostics=(),
         provenance=provenance(options={"title": options.title, "film": options.film}, packages=()),
     )

@@ -31,7 +31,7 @@ from tauloop.compiler.c.printing.straight import instructions
 from tauloop.compiler.limits import FEW_STEPS, SMALLEST_PIVOT
 from tauloop.compiler.program import Evaluate, Newton, Program, Step
 from tauloop.compiler.solving.bounded import Bounded
-from tauloop.compiler.state import Health, health
+from tauloop.compiler.state import SolveDiagnostics, solve_diagnostics
 
 _LOGGER = logging.getLogger("tauloop")
 #: Samples from which on the default evaluator of a model compiles: compiling is then faster than
@@ -189,20 +189,20 @@ class Compiled(Evaluator):
 
 def run_kernel(
     kernel: Kernel, inputs: Mapping[str, np.ndarray], n: int
-) -> tuple[dict[str, np.ndarray], Health]:
-    """Outputs by name and the evidence; memory stays within inputs and outputs."""
+) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
+    """Outputs by name and the diagnostics; memory stays within inputs and outputs."""
     outputs, is_sound = kernel.run(inputs, n)
-    return outputs, compiled_health(outputs.pop("health"), is_sound)
+    return outputs, compiled_diagnostics(outputs.pop("health"), is_sound)
 
 
 def interpreted_run(
     program: Program, inputs: Mapping[str, np.ndarray], n: int
-) -> tuple[dict[str, np.ndarray], Health]:
-    """Outputs by name and the evidence, which tells every loop."""
-    results, evidence = program.run(
+) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
+    """Outputs by name and the diagnostics of every loop."""
+    results, diagnostics = program.run(
         {name: np.ascontiguousarray(array) for name, array in inputs.items()}, n
     )
-    return results, health(program, evidence)
+    return results, solve_diagnostics(program, diagnostics)
 
 
 class BatchRuns:
@@ -220,8 +220,8 @@ class BatchRuns:
         n: int,
         outputs: tuple[str, ...] | None = None,
         work: int = 0,
-    ) -> tuple[dict[str, np.ndarray], Health]:
-        """Outputs by name, all or at least some, and the evidence.
+    ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
+        """Outputs by name, all or at least some, and the diagnostics.
 
         Args:
             program: what is run.
@@ -299,13 +299,13 @@ def _read(step: Step, program: Program, wanted: set[str]) -> tuple[str, ...]:
     return tuple(name for i, name in enumerate(step.inputs) if name != "start" or i in ports)
 
 
-def compiled_health(numbers: np.ndarray, is_sound: bool = False) -> Health:
-    """Evidence from the four numbers that compiled code reports; of samples that are known to be sound as they are."""
+def compiled_diagnostics(numbers: np.ndarray, is_sound: bool = False) -> SolveDiagnostics:
+    """Diagnostics from the four numbers that compiled code reports."""
     least, pivot, residual, steps = numbers.T
     if not is_sound:
         least, pivot = np.where(np.isnan(least), -1.0, least), np.where(np.isnan(pivot), 0.0, pivot)
         residual = np.where(np.isfinite(residual), residual, np.inf)
-    return Health(
+    return SolveDiagnostics(
         closed_forms=(),
         discriminants=least[:, None],
         smallest_pivot=pivot,
@@ -317,9 +317,9 @@ def compiled_health(numbers: np.ndarray, is_sound: bool = False) -> Health:
     )
 
 
-#: Outputs by name (n,) and the evidence; None where the long way must say what is wrong, or knows
+#: Outputs by name (n,) and the diagnostics; None where the long way must say what is wrong, or knows
 #: how to go on.
-Outcome = tuple[dict[str, np.ndarray], Health] | None
+Outcome = tuple[dict[str, np.ndarray], SolveDiagnostics] | None
 Once = Callable[..., Outcome]
 
 
@@ -352,7 +352,7 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
         whole = call(*motion)
         if whole is None or whole[first + 3] > FEW_STEPS:
             return None
-        evidence = Health(
+        diagnostics = SolveDiagnostics(
             closed_forms=(),
             discriminants=whole[first : first + 1].reshape(1, 1),
             smallest_pivot=whole[first + 1 : first + 2],
@@ -361,7 +361,7 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
             finite=_FINITE,
             missed=_NONE,
         )
-        return {name: whole[part] for name, part in parts}, evidence
+        return {name: whole[part] for name, part in parts}, diagnostics
 
     return once
 
@@ -446,7 +446,7 @@ class _Interpreted:
             and smallest > SMALLEST_PIVOT
         ):
             return None
-        evidence = Health(
+        diagnostics = SolveDiagnostics(
             closed_forms=self._closed_forms,
             discriminants=least[None],
             smallest_pivot=np.array([smallest]),
@@ -455,4 +455,4 @@ class _Interpreted:
             finite=_FINITE,
             missed=_NONE,
         )
-        return {name: values[part] for name, part in self._wanted}, evidence
+        return {name: values[part] for name, part in self._wanted}, diagnostics

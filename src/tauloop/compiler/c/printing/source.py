@@ -404,7 +404,7 @@ def _stored(function: CFunction) -> dict[str, int]:
 
 
 def wanted_values(function: CFunction) -> set[str]:
-    """Values that must be computed: outputs, evidence, and whatever later steps read."""
+    """Values that must be computed: outputs, diagnostics, and whatever later steps read."""
     wanted = {port.name for port in function.outputs} | {"discriminants", "pivots"}
     for step in function.program.steps:
         if isinstance(step, Newton):
