@@ -16,11 +16,12 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.assembly.cut_freedoms import SEEN, seen_cuts
 from tauloop.formats.format import Format, Written, named
-from tauloop.formats.library import FORMATS, load
+from tauloop.formats.library import FORMATS, load, mechanism_of
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf.writer import OPEN
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.model.model import MachineSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ class Conversion(Result):
 
 
 def convert(
-    source: Mechanism | str | Path,
+    machine: MachineSource,
     target: str | Path,
     options: ConvertOptions | None = None,
 ) -> Conversion:
@@ -84,7 +85,7 @@ def convert(
     where forces at random states or the tool differ.
 
     Args:
-        source: the machine, or what `load` takes.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         target: file to write; ``arm.urdf`` gets ``arm.urdf.side.yaml`` and meshes in ``arm_meshes``
             next to it.
         options: the format, and how the source is read.
@@ -113,11 +114,10 @@ def convert(
         )
         raise InputError.of("to", what, remedy)
     format_ = named(to, FORMATS)
-    mechanism = (
-        source
-        if isinstance(source, Mechanism)
-        else load(source, options.side, options=options.reading)
-    )
+    if isinstance(machine, str | Path):
+        mechanism = load(machine, options.side, options=options.reading)
+    else:
+        mechanism = mechanism_of(machine)
     made = provenance(packages=(), options={"to": format_.name}, inputs={"machine": mechanism.name})
     shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
     checks = _read_back(shown, format_, target) if format_.reads else ()

@@ -30,9 +30,11 @@ from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.options import Options, listed, option
 from tauloop.common.processes import SharedWork
 from tauloop.common.records import dataclass
+from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.description.quantities import quantity
 from tauloop.mechanism.description.units import ANGLE, LENGTH
 from tauloop.mechanism.model import Mechanism
+from tauloop.model.model import MachineSource
 
 #: Measurements: a file, a measurement set or a series of it, or several of them.
 Measurements = str | Path | MeasurementSet | Series
@@ -98,7 +100,7 @@ class CalibrationOptions(Options):
 
 @solving(IdentificationError)
 def calibrate(
-    mechanism: Mechanism,
+    machine: MachineSource,
     measurements: Measurements | Sequence[Measurements],
     options: CalibrationOptions | None = None,
     *,
@@ -111,7 +113,7 @@ def calibrate(
     `fit_geometry`, `indistinguishable_swaps`, `leave_one_out`, `bootstrap` and `compare_unknowns`.
 
     Args:
-        mechanism: the nominal machine.
+        machine: the nominal machine: a model, a mechanism, a path, or the name of a shipped machine.
         measurements: files (`read_measurements`), measurement sets, or series, one or several.
         options: what is estimated and how.
         progress: called with the phase, what is done and what there is to do.
@@ -136,6 +138,7 @@ def calibrate(
         [0.001]
     """
     options, report = options or CalibrationOptions(), progress or (lambda phase, done, total: None)
+    mechanism = mechanism_of(machine)
     with SharedWork(options.processes) as processes:
         measured = _measured(mechanism, measurements, options)
         problem = _problem(mechanism, measured, options.parameters or measured.parameters, options)

@@ -20,11 +20,10 @@ from tauloop.equations.named_values import named_motion
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.kinematics.straight_path import reached_along_line
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.force_sharing import pushed_cables, sharing_of
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 from tauloop.model.sampled_momenta import FEWEST_SAMPLES, forces_from_momenta
 
 if TYPE_CHECKING:
@@ -203,7 +202,7 @@ class MotionForces(Result):
 
 @solving(PoseError)
 def inverse_dynamics(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: DynamicsOptions | None = None,
     *,
     progress: Progress | None = None,
@@ -214,7 +213,8 @@ def inverse_dynamics(
     alone, and those of the passive freedoms come out beside the forces (see `HybridFunctions`).
 
     Args:
-        machine: a mechanism, or its model (whose formulation is used).
+        machine: a model, a mechanism, a path, or the name of a shipped machine; the
+            formulation of a model is used.
         options: the motion; the reference pose at rest without them.
         progress: called with what is done and what there is to do.
 

@@ -14,13 +14,17 @@ from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.formats.format import Format as Format, Written as Written
-    from tauloop.formats.library import FORMATS as FORMATS, load as load, loads as loads
+    from tauloop.formats.library import (
+        FORMATS as FORMATS,
+        dumps as dumps,
+        load as load,
+        loads as loads,
+    )
     from tauloop.formats.mjcf.reader import load_mjcf as load_mjcf
     from tauloop.formats.options import (
         ImportOptions as ImportOptions,
         RodRecognition as RodRecognition,
     )
     from tauloop.formats.urdf.reader import load_urdf as load_urdf
-    from tauloop.formats.writing.yaml_writer import dumps as dumps
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tauloop.common.errors import InputError
 from tauloop.common.extensions import Offered
 from tauloop.formats.format import Format
 from tauloop.formats.options import ImportOptions
@@ -12,6 +14,9 @@ from tauloop.mechanism.description.reader import read_machine
 from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.shipped import is_shipped_name, source_path
+
+if TYPE_CHECKING:
+    from tauloop.formats.xml.meshes import MeshCopies
 
 _OWN: tuple[Format, ...] = (MachineFile(), Mjcf(), Sdf(), Urdf())
 #: All formats by name: Tauloop's own, then those that installed packages bring.
@@ -91,3 +96,57 @@ def loads(text: str, file: str = "<text>") -> Mechanism:
         'mine'
     """
     return read_machine(text, file)
+
+
+def mechanism_of(machine: object) -> Mechanism:
+    """Return the mechanism of a machine, in whatever form a public function takes one.
+
+    Args:
+        machine: a mechanism, a model or another result that has one, a path, or the name of a
+            shipped machine.
+
+    Raises:
+        DescriptionError: there is no such machine or file, or the file is wrong.
+        InputError: none of these.
+    """
+    if isinstance(machine, Mechanism):
+        return machine
+    if isinstance(machine, str | Path):
+        return load(machine)
+    inner = getattr(machine, "mechanism", None)
+    if isinstance(inner, Mechanism):
+        return inner
+    raise InputError.of(
+        "machine",
+        f"{machine!r:.80} is of type {type(machine).__name__}",
+        "give a Model, a Mechanism, a path, or the name of a shipped machine",
+    )
+
+
+def dumps(machine: object, meshes: MeshCopies | None = None) -> str:
+    """Return the text of a machine file for a machine.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        meshes: takes up triangles that came without a file; the text names files of meshes where
+            they lie.
+
+    Returns:
+        Text that `tauloop.formats.loads` reads to a mechanism with the same parameter table
+        (values, units, bounds, groups, status, source, order), elements and expressions. A leaf
+        keeps its unit where a number of that unit gives exactly its value; otherwise it is written
+        in SI units.
+
+    Raises:
+        DescriptionError: the file would be refused when it is read (a length that is not positive,
+            a leaf without a unit where one is needed); the lines are those of the text.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.load("delta")
+        >>> tl.loads(tl.dumps(machine)).parameters == machine.parameters
+        True
+    """
+    from tauloop.formats.writing.yaml_writer import dumps as yaml_text  # slow to import
+
+    return yaml_text(mechanism_of(machine), meshes)

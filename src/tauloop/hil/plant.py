@@ -18,9 +18,8 @@ from tauloop.export.fmu.variables import FmuVariable, table
 from tauloop.hil.client import HEAD, MOST
 from tauloop.hil.options import PlantOptions
 from tauloop.integrate.integrators import MOST_STEPS
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 _HEADERS = (
     "<math.h>",
@@ -42,7 +41,7 @@ class PlantCode:
         outputs: what a measurement holds.
     """
 
-    def __init__(self, machine: Mechanism | Model, options: PlantOptions) -> None:
+    def __init__(self, machine: MachineSource, options: PlantOptions) -> None:
         """Put the equations together; errors as of `plant_functions`."""
         self.model, self.options = modelled(machine), options
         self._has_lines = any(actuator.drive for actuator in self.model.mechanism.actuators)
@@ -158,7 +157,7 @@ class CompiledPlant:
 
     def __init__(
         self,
-        machine: Mechanism | Model,
+        machine: MachineSource,
         options: PlantOptions | None = None,
         *,
         cache: Path | None = None,

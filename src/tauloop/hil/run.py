@@ -25,9 +25,8 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.hil.options import PlantOptions
 from tauloop.hil.plant import PlantCode
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
-from tauloop.model import Model
+from tauloop.model.model import MachineSource
 
 #: Share of a period that the computation of a step may take, 999 times out of 1000.
 COMPUTING = 0.1
@@ -84,7 +83,7 @@ class PlantRun(Result):
 
 
 def run_plant(
-    machine: Mechanism | Model, options: PlantOptions | None = None, *, cache: Path | None = None
+    machine: MachineSource, options: PlantOptions | None = None, *, cache: Path | None = None
 ) -> PlantRun:
     """Run a machine, with its drive lines where it has them, as a plant that a controller in another process drives.
 
@@ -94,7 +93,7 @@ def run_plant(
     process, however that ends.
 
     Args:
-        machine: the machine.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: clock, link, and what is done when commands stay away.
         cache: of compiled code; the user's own without it.
 

@@ -13,6 +13,7 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.formats.library import mechanism_of
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import (
@@ -34,7 +35,7 @@ from tauloop.identification.regression.folding import fold_log, triangle_arrays
 from tauloop.identification.workflow import identification_model, log_data
 from tauloop.mechanism.description.units import parse_unit
 from tauloop.mechanism.model import Mechanism
-from tauloop.model import Model
+from tauloop.model.model import MachineSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ def require_foldable(options: IdentificationOptions) -> None:
 
 
 def fold_file(
-    machine: Mechanism | Model, log: LogSource, options: IdentificationOptions | None = None
+    machine: MachineSource, log: LogSource, options: IdentificationOptions | None = None
 ) -> FoldedLog:
     """The triangle of one log: all that an identification asks of it.
 
@@ -139,7 +140,7 @@ def fold_file(
     if isinstance(errors, ClusteredErrors):
         blocks = 1 if errors.by == "log" else errors.blocks
     triangle = fold_log(data, share=options.share, correlation=correlation, blocks=blocks)
-    origin = _origin(machine.mechanism if isinstance(machine, Model) else machine, options)
+    origin = _origin(mechanism_of(machine), options)
     arrays = triangle_arrays(replace(triangle, origin=origin))
     if isinstance(errors, AutocorrelatedErrors) and errors.lobe is not None:
         arrays["lobe"] = np.array(errors.lobe)
@@ -188,7 +189,7 @@ class ScoreOptions(Options):
     correlation: tuple[float, ...] = option((), read=tuple)
 
 
-def read_scores(machine: Mechanism | Model, log: LogSource, options: ScoreOptions) -> FoldedLog:
+def read_scores(machine: MachineSource, log: LogSource, options: ScoreOptions) -> FoldedLog:
     """What the correlation of the errors of one log adds, when the parameters of all logs are known.
 
     Args:
@@ -218,7 +219,7 @@ def read_scores(machine: Mechanism | Model, log: LogSource, options: ScoreOption
 
 
 def _read(
-    machine: Mechanism | Model, log: LogSource, options: IdentificationOptions
+    machine: MachineSource, log: LogSource, options: IdentificationOptions
 ) -> tuple[RegressionData, tuple[Problem, ...], ErrorModel]:
     """Return the data of a log, what is wrong with it, and what is assumed of its errors."""
     require_foldable(options)

@@ -23,8 +23,7 @@ from tauloop.identification.folded_logs import require_foldable
 from tauloop.identification.options import IdentificationOptions, LogSource
 from tauloop.identification.regression.folding import LogTriangle, fold_log, identify_folded
 from tauloop.identification.workflow import identification_model, log_data
-from tauloop.mechanism.model import Mechanism
-from tauloop.model import Model
+from tauloop.model.model import MachineSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +77,11 @@ class BootstrapDraw(Result):
 
 #: The triangle of the log that was drawn from last, by all that decides it: draws of one log come
 #: one after the other.
-_LAST: dict[str, tuple[LogTriangle, Mechanism | Model, LogSource]] = {}
+_LAST: dict[str, tuple[LogTriangle, MachineSource, LogSource]] = {}
 
 
 def bootstrap_log(
-    machine: Mechanism | Model, log: LogSource, options: BootstrapOptions | None = None
+    machine: MachineSource, log: LogSource, options: BootstrapOptions | None = None
 ) -> BootstrapDraw:
     """Base parameters of one draw of a log's blocks.
 

@@ -12,6 +12,7 @@ from tauloop.common.errors import IdentificationError, InputError, Problem, Prob
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.compiler.c import Compiled
+from tauloop.formats.library import mechanism_of
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.bending import Bending
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
@@ -72,9 +73,9 @@ from tauloop.identification.regression.from_log import (
 from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, samples
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
+from tauloop.model.model import MachineSource
 
 #: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose
 #: logs are identified again and again.
@@ -88,12 +89,12 @@ FITS = 4
 
 
 def identification_model(
-    machine: Mechanism | Model, options: IdentificationOptions | None = None, *, threads: int = 1
+    machine: MachineSource, options: IdentificationOptions | None = None, *, threads: int = 1
 ) -> Model:
     """The model that `identify` works on: the machine with the leaf parameters that the options know.
 
     Args:
-        machine: the machine.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: what is known of it.
         threads: how many a batch is shared out over, where the model is made here; no number
             depends on it.
@@ -102,17 +103,17 @@ def identification_model(
         InputError: a known value has another unit than its parameter.
     """
     options = options or IdentificationOptions()
-    mechanism = machine if isinstance(machine, Mechanism) else machine.mechanism
+    mechanism = mechanism_of(machine)
     leaves = known_leaves(mechanism, options.terms.known) if options.parameters == "file" else {}
     known = mechanism.with_values(leaves)
-    if not isinstance(machine, Mechanism) and known == mechanism:
+    if isinstance(machine, Model) and known == mechanism:
         return machine
     return Model(known, evaluator=Compiled(at_least=WORTH_COMPILING, threads=threads))
 
 
 @solving(IdentificationError)
 def identify(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     logs: LogSource | Sequence[LogSource],
     options: IdentificationOptions | None = None,
     *,
@@ -125,7 +126,7 @@ def identify(
     part is held out. One that states no preparation is prepared as the first.
 
     Args:
-        machine: its description, or a model of it.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         logs: one or several: files (CSV, Parquet or others with columns time, position.NAME,
             force.NAME; or a YAML that describes files and columns, and says how this one is
             prepared), logs in memory, or `MeasuredLog`.

@@ -21,6 +21,7 @@ from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.model.model import MachineSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,11 +161,11 @@ def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
 
 
 @solving(PoseError)
-def describe(machine: Mechanism | Model, options: DescribeOptions | None = None) -> Description:
+def describe(machine: MachineSource, options: DescribeOptions | None = None) -> Description:
     """Describe a machine.
 
     Args:
-        machine: a mechanism, or its model where there is one already.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: what is said.
 
     Raises:

@@ -29,7 +29,7 @@ from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
 from tauloop.mechanism.omissions import omission_problems
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 #: Quick starts by which other assembly modes are looked for.
 QUICK_STARTS = 10
@@ -155,7 +155,7 @@ def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 @solving(PoseError)
-def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> Inspection:
+def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspection:
     """Check whether a machine works as described: does it assemble, is it driven, was its assembly mode a guess?
 
     The kinematics and inverse dynamics of both entries are built (not compiled), so that they are
@@ -163,7 +163,7 @@ def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> In
     have are named in a note.
 
     Args:
-        machine: a mechanism, or its model where there is one already.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: what it must have.
 
     Raises:

@@ -22,10 +22,9 @@ from tauloop.kinematics.equilibrium import static_equilibrium, unstated_passive
 from tauloop.kinematics.homotopy.monodromy import Report, unreported
 from tauloop.kinematics.modes.modes import CLOSED, ModeOptions, assembly_modes, working_modes
 from tauloop.kinematics.straight_path import reached_along_line
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import rotation_quaternion, rotation_vector
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 #: What a Jacobian may be of.
 TARGETS = ("tool", "actuators", "platform")
@@ -151,7 +150,7 @@ class Poses(Result):
 
 @solving(PoseError)
 def forward_kinematics(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     actuators: object | None = None,
     options: KinematicsOptions | None = None,
     *,
@@ -167,7 +166,7 @@ def forward_kinematics(
     is doubtful.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         actuators: their positions: a row in SI units, a mapping from names, or a text such as
             ``motor_1=20deg``; what is not named is as at the reference pose. Of redundant actuators
             all that are named count, by least squares.
@@ -191,7 +190,7 @@ def forward_kinematics(
 
 @solving(PoseError)
 def inverse_kinematics(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     platform: object | None = None,
     options: KinematicsOptions | None = None,
     *,
@@ -205,7 +204,7 @@ def inverse_kinematics(
     not walk it.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         platform: its position: a row in SI units, a mapping from names, or a text such as
             ``x=50mm,rz=10deg`` (a rotation vector from the reference orientation); what is not
             named is as at the reference pose.
@@ -368,7 +367,7 @@ class Jacobian(Result):
 
 @solving(PoseError)
 def jacobian(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     *,
     platform: object | None = None,
     actuators: object | None = None,
@@ -377,7 +376,7 @@ def jacobian(
     """A Jacobian at one pose: of the tool, the actuators or the platform, per unit of the platform or the actuators.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         platform: position of the platform (see `inverse_kinematics`), or
         actuators: positions of the actuators (see `forward_kinematics`); the reference pose without
             both.

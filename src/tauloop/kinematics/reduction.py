@@ -17,6 +17,7 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.common.shown import Shown
+from tauloop.formats.library import mechanism_of
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.bodies import principal_moments, struts
@@ -49,6 +50,7 @@ from tauloop.mechanism.reduction import (
     without_unused_parameters,
 )
 from tauloop.model import Model
+from tauloop.model.model import MachineSource
 
 #: States over which it is decided what moves alike.
 MOTION_STATES = 64
@@ -236,7 +238,7 @@ class Reduction(Result):
 
 @solving(PoseError)
 def reduce(
-    mechanism: Mechanism,
+    machine: MachineSource,
     options: ReductionOptions | None = None,
     *,
     progress: Progress | None = None,
@@ -252,7 +254,7 @@ def reduce(
     in `undone`.
 
     Args:
-        mechanism: the machine.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: approximations wanted, and how the error is measured.
         progress: called with what is done and what there is to do.
 
@@ -269,6 +271,7 @@ def reduce(
         >>> bool(reduced.to_pandas()["maximum"].max() < 1e-9)
         True
     """
+    mechanism = mechanism_of(machine)
     options = options or ReductionOptions()
     rng = np.random.default_rng(options.seed)
     full, stages = Model(mechanism), Stages(progress, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -30,6 +31,7 @@ from tauloop.equations.ports import (
 )
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import DynamicParameter, dynamic_parameters
+from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.named import Named
@@ -80,7 +82,7 @@ class Model(Shown):
     @solving(AssemblyError)
     def __init__(
         self,
-        mechanism: Mechanism,
+        mechanism: MachineSource,
         free: Iterable[str] = (),
         *,
         formulation: str | Formulation = NEWTON_EULER,
@@ -90,7 +92,7 @@ class Model(Shown):
         """Assemble the machine.
 
         Args:
-            mechanism: the machine.
+            mechanism: a mechanism, another model of it, a path, or the name of a shipped machine.
             free: leaf parameters (or one) that stay arguments of every function; all others are
                 baked in.
             formulation: one of `equations.formulations.FORMULATIONS` by name, or one of your own,
@@ -104,7 +106,7 @@ class Model(Shown):
             AssemblyError: the loops do not close.
             InputError: a free parameter, or the formulation, does not exist.
         """
-        _require_mechanism(mechanism)
+        mechanism = mechanism_of(mechanism)
         names = text_names(free, "free")
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
@@ -440,12 +442,6 @@ class Model(Shown):
         return size == (leading + len(self.assembly.spare_actuators),)
 
 
-def _require_mechanism(mechanism: object) -> None:
-    if not isinstance(mechanism, Mechanism):
-        what = f"{mechanism!r:.80} is a {type(mechanism).__name__}"
-        raise InputError.of("mechanism", what, "a Mechanism, such as `tauloop.load` reads")
-
-
 def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
     problems, table = Problems(), mechanism.parameters
     for name in names:
@@ -459,6 +455,17 @@ def _last_parts(names: Iterable[str]) -> set[str]:
     return {name.rpartition(".")[2] for name in names}
 
 
-def modelled(machine: Mechanism | Model) -> Model:
-    """The model of a machine: itself, or made of a mechanism."""
+#: A machine in every form that public functions take: a mechanism, its model, a path, or the name
+#: of a shipped machine.
+MachineSource = Mechanism | Model | str | Path
+
+
+def modelled(machine: MachineSource) -> Model:
+    """Return the model of a machine: itself, or made of a mechanism, a path or the name of a shipped machine.
+
+    Raises:
+        DescriptionError: there is no such machine or file, or the file is wrong.
+        AssemblyError: its loops do not close.
+        InputError: not a machine.
+    """
     return machine if isinstance(machine, Model) else Model(machine)

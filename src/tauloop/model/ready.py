@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.common.errors import EngineError, InputError
+from tauloop.common.errors import EngineError, InputError, Problem
 from tauloop.common.options import Options
 from tauloop.common.records import dataclass
 from tauloop.common.result import content
@@ -43,6 +43,7 @@ from tauloop.mechanism.shipped import source_path
 
 if TYPE_CHECKING:
     from tauloop.compiler.expressions import ProgramSpec
+    from tauloop.model.model import MachineSource
 
 #: The packages that a function's text depends on, and the libraries that it counts on.
 _MAKERS = ("common", "mechanism", "formats", "equations", "compiler", "model")
@@ -80,7 +81,7 @@ class FunctionOptions(Options):
 
 
 def load_function(
-    machine: str | Path,
+    machine: MachineSource,
     function: str = "inverse_dynamics",
     outputs: Sequence[str] = (),
     *,
@@ -94,7 +95,8 @@ def load_function(
     caller's to read (docs/generated-code.md).
 
     Args:
-        machine: name of a shipped machine, or a file as `tauloop.load` takes it.
+        machine: a model, a mechanism, a path, or the name of a shipped machine; code of a
+            name or a path is found in the cache without the machine being read.
         function: "inverse_dynamics", "forward_dynamics", "regressor", "kinematics", "momentum",
             "momentum_forces" or "momentum_observer".
         outputs: names among the function's outputs; only the first one without them, such as
@@ -118,6 +120,9 @@ def load_function(
     options = FunctionOptions() if options is None else options
     outputs = tuple(outputs)
     folder = cache_folder() if folder is None else folder
+    if not isinstance(machine, str | Path):
+        _require_no_reading(options)
+        return _make(machine, function, outputs, options, folder)[0]
     path = source_path(machine)
     record = folder / f"{_key(path, function, outputs, options)}.json"
     loaded = _read(record, options.threads)
@@ -130,8 +135,17 @@ def load_function(
     return loaded
 
 
+def _require_no_reading(options: FunctionOptions) -> None:
+    """Refuse options of reading a file where a machine that was read is given."""
+    stated = [name for name in ("side", "imported") if getattr(options, name) is not None]
+    InputError.raise_if_any(
+        Problem(name, "is for a file, and the machine was read already", "leave it out")
+        for name in stated
+    )
+
+
 def _make(
-    machine: str | Path,
+    machine: MachineSource,
     function: str,
     outputs: tuple[str, ...],
     options: FunctionOptions,
@@ -145,7 +159,7 @@ def _make(
     """
     from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
     from tauloop.equations.formulations import FORMULATIONS
-    from tauloop.formats.library import FORMATS, format_of, load
+    from tauloop.formats.library import FORMATS, format_of, load, mechanism_of
     from tauloop.mechanism.model import JOINT_KINDS
     from tauloop.model.c_ports import c_ports
     from tauloop.model.model import Model
@@ -153,7 +167,10 @@ def _make(
     spec = _exportable(function)
     helper = Thread(target=prepare)  # a compiler beside the model, which keeps one core busy
     helper.start()
-    mechanism = load(machine, options.side, options=options.imported)
+    if isinstance(machine, str | Path):
+        mechanism = load(machine, options.side, options=options.imported)
+    else:
+        mechanism = mechanism_of(machine)
     model = Model(
         mechanism,
         options.free,
@@ -173,7 +190,8 @@ def _make(
     )
     kept = {port.name: made.nominal[port.name] for port in inputs if port.name in made.nominal}
     is_seen = (
-        model.formulation in FORMULATIONS
+        isinstance(machine, str | Path)
+        and model.formulation in FORMULATIONS
         and format_of(source_path(machine)).name in FORMATS.own
         and all(JOINT_KINDS[joint.kind].placement is None for joint in mechanism.joints)
         and (

@@ -19,8 +19,8 @@ from tauloop.logs import read_log, samples
 from tauloop.logs.log import channels
 from tauloop.mechanism.description.quantities import pairs_reader, quantity
 from tauloop.mechanism.description.units import ANGLE
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.model.model import MachineSource, modelled
 from tauloop.model.motion import Motion
 from tauloop.motion.clothoids import clothoid_between, polyline
 from tauloop.motion.fading import Faded, FadedPath
@@ -231,11 +231,11 @@ class PlannedMotion(Result):
 
 
 @solving(PoseError)
-def plan_motion(machine: Mechanism | Model, options: StrokeOptions) -> PlannedMotion:
+def plan_motion(machine: MachineSource, options: StrokeOptions) -> PlannedMotion:
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: path, law and duration.
 
     Raises:
@@ -250,7 +250,7 @@ def plan_motion(machine: Mechanism | Model, options: StrokeOptions) -> PlannedMo
         >>> motion.to_xarray()["force.leg1.motor"].attrs["units"]
         'N m'
     """
-    model = machine if isinstance(machine, Model) else Model(machine)
+    model = modelled(machine)
     trajectory = planned(model, options)
     placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, trajectory.law
     return PlannedMotion(

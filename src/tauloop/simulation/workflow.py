@@ -22,9 +22,9 @@ from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, Rung
 from tauloop.kinematics.watched import events_of
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description.quantities import pairs_reader
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.force_sharing import sharing_of
+from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench, wrench_at_tool
@@ -162,25 +162,25 @@ AnyOptions = SimulationOptions | SwingOptions | RoundTripOptions
 
 @overload
 def simulate(
-    machine: Mechanism | Model, options: SimulationOptions = ..., *, progress: Progress | None = ...
+    machine: MachineSource, options: SimulationOptions = ..., *, progress: Progress | None = ...
 ) -> Simulation | CableSimulation: ...
 @overload
 def simulate(
-    machine: Mechanism | Model, options: SwingOptions, *, progress: Progress | None = ...
+    machine: MachineSource, options: SwingOptions, *, progress: Progress | None = ...
 ) -> SwingComparison: ...
 @overload
 def simulate(
-    machine: Mechanism | Model, options: RoundTripOptions, *, progress: Progress | None = ...
+    machine: MachineSource, options: RoundTripOptions, *, progress: Progress | None = ...
 ) -> RoundTrip: ...
 @overload
 def simulate(
-    machine: Mechanism | Model, options: AnyOptions, *, progress: Progress | None = ...
+    machine: MachineSource, options: AnyOptions, *, progress: Progress | None = ...
 ) -> Simulation | CableSimulation | SwingComparison | RoundTrip: ...
 
 
 @solving(PoseError)
 def simulate(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: AnyOptions | None = None,
     *,
     progress: Progress | None = None,
@@ -190,7 +190,7 @@ def simulate(
     Cables pull, become slack and are tautened again.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: from where, under which forces, until when; a swing or a round trip by the options
             of these.
         progress: called with what is done and what there is to do.
@@ -211,7 +211,7 @@ def simulate(
         >>> fall.to_xarray()["energy.kinetic"].attrs["units"]
         'J'
     """
-    model = machine if isinstance(machine, Model) else Model(machine)
+    model = modelled(machine)
     chosen = SimulationOptions() if options is None else options
     stages = Stages(progress, 1)
     result = _simulated(model, chosen, stages.part)

@@ -15,6 +15,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.formats.library import mechanism_of
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.identification import (
     ClusteredErrors,
@@ -38,6 +39,7 @@ from tauloop.identification import (
 from tauloop.identification.estimation.error_models import fading_correlation, residual_lags
 from tauloop.identification.regression.folded_scores import NoiseFloor
 from tauloop.mechanism.model import Mechanism
+from tauloop.model.model import MachineSource
 from tauloop.study.calculations import LOG
 from tauloop.study.file import Study
 from tauloop.study.folder import PROBLEM, StudyFolder
@@ -147,7 +149,7 @@ class FoldedLogs(Result):
 
 @solving(IdentificationError)
 def fold_logs(
-    machine: Mechanism,
+    machine: MachineSource,
     logs: Sequence[str | Path],
     folder: str | Path,
     options: FoldOptions | None = None,
@@ -163,7 +165,7 @@ def fold_logs(
     again when it is resumed.
 
     Args:
-        machine: the machine.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         logs: files, which workers must reach by these names.
         folder: where what was made of logs is kept.
         options: how, and by whom.
@@ -195,7 +197,7 @@ def fold_logs(
         >>> result.logs, result.refused
         (2, {})
     """
-    options = options or FoldOptions()
+    options, mechanism = options or FoldOptions(), mechanism_of(machine)
     how = options.identification
     require_foldable(how)
     if options.add is not None and how.errors == "autocorrelated":
@@ -209,7 +211,7 @@ def fold_logs(
     InputError.raise_if_any(
         Problem("logs", f"{path} is named twice", "name each log once") for path in twice
     )
-    folding = _Folding(machine, paths, Path(folder), options, readings, progress, {}, {})
+    folding = _Folding(mechanism, paths, Path(folder), options, readings, progress, {}, {})
     made, refused, faults = folding.read("fold", 0, {}), folding.refused, folding.faults
     before = [] if options.add is None else [read_triangle(options.add)]
     if len(refused) == len(logs):
@@ -233,7 +235,7 @@ def fold_logs(
     if readings == 3:
         folded = _with_scores(folding, folded, residual_lags(max(lobes)) if lobes else 0)
     return FoldedLogs(
-        machine=machine.name,
+        machine=mechanism.name,
         logs=triangle.logs,
         samples=triangle.training.samples,
         errors=str(how.errors),

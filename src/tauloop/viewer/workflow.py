@@ -21,12 +21,11 @@ from tauloop.display.machine_figure import machine_figure
 from tauloop.display.solid_drawing import solid_drawing
 from tauloop.equations.named_values import full_name, named_values
 from tauloop.equations.ports import PLATFORM, Entry, coordinate_units
-from tauloop.formats import load
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 from tauloop.viewer.cloud import COLOURINGS, planes
 from tauloop.viewer.film import save_film
 from tauloop.viewer.layers import Layers
@@ -185,11 +184,11 @@ class View(Result):
         )
 
 
-def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View:
+def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
     """Pose a machine, or read a motion of it, to look at it in the browser (`View.viewer`) or as a `View.picture`.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: which pose or motion.
 
     Raises:
@@ -237,9 +236,7 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
         )
     return Layers(
         measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
-        beside=modelled(load(beside) if isinstance(beside, str | Path) else beside)
-        if beside is not None
-        else None,
+        beside=None if beside is None else modelled(beside),
         forces=options.forces,
         workspace=plane,
         colouring=options.colouring,

@@ -42,8 +42,8 @@ from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
 from tauloop.mechanism.description.quantities import quantity, quantity_reader
 from tauloop.mechanism.description.units import ANGLE, LENGTH
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.model.model import MachineSource, modelled
 
 #: Poses are enough when the calibrated machine's expected error is below this share of the
 #: instrument's noise: it then adds an eighth to the noise at most.
@@ -241,7 +241,7 @@ class PosePlan(Result):
 
 @solving(IdentificationError)
 def plan_poses(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: PosePlanOptions,
     *,
     progress: Callable[[str, int, int], None] | None = None,
@@ -269,7 +269,7 @@ def plan_poses(
         >>> len(plan.to_pandas())
         6
     """
-    model = machine if isinstance(machine, Model) else Model(machine)
+    model = modelled(machine)
     rng, count, criterion = np.random.default_rng(options.seed), options.count, options.criterion
     instrument = _instrument(model, options)
     if instrument.poses > 1:

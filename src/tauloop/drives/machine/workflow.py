@@ -23,8 +23,8 @@ from tauloop.integrate.integrators import Integrator
 from tauloop.kinematics.watched import events_of
 from tauloop.mechanism.description.quantities import pairs_reader, quantity
 from tauloop.mechanism.description.units import ONE
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.model.model import MachineSource, modelled
 
 #: What the variations are called in options.
 WORDS = {
@@ -99,7 +99,7 @@ class BallbarOptions(Options):
 
 
 def ballbar(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: BallbarOptions | None = None,
     *,
     progress: Progress | None = None,
@@ -109,7 +109,7 @@ def ballbar(
     Radial figures are about the circle that fits best (ISO 230-4).
 
     Args:
-        machine: with drive lines.
+        machine: a model, a mechanism, a path, or the name of a shipped machine; it needs drive lines.
         options: the circle, and variations of the drives.
         progress: called with what is done and what there is to do.
 
@@ -125,7 +125,7 @@ def ballbar(
         ['deviation', 'radius_error', 'normal', 'following', 'rms']
     """
     options = options or BallbarOptions()
-    model = machine if isinstance(machine, Model) else Model(machine)
+    model = modelled(machine)
     port = model.platform.ports.position
     first, second = (full_name(port.columns, name, "plane") for name in options.plane)
     center = None
@@ -187,7 +187,7 @@ class PlayOptions(Options):
 
 
 def play(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: PlayOptions | None = None,
     *,
     progress: Progress | None = None,
@@ -195,7 +195,7 @@ def play(
     """How play at the actuators shows at the tool, over the work volume.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: the play, and the volume.
         progress: called with what is done and what there is to do.
 
@@ -218,7 +218,7 @@ def play(
     return replace(mapped, volume=ends)
 
 
-def play_section(machine: Mechanism | Model, options: PlayOptions) -> PlayMap:
+def play_section(machine: MachineSource, options: PlayOptions) -> PlayMap:
     """The same in a plane section of the work volume, finer; arguments and errors as of `play`."""
     model, widths = _prepared(machine, options)
     port, volume = model.platform.ports.position, _volume(model, options)
@@ -236,9 +236,9 @@ def play_section(machine: Mechanism | Model, options: PlayOptions) -> PlayMap:
 
 
 def _prepared(
-    machine: Mechanism | Model, options: PlayOptions
+    machine: MachineSource, options: PlayOptions
 ) -> tuple[Model, float | Mapping[str, float]]:
-    model = machine if isinstance(machine, Model) else Model(machine)
+    model = modelled(machine)
     if not isinstance(options.play, str):
         return model, options.play
     if options.play != "lines":

@@ -47,10 +47,9 @@ from tauloop.export.c.single_accuracy import (
     single_accuracy,
 )
 from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.c_ports import c_ports
-from tauloop.model.model import Model, modelled
+from tauloop.model.model import MachineSource, Model, modelled
 from tauloop.model.motion import Motion
 
 #: Samples that the test program holds.
@@ -169,7 +168,7 @@ class Export(ExportedCode):
 
 
 def export_c(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: ExportOptions | None = None,
     *,
     folder: str | Path | None = None,

@@ -20,9 +20,7 @@ from tauloop.export.controller.source import (
     controller_source,
     memory_size,
 )
-from tauloop.mechanism.model import Mechanism
-from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 #: Bits of the flags by name.
 FLAGS = {name: bit for name, (bit, _) in SOURCE_FLAGS.items()}
@@ -70,7 +68,7 @@ class CompiledController:
 
     def __init__(
         self,
-        machine: Mechanism | Model,
+        machine: MachineSource,
         options: ControllerOptions | None = None,
         *,
         folder: Path | None = None,

@@ -25,9 +25,7 @@ from tauloop.export.controller.equations import (
 )
 from tauloop.export.controller.options import ControllerOptions
 from tauloop.export.controller.source import controller_header, controller_source
-from tauloop.mechanism.model import Mechanism
-from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +38,7 @@ class ControllerExport(ExportedCode):
 
 
 def export_controller(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: ControllerOptions | None = None,
     *,
     name: str | None = None,

@@ -12,8 +12,7 @@ from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.export.controller.controller import CompiledController
 from tauloop.export.controller.options import LAWS, ControllerOptions
-from tauloop.mechanism.model import Mechanism
-from tauloop.model import Model
+from tauloop.model.model import MachineSource
 from tauloop.simulation.controllers.laws import Controller, Correction, Loop
 from tauloop.simulation.controllers.workflow import ControlComparison, ControlOptions, control
 
@@ -76,12 +75,12 @@ class GeneratedLaw(Controller):
 
 @solving(PoseError)
 def control_compiled(
-    machine: Mechanism | Model, options: ControlOptions, *, progress: Progress | None = None
+    machine: MachineSource, options: ControlOptions, *, progress: Progress | None = None
 ) -> ControlComparison:
     """As `control`, but the controllers are the generated code that `export_controller` writes.
 
     Args:
-        machine: what the controllers believe in.
+        machine: what the controllers assume: a model, a mechanism, a path, or the name of a shipped machine.
         options: as of `control`; controllers by name.
         progress: called with what is done and what there is to do.
 

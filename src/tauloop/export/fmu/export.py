@@ -23,9 +23,8 @@ from tauloop.export.fmu.description import FmuDescription, build_description
 from tauloop.export.fmu.plant import FmuFunctions, plant_functions, quoted
 from tauloop.export.fmu.variables import FmuVariables
 from tauloop.integrate.integrators import MOST_STEPS, DormandPrince, Integrator, Radau
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 #: What an FMU may be of a machine.
 KINDS = ("plant", "inverse_dynamics", "kinematics", "controller")
@@ -132,7 +131,7 @@ class FmuExport(ExportedFiles):
 
 
 def export_fmu(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: FmuOptions | None = None,
     *,
     controller: ControllerOptions | None = None,

@@ -25,9 +25,8 @@ from tauloop.export.fmu.coupling import Connections, FmuCoupling, connected
 from tauloop.export.fmu.foreign import ForeignFmu
 from tauloop.export.fmu.plant import actuator_motion_variables
 from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.controllers.laws import Compensation, Controller, Correction, Loop
 from tauloop.simulation.controllers.workflow import (
     COUPLING_CHANGE,
@@ -163,7 +162,7 @@ class FmuDriven(Controller):
 
 @overload
 def co_simulate(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: ControlOptions,
     coupling: FmuCoupling,
     *,
@@ -171,7 +170,7 @@ def co_simulate(
 ) -> ControlComparison: ...
 @overload
 def co_simulate(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: AnyOptions,
     coupling: FmuCoupling,
     *,
@@ -181,7 +180,7 @@ def co_simulate(
 
 @solving(PoseError)
 def co_simulate(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: AnyOptions | ControlOptions,
     coupling: FmuCoupling,
     *,
@@ -200,7 +199,7 @@ def co_simulate(
     result, with what the two differ by among its diagnostics.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: of the simulation under forces, or of one controller on a stroke.
         coupling: the FMU, and what is connected with what.
         progress: called with what is done and what there is to do.

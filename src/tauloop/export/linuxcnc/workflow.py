@@ -29,7 +29,7 @@ from tauloop.export.linuxcnc.machine import MachineLayout, Pin, geometry_pins, m
 from tauloop.export.linuxcnc.program import program_text, reachable_moves
 from tauloop.export.linuxcnc.source import KinematicFunctions, header_text, kinematic_functions
 from tauloop.mechanism.model import Mechanism
-from tauloop.model.model import Model, modelled
+from tauloop.model.model import MachineSource, Model, modelled
 
 #: Most signs of a machine's name in the names of component and files: pins need the rest of HAL's
 #: names.
@@ -72,7 +72,7 @@ class LinuxcncExport(ExportedCode):
 
 
 def export_linuxcnc(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: LinuxcncOptions | None = None,
     *,
     folder: str | Path | None = None,
@@ -86,7 +86,7 @@ def export_linuxcnc(
     what is not a number. The same machine gives the same texts.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: names and speeds.
         folder: where the files are written (it is made where it is missing; other files in it are
             left alone): all beside first, then renamed. They stay texts without it.
@@ -138,7 +138,7 @@ def export_linuxcnc(
     )
 
 
-def geometry_hal(machine: Mechanism | Model, name: str | None = None) -> str:
+def geometry_hal(machine: MachineSource, name: str | None = None) -> str:
     """HAL lines that set a machine's geometry on the pins of its kinematics module, as a calibration finds it.
 
     Args:
@@ -160,7 +160,7 @@ def geometry_hal(machine: Mechanism | Model, name: str | None = None) -> str:
     return geometry_text(module, f"geometry of the machine {model.mechanism.name!r}", pins)
 
 
-def joints_ini(machine: Mechanism | Model, options: LinuxcncOptions | None = None) -> str:
+def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -> str:
     """The joints' sections of an INI file, which LinuxCNC takes by ``#INCLUDE``: homes follow a calibrated geometry.
 
     Args:

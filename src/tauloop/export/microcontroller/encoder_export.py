@@ -18,12 +18,11 @@ from tauloop.compiler.program import Evaluate, Newton, Program
 from tauloop.equations.values import BatchFunction
 from tauloop.export.c.export import Export, finished_export
 from tauloop.export.c.export_texts import Case, HeaderNotes
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.c_ports import c_ports
 from tauloop.model.encoder_fit import WATCHED
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.observers.encoders import encoder_units, sensing
 
 #: Samples of the test program, how far its readings are off in deviations of the noise, and Gauss
@@ -32,7 +31,7 @@ SAMPLES, OFF, STEPS = 5, 3.0, 3
 
 
 def export_encoder_fit(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     encoders: Sequence[str],
     *,
     noise: float | Mapping[str, float] = 1e-5,
@@ -48,7 +47,7 @@ def export_encoder_fit(
     their noise has it.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         encoders: actuators and coordinates, all actuators that lead the machine among them.
         noise: standard deviation of a reading, m or rad, one for all or by name.
         name: first part of all names in C; the machine's without it.

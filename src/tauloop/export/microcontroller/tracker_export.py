@@ -28,10 +28,9 @@ from tauloop.identification.online.parameter_tracking import (
     TrackOptions,
     tracker_start,
 )
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.c_ports import c_ports
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 #: Samples of the test program, and the size of its motion, as a share of a radian or of the
 #: characteristic length.
@@ -57,7 +56,7 @@ def rows_program(state: MotionState, columns: np.ndarray, offset: np.ndarray) ->
 
 
 def export_tracker(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     fit: BaseEstimates | MachineIdentification | str | Path,
     options: TrackOptions | None = None,
     *,

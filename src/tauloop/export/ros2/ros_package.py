@@ -32,7 +32,7 @@ from tauloop.formats.urdf.writer import to_urdf
 from tauloop.mechanism.expression import ONE, evaluate
 from tauloop.mechanism.model import JOINT_KINDS, Mechanism
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 #: Names that ROS has for packages (REP 144).
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
@@ -103,7 +103,7 @@ class Ros2Package(ExportedFiles):
 
 
 def export_ros2(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: Ros2Options | None = None,
     *,
     folder: str | Path | None = None,
@@ -115,7 +115,7 @@ def export_ros2(
     closed, to a residual of 1e-9 m; a joint of the URDF is at q + offset.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: names.
         folder: where the files are written; they stay texts without it.
         progress: called with what is done and what there is to do.

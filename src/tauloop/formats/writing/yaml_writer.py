@@ -63,28 +63,15 @@ _MOMENTS = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
 def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
-    """Text of a machine file for a mechanism.
+    """Return the text of a machine file; see `tauloop.formats.dumps`.
 
     Args:
         mechanism: any mechanism.
         meshes: takes up triangles that came without a file; the text names files of meshes where
             they lie.
 
-    Returns:
-        Text that `tauloop.formats.loads` reads to a mechanism with the same parameter table
-        (values, units, bounds, groups, status, source, order), elements and expressions. A leaf
-        keeps its unit where a number of that unit gives exactly its value; otherwise it is written
-        in SI units.
-
     Raises:
-        DescriptionError: the file would be refused when it is read (a length that is not positive,
-            a leaf without a unit where one is needed); the lines are those of the text.
-
-    Examples:
-        >>> import tauloop as tl
-        >>> machine = tl.load("delta")
-        >>> tl.loads(tl.dumps(machine)).parameters == machine.parameters
-        True
+        DescriptionError: the file would be refused when it is read.
     """
     text = EDITOR_LINE + yaml.dump(
         _YamlWriter(mechanism, meshes or MeshCopies("meshes")).machine(),

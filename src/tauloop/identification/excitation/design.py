@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.interrupts import leavable
 from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.formats.library import mechanism_of
 from tauloop.identification.excitation.criteria import ConditionNumber
 from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.limits import Bound
@@ -25,6 +26,7 @@ from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
+from tauloop.model.model import MachineSource
 from tauloop.motion.sampled import SampledMotion
 
 #: Limits may be exceeded by this share: rounding.
@@ -33,7 +35,7 @@ ROUNDING = 1e-9
 
 @solving(IdentificationError)
 def excite(
-    mechanism: Mechanism,
+    machine: MachineSource,
     options: ExcitationOptions | None = None,
     *,
     rng: np.random.Generator | None = None,
@@ -48,7 +50,7 @@ def excite(
     limit breaks between the samples of the optimisation.
 
     Args:
-        mechanism: the machine.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: series, space, limits, criterion, and how long is searched.
         rng: source of randomness in place of the options' seed.
         progress: called with the phase ("random", "optimising", "polishing"), what is done and what
@@ -67,6 +69,7 @@ def excite(
         >>> excitation.to_pandas()["position.leg1.motor"].shape
         (1200,)
     """
+    mechanism = mechanism_of(machine)
     options = options or ExcitationOptions()
     mechanism = driven_at(mechanism, options.drive) if options.drive else mechanism
     before = _motions(mechanism, options)

@@ -46,10 +46,9 @@ from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import interval, quantity_reader
 from tauloop.mechanism.description.units import UnitError
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.controllers.laws import read_bandwidth
 from tauloop.simulation.observers.observers import OBSERVERS, ForceObserver, MeasuredMotion
 
@@ -268,7 +267,7 @@ def _false_alarms(alarms: FalseAlarms) -> dict[str, object]:
 
 @solving(IdentificationError)
 def estimate_external_wrench(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     log: LogSource,
     options: ExternalWrenchOptions | None = None,
     *,

@@ -36,12 +36,11 @@ from tauloop.logs.log import log_of
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import quantity_reader
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.mechanism.poses import placement_pose
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.controllers.laws import read_bandwidth
 
 if TYPE_CHECKING:
@@ -318,7 +317,7 @@ def _estimates(fit: BaseEstimates | MachineIdentification | str | Path) -> BaseE
 
 @solving(IdentificationError)
 def track_parameters(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     log: LogSource,
     fit: BaseEstimates | MachineIdentification | str | Path,
     options: TrackOptions | None = None,

@@ -24,6 +24,7 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.common.shown import Shown
+from tauloop.formats.library import mechanism_of
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.parameters.base_estimates import BaseEstimates
@@ -31,7 +32,7 @@ from tauloop.identification.parameters.link_equations import LinkEquations
 from tauloop.identification.parameters.link_intervals import LinkSet
 from tauloop.identification.parameters.link_quantities import LinkQuantities
 from tauloop.mechanism.description.quantities import pairs_reader
-from tauloop.mechanism.model import Mechanism
+from tauloop.model.model import MachineSource
 
 #: Directions of the scaled equations below this share of the largest change nothing.
 UNSEEN = 1e-8
@@ -167,7 +168,7 @@ class LinkParameters(Result):
 
 @solving(IdentificationError)
 def link_parameters(
-    mechanism: Mechanism,
+    machine: MachineSource,
     estimates: BaseEstimates | Identification | MachineIdentification | str | Path,
     options: LinkOptions | None = None,
     *,
@@ -183,7 +184,7 @@ def link_parameters(
     pseudo-inertias are positive semidefinite.
 
     Args:
-        mechanism: the machine; parameters that its links share are one unknown.
+        machine: a model, a mechanism, a path, or the name of a shipped machine; parameters that its links share are one unknown.
         estimates: base parameters with their covariance, or what `identify` has found, or its JSON
             file.
         options: what is known; confidence.
@@ -225,6 +226,7 @@ def link_parameters(
         >>> links.to_pandas()["value"].round(3).to_dict()
         {'c': 0.3, 'I': 0.05}
     """
+    mechanism = mechanism_of(machine)
     options = options or LinkOptions()
     if isinstance(estimates, str | Path):
         estimates = BaseEstimates.read(Path(estimates))

@@ -10,6 +10,7 @@ from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
+from tauloop.formats.library import mechanism_of
 from tauloop.identification.parameters.regrouping import (
     AnalyticRegrouping,
     ColumnParameter,
@@ -17,8 +18,8 @@ from tauloop.identification.parameters.regrouping import (
 )
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
 from tauloop.mechanism.description.units import si_unit
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.model import MachineSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class RegroupingOptions(Options):
 
 @solving(IdentificationError)
 def regroup(
-    mechanism: Mechanism,
+    machine: MachineSource,
     options: RegroupingOptions | None = None,
     *,
     progress: Progress | None = None,
@@ -56,7 +57,7 @@ def regroup(
     coupler.mcx``.
 
     Args:
-        mechanism: the machine.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: products of parameters in place of the inertial ones; lengths; seed.
         progress: called with what is done and what there is to do.
 
@@ -74,6 +75,7 @@ def regroup(
         >>> formulas.to_pandas().index[0]
         'column.Izz + upper_arm.Izz + upper_length^2 lower_arm.m + lower_arm.Izz'
     """
+    mechanism = mechanism_of(machine)
     options = options or RegroupingOptions()
     known = {parameter.name: parameter for parameter in mechanism.parameters}
     InputError.raise_if_any(unknown_names(options.lengths, known, "no parameter {!r}", "lengths"))

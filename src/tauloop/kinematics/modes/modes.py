@@ -41,9 +41,8 @@ from tauloop.kinematics.homotopy.monodromy import (
     unreported,
 )
 from tauloop.kinematics.modes.equations import PositionProblem, Variables, position_problem
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 #: A mode's loops must close within this, characteristic lengths: the toolkit's limit for a closed
 #: loop.
@@ -224,7 +223,7 @@ class Modes(Result):
 
 
 def assembly_modes(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     position: object | None = None,
     options: ModeOptions | None = None,
     *,
@@ -238,7 +237,7 @@ def assembly_modes(
     1998).
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         position: actuator positions (n_u,), m or rad; or a mapping from names, or a text such as
             ``motor_1=20deg``, the rest as at the reference pose.
         options: which paths are taken, and when to stop looking.
@@ -262,7 +261,7 @@ def assembly_modes(
 
 
 def working_modes(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     position: object | None = None,
     options: ModeOptions | None = None,
     *,
@@ -271,7 +270,7 @@ def working_modes(
     """All postures of the legs at a given position of the platform.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         position: positions of the independent coordinates (n,), columns as in
             `model.platform.ports`; or a mapping from names, or a text such as ``x=50mm,rz=10deg``,
             the rest as at the reference pose.

@@ -15,9 +15,7 @@ from tauloop.kinematics.workspaces.map import (
     workspace_grid,
 )
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
-from tauloop.mechanism.model import Mechanism
-from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 from tauloop.model.tension_terms import NO_WRENCH
 
 
@@ -56,7 +54,7 @@ class WorkspaceOptions(Options):
 
 @solving(PoseError)
 def workspace(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: WorkspaceOptions | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
@@ -64,7 +62,7 @@ def workspace(
     """Map where a machine can work: reach, ranges, singularities, interference of rods, what cables can hold.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: which positions vary, and the limits. Positions by name, or by the last part of it
             where one alone ends so; the orientation by angles rx, ry, rz (see `PoseAxes`).
         progress: called with poses done and poses in all.

@@ -11,6 +11,7 @@ from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.equations.ports import PLATFORM, Entry
+from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.published import Published, published_operations
 from tauloop.model.equation_text.costs import (
@@ -22,7 +23,7 @@ from tauloop.model.equation_text.costs import (
     Cost,
     costs,
 )
-from tauloop.model.model import Model
+from tauloop.model.model import MachineSource
 
 #: Ratios that are shown: quantity, formulation, and the one that it is held against.
 RATIOS = (
@@ -127,7 +128,7 @@ class OperationCounts(Tabular):
 
 
 def count_operations(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: CountOptions | None = None,
     *,
     progress: Progress | None = None,
@@ -135,7 +136,7 @@ def count_operations(
     """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: which motion is given.
         progress: called with what is done and what there is to do.
 
@@ -149,7 +150,7 @@ def count_operations(
         True
     """
     options = options or CountOptions()
-    mechanism = machine.mechanism if isinstance(machine, Model) else machine
+    mechanism = mechanism_of(machine)
     rows, left_out = costs(
         mechanism, options.entry, derivatives=options.derivatives, progress=progress
     )

@@ -27,7 +27,6 @@ from tauloop.equations.assembly.loops import closure, stacked
 from tauloop.equations.ports import PLATFORM, Entry, coordinate_units, force_port, velocity_units
 from tauloop.equations.tree import Configuration
 from tauloop.mechanism.description.units import si_unit
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.equation_text.equation_check import compared
@@ -39,7 +38,7 @@ from tauloop.model.equation_text.equation_texts import (
     python_text,
     written_name,
 )
-from tauloop.model.model import Model, modelled
+from tauloop.model.model import MachineSource, Model, modelled
 
 PARTS = ("loops", "dynamics", "solved")
 #: Keeps every leaf parameter as a letter.
@@ -130,7 +129,7 @@ class WrittenEquations(Result):
 
 
 def write_equations(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: EquationOptions | None = None,
     *,
     progress: Progress | None = None,
@@ -144,7 +143,8 @@ def write_equations(
     actuator forces u and multipliers lambda. All in SI units; h has gravity, springs and friction.
 
     Args:
-        machine: a mechanism, or its model (whose formulation is used).
+        machine: a model, a mechanism, a path, or the name of a shipped machine; the
+            formulation of a model is used.
         options: which equations, in which variables.
         progress: called with what is done and what there is to do.
 

@@ -23,9 +23,9 @@ from tauloop.kinematics.watched import events_of
 from tauloop.logs.log import log_of
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity, quantity_reader
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.model import Model
+from tauloop.model.model import MachineSource, modelled
 from tauloop.motion import StrokeOptions
 from tauloop.motion.planning import planned
 from tauloop.simulation.controllers.laws import (
@@ -240,7 +240,7 @@ class ControlComparison(Result):
 
 @solving(PoseError)
 def control(
-    machine: Mechanism | Model, options: ControlOptions, *, progress: Progress | None = None
+    machine: MachineSource, options: ControlOptions, *, progress: Progress | None = None
 ) -> ControlComparison:
     """Follow a stroke under sampled controllers, and find how far the machine stays behind.
 
@@ -266,7 +266,7 @@ def control(
         >>> bool(comparison.runs["computed-torque"].peak_error < 1e-3)
         True
     """
-    model = machine if isinstance(machine, Model) else Model(machine)
+    model = modelled(machine)
     sampling = Sampling(
         frequency=options.frequency,
         delay=options.delay,

@@ -15,11 +15,10 @@ from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.ports import coordinate_units
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.model.encoder_fit import AGREES, least_squares
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,7 @@ def encoder_units(model: Model) -> dict[str, str]:
 
 @solving(PoseError)
 def fit_encoders(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     readings: Mapping[str, object],
     *,
     noise: float | Mapping[str, float] = 1e-5,
@@ -89,7 +88,7 @@ def fit_encoders(
     by forward kinematics; least squares over all readings then moves it.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         readings: by name of an actuator or a coordinate, (N,) or one number, m or rad.
         noise: standard deviation of a reading, m or rad, one for all or by name.
         start: coordinates near the first sample (n_q,); the reference pose without it.

@@ -24,10 +24,9 @@ from tauloop.common.shown import Shown
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity_reader
 from tauloop.mechanism.expression import leaves
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 from tauloop.model.tool import Payload
 from tauloop.motion import StrokeOptions
 from tauloop.motion.planning import planned
@@ -199,7 +198,7 @@ class HitDetection(Result):
 
 @solving(PoseError)
 def detect_hit(
-    machine: Mechanism | Model, options: HitOptions, *, progress: Progress | None = None
+    machine: MachineSource, options: HitOptions, *, progress: Progress | None = None
 ) -> HitDetection:
     """Simulate a blow at a moving platform and find how soon it is noticed, by momenta and by differences.
 
@@ -210,7 +209,7 @@ def detect_hit(
     that lasts counts as well as noise.
 
     Args:
-        machine: what the controller and the observers believe in.
+        machine: what the controller and the observers assume: a model, a mechanism, a path, or the name of a shipped machine.
         options: the stroke, the blow, the encoders, and what is wrong with the model.
         progress: called with what is done and what there is to do.
 

@@ -18,9 +18,10 @@ from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.common.shown import Shown
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import quantity_reader
-from tauloop.mechanism.model import Mechanism, Platform
+from tauloop.mechanism.model import Platform
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
+from tauloop.model.model import MachineSource, modelled
 from tauloop.model.tool import Payload
 from tauloop.motion.cycles.planning import (
     CycleLeg,
@@ -264,7 +265,7 @@ class Cycle(Result):
 
 @solving(PoseError)
 def cycle(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     stations: CycleList | str | Path,
     options: CycleOptions | None = None,
     *,
@@ -278,7 +279,7 @@ def cycle(
     are slowed so that the cycle is shortest, or coolest.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         stations: the list, or its YAML file.
         options: limits, time and controller.
         progress: called with what is done and what there is to do.
@@ -296,7 +297,7 @@ def cycle(
         ('rated force', 'leg1.motor', 'ok')
     """
     options = options or CycleOptions()
-    model = machine if isinstance(machine, Model) else Model(machine)
+    model = modelled(machine)
     listed = stations if isinstance(stations, CycleList) else load_cycle(stations, model)
     stages = Stages(progress, sum(station.is_stop for station in listed.stations) + 1)
     limits, rated = (

@@ -14,9 +14,9 @@ from tauloop.common.options import option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
-from tauloop.mechanism.model import Mechanism, Platform
+from tauloop.mechanism.model import Platform
 from tauloop.mechanism.omissions import omission_diagnostics
-from tauloop.model import Model
+from tauloop.model.model import MachineSource, modelled
 from tauloop.motion import StrokeOptions
 from tauloop.motion.fastest.changes import changes_taken, limited_law
 from tauloop.motion.fastest.limits import PathLimits, PathRows
@@ -184,7 +184,7 @@ class FastestMotion(Result):
 
 @solving(PoseError)
 def fastest_motion(
-    machine: Mechanism | Model, options: FastestOptions, *, progress: Progress | None = None
+    machine: MachineSource, options: FastestOptions, *, progress: Progress | None = None
 ) -> FastestMotion:
     """The fastest motion along a path, and what a sampled controller makes of it.
 
@@ -195,7 +195,7 @@ def fastest_motion(
     the result doubtful.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: path, limits and controller.
         progress: called with what is done and what there is to do.
 
@@ -216,7 +216,7 @@ def fastest_motion(
 
     Source: Pham and Pham 2018; see `docs/fastest-motion.md`.
     """
-    model = machine if isinstance(machine, Model) else Model(machine)
+    model = modelled(machine)
     stages = Stages(progress, 3)
     placed, returns = placed_stroke(model, options.stroke), options.stroke.returns
     best = _planned(placed, options, options.reserve)

@@ -14,9 +14,9 @@ from tauloop.common.result import Diagnostic, provenance
 from tauloop.equations.named_values import QUATERNION, named_values, quaternion_start
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity_reader
-from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
+from tauloop.model.model import MachineSource, modelled
 from tauloop.motion.fastest.limits import PathRows
 from tauloop.motion.fastest.planning import FastestLaw, fastest_law, law_rate
 from tauloop.motion.free.obstacles import BoxObstacle, Obstacle, SphereObstacle, box, sphere
@@ -175,7 +175,7 @@ class Transfer(FastestMotion):
 
 @solving(PoseError)
 def transfer(
-    machine: Mechanism | Model, options: TransferOptions, *, progress: Progress | None = None
+    machine: MachineSource, options: TransferOptions, *, progress: Progress | None = None
 ) -> Transfer:
     """The best motion from here to there, and what a sampled controller makes of it.
 
@@ -185,7 +185,7 @@ def transfer(
     condition number) and from the ranges of the machine file.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: ends, limits, obstacles and controller.
         progress: called with what is done and what there is to do.
 
@@ -202,7 +202,7 @@ def transfer(
 
     Source: Betts 2010, Practical Methods for Optimal Control; see `docs/transfers.md`.
     """
-    model = machine if isinstance(machine, Model) else Model(machine)
+    model = modelled(machine)
     stages = Stages(progress, 3)
     start, end = _ends(model, options)
     planner = options.planner(model, options.reserve)

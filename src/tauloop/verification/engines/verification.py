@@ -14,9 +14,10 @@ from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.named_values import TOOL, wrench_of
+from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
-from tauloop.model import Model
+from tauloop.model.model import MachineSource
 from tauloop.verification.engines.check import CONDITION, check_with_engines
 from tauloop.verification.engines.comparison import (
     FORWARD_DYNAMICS,
@@ -124,7 +125,7 @@ def agrees(row: EngineComparison) -> bool:
 
 
 def verify(
-    machine: Mechanism | Model,
+    machine: MachineSource,
     options: VerifyOptions | None = None,
     *,
     progress: Progress | None = None,
@@ -135,7 +136,7 @@ def verify(
     `tauloop.verification.engines.check`).
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: how many states, and what acts on them.
         progress: called with what is done and what there is to do.
 
@@ -149,7 +150,7 @@ def verify(
         'ok'
     """
     options = options or VerifyOptions()
-    mechanism = machine.mechanism if isinstance(machine, Model) else machine
+    mechanism = mechanism_of(machine)
     rng, wrench = (
         np.random.default_rng(options.seed),
         None if options.wrench is None else np.array(options.wrench),

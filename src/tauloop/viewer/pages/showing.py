@@ -14,9 +14,8 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
 from tauloop.equations.named_values import QUATERNION
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
-from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.model import modelled
+from tauloop.model.model import MachineSource, modelled
 from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_motion
 from tauloop.viewer.pages.workflow import write_report
 
@@ -67,13 +66,13 @@ class Demo(Result):
         )
 
 
-def demo(machine: Mechanism | Model, path: str | Path, *, progress: Progress | None = None) -> Demo:
+def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None = None) -> Demo:
     """Write a page with a machine on a tour of its work volume: in 3D, with its stroke and the forces of its motors.
 
     The tour goes as fast as the limits of the machine's file allow.
 
     Args:
-        machine: a mechanism, or its model.
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
         path: the page (HTML).
         progress: called with what is done and what there is to do.
 
