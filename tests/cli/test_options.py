@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import enum
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from tauloop.cli.options import flags, gathered, spread
 from tauloop.cli.output import command
 from tauloop.common.errors import InputError
 from tauloop.common.options import described, option, require
+from tauloop.equations.ports import ACTUATORS
 from tauloop.identification import PreparationOptions
 from tauloop.simulation.controllers.laws import Sampling
 
@@ -217,17 +219,17 @@ def test_flags_and_objects_without_a_command() -> None:
 @pytest.mark.parametrize(
     ("make", "where"),
     [
-        (lambda: tl.WorkspaceOptions(section="z=-0.5", plane="x,z"), ["plane", "section"]),  # type: ignore[arg-type]
-        (lambda: tl.SimulationOptions(duration="a", until="z<1"), ["duration", "until"]),  # type: ignore[arg-type]
+        (lambda: tl.WorkspaceOptions(section=-0.5, plane=3), ["plane", "section"]),  # type: ignore[arg-type]
+        (lambda: tl.SimulationOptions(duration=b"1", until=2), ["duration", "until"]),  # type: ignore[arg-type]
         (lambda: tl.VerifyOptions(states="many", seed=True), ["states", "seed"]),  # type: ignore[arg-type]
         (lambda: tl.ReductionOptions(states=None), ["states"]),  # type: ignore[arg-type]
-        (lambda: tl.TransferOptions(end={"x": 0.1}, payload="1"), ["payload"]),  # type: ignore[arg-type]
-        (lambda: tl.FastestOptions(stroke="1", payload="1"), ["payload", "stroke"]),  # type: ignore[arg-type]
+        (lambda: tl.TransferOptions(end={"x": 0.1}, payload=b"1"), ["payload"]),  # type: ignore[arg-type]
+        (lambda: tl.FastestOptions(stroke="1", payload=b"1"), ["payload", "stroke"]),  # type: ignore[arg-type]
         (lambda: tl.CheckOptions(driven="yes"), ["driven"]),  # type: ignore[arg-type]
-        (lambda: tl.CountOptions(entry="platform"), ["entry"]),  # type: ignore[arg-type]
-        (lambda: tl.ControllerOptions(limit=(1.0, "2")), ["limit[1]"]),  # type: ignore[arg-type]
+        (lambda: tl.CountOptions(entry=3), ["entry"]),  # type: ignore[arg-type]
+        (lambda: tl.ControllerOptions(limit=(1.0, None)), ["limit[1]"]),  # type: ignore[arg-type]
         (lambda: tl.DriveOptions(parameters={"kp": "1"}), ["parameters.kp"]),  # type: ignore[dict-item]
-        (lambda: tl.WorkspaceOptions(ranges={"x": (0.0, "1")}), ["ranges.x[1]"]),  # type: ignore[dict-item]
+        (lambda: tl.WorkspaceOptions(ranges={"x": (0.0, None)}), ["ranges.x[1]"]),  # type: ignore[dict-item]
     ],
 )
 def test_values_of_another_type_are_refused_by_name_all_at_once(
@@ -239,6 +241,51 @@ def test_values_of_another_type_are_refused_by_name_all_at_once(
     for problem in refused.value.problems:
         assert ", of type " in problem.what
         assert problem.remedy.startswith("give ")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (tl.SimulationOptions(duration="300 ms"), {"duration": 0.3}),
+        (tl.SimulationOptions(until="platform.z<-0.7"), {"until": ("platform.z<-0.7",)}),
+        (tl.WorkspaceOptions(plane="x, z"), {"plane": ("x", "z")}),
+        (
+            tl.WorkspaceOptions(section={"y": "1 cm"}, ranges={"x": ("-100 mm", 0.1)}),
+            {"section": {"y": 0.01}, "ranges": {"x": (-0.1, 0.1)}},
+        ),
+        (tl.WorkspaceOptions(section="y=1cm"), {"section": {"y": 0.01}}),
+        (tl.ControllerOptions(limit="2 kN, 3"), {"limit": (2000.0, 3.0)}),
+        (tl.ControllerOptions(limit=["2 kN", 3.0]), {"limit": (2000.0, 3.0)}),
+        (tl.ControllerOptions(frequency="4 kHz"), {"frequency": 4000.0}),
+        (tl.CountOptions(entry="Actuators"), {"entry": ACTUATORS}),
+        (
+            tl.CalibrationOptions(parameters="leg*.length,arm"),
+            {"parameters": ("leg*.length", "arm")},
+        ),
+        (tl.DriveOptions(step="1 mm", load="2 N m"), {"step": 0.001, "load": 2.0}),
+    ],
+)
+def test_text_stands_for_numbers_with_units_names_and_several(
+    options: object, expected: dict[str, object]
+):
+    """Oracle: the values in SI units, written out by hand."""
+    assert {name: getattr(options, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tl.SimulationOptions(duration="3 m"), "duration: '3 m' is a length"),
+        (lambda: tl.SimulationOptions(duration="soon"), "duration: 'soon' is not a number"),
+        (lambda: tl.SimulationOptions(duration="-3 ms"), "duration: is -0.003"),
+        (lambda: tl.SimulationOptions(route="direct"), "route: 'direct' is unknown"),
+        (lambda: tl.CountOptions(entry="legs"), "entry: 'legs' is unknown"),
+        (lambda: tl.ControllerOptions(limit=("1 N", "2 s")), "limit: '2 s' is a time"),
+    ],
+)
+def test_text_with_another_meaning_is_refused_by_name(make: Callable[[], object], message: str):
+    with pytest.raises(tl.InputError, match=re.escape(message)):
+        make()
 
 
 @pytest.mark.parametrize("name", [name for name in dir(tl) if name.endswith("Options")])

@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import DescriptionError, InputError, TauloopError
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -72,6 +73,7 @@ class Conversion(Result):
         return self.plain_data("format", machine=self.mechanism.name, files=files, notes=notes)
 
 
+@keywords(ConvertOptions)
 def convert(
     machine: MachineSource,
     target: str | Path,

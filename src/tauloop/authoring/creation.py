@@ -16,6 +16,7 @@ from tauloop.authoring.text import NamedValue, named_values, with_values
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import DescriptionError, InputError, PoseError, Problem, TauloopError
 from tauloop.common.files import write_text
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -138,6 +139,7 @@ def dimensions(source: str | Path) -> tuple[NamedValue, ...]:
     )
 
 
+@keywords(NewMachineOptions)
 def new_machine(
     name: str,
     source: str | Path,

@@ -36,6 +36,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.equations.assembly.limits import limits_of
+from tauloop.mechanism.description import units
 
 #: Loops are closed to this at the optimum, characteristic lengths or pure numbers: 10 nm on a
 #: machine of 0.2 m.
@@ -71,7 +72,7 @@ class FitOptions(Options):
     )
     loss: Loss = option(SQUARES, named=LOSSES)
     leave_out_weak: bool = False
-    exchanges: float = option(SECONDS, least=0.0)
+    exchanges: float = option(SECONDS, least=0.0, unit=units.TIME)
     scale_covariance: bool = option(True, flag="")
     refuse: bool = option(True, flag="")
 

@@ -27,6 +27,7 @@ from tauloop.calibration.result import Calibration
 from tauloop.calibration.solving.align import aligned_together
 from tauloop.calibration.solving.exchanges import indistinguishable_swaps
 from tauloop.common.errors import IdentificationError, InputError, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.processes import SharedWork
 from tauloop.common.records import dataclass
@@ -98,6 +99,7 @@ class CalibrationOptions(Options):
     processes: int = option(1, least=1, flag="--threads")
 
 
+@keywords(CalibrationOptions)
 @solving(IdentificationError)
 def calibrate(
     machine: MachineSource,

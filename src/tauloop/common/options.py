@@ -19,7 +19,7 @@ from os import PathLike
 from pathlib import Path
 from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
 from tauloop.common.records import dataclass
@@ -45,6 +45,24 @@ _WORDS: dict[Any, str] = {
 _hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
+class Unit(Protocol):
+    """A physical dimension, which reads text with a unit; those of `mechanism.description.units`."""
+
+    def read(self, text: str, *others: Any) -> float:
+        """Return a number in SI units.
+
+        Raises:
+            ValueError: not a number with a unit of this dimension, or of one of the others; the
+                attributes `what` and `remedy` state why.
+        """
+        ...
+
+    @property
+    def noun(self) -> str:
+        """What a quantity of it is called, such as "time"."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """What is said of one field.
@@ -64,6 +82,8 @@ class Option:
         repeated: whether the command line takes it several times.
         names: what it names, for the tab key: "parameters" or "actuators" of the machine; "" for
             neither.
+        unit: dimensions that it may have; text with a unit of one of them is read where numbers
+            are expected, also in a tuple or a mapping, and a number alone is in SI units.
     """
 
     least: float | None = None
@@ -78,6 +98,7 @@ class Option:
     read: Callable[[Any], Any] | None = None
     repeated: bool = False
     names: str = ""
+    unit: tuple[Unit, ...] = ()
 
     @property
     def limits(self) -> str:
@@ -97,7 +118,16 @@ class Option:
 
 
 def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -> Any:
-    """A field of options with a default (or what makes one), if it has any, and what `Option` says of it."""
+    """Return a field of options with a default (or what makes one), if it has any, and its `Option`.
+
+    A field with a `unit` takes text on the command line too.
+    """
+    unit = settings.get("unit", ())
+    if unit:
+        settings["unit"] = unit if isinstance(unit, tuple) else (unit,)
+        if not settings.get("metavar"):
+            settings["metavar"] = settings["unit"][0].noun.upper().replace(" ", "_")
+        settings.setdefault("read", str)
     return field(default=default, default_factory=factory, metadata={KEY: Option(**settings)})
 
 
@@ -168,15 +198,18 @@ def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Proble
     """What is wrong with the types of values; and with what they are, where their types are right."""
     kinds, limits, hints = list[Problem](), list[Problem](), _hints(options.__class__)
     for item in fields(options):
-        name, value, spec = (
-            f"{owner}{item.name}",
-            getattr(options, item.name),
-            item.metadata.get(KEY, Option()),
-        )
+        name, spec = f"{owner}{item.name}", item.metadata.get(KEY) or Option()
+        try:
+            value = _read_text(name, getattr(options, item.name), spec, hints[item.name])
+        except InputError as error:
+            kinds += error.problems
+            continue
+        if value is not getattr(options, item.name):
+            object.__setattr__(options, item.name, value)
         if wrong := [*_of_wrong_type(name, value, hints[item.name])]:
             kinds += wrong
             continue
-        parts = [("", part) for part in (value if _is_of(value, tuple) else (value,))]
+        parts = [("", part) for part in (value if is_of(value, tuple) else (value,))]
         parts = (
             [(f".{key}", part) for key, part in value.items()]
             if isinstance(value, Mapping)
@@ -189,10 +222,68 @@ def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Proble
     return kinds, limits
 
 
+def _read_text(name: str, value: Any, spec: Option, hint: Any) -> Any:
+    """Return the value of a field that is stated as text, in whole or in part; other values as they are.
+
+    Raises:
+        InputError: the text is not a value of the field.
+    """
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if isinstance(value, str) and str not in members:
+        value = _parsed(name, value, spec, members)
+    return _in_si(name, value, spec.unit) if spec.unit and _holds_text(value) else value
+
+
+def _parsed(name: str, text: str, spec: Option, members: tuple[Any, ...]) -> Any:
+    """Return the object that a text names, or the text itself where none is meant."""
+    enumeration = next((member for member in members if isinstance(member, EnumType)), None)
+    named = dict(spec.named)
+    if enumeration is not None:
+        named |= {str(member.name): member for member in enumeration}
+    if named:
+        matches = [named[key] for key in named if key.casefold() == text.casefold()]
+        if not matches:
+            raise InputError.of(name, f"{text!r} is unknown", f"choose among {', '.join(named)}")
+        return matches[0]
+    if spec.read is not None and spec.read is not str:
+        return spec.read([text] if spec.repeated else text)
+    rows = [get_args(member) for member in members if get_origin(member) is tuple]
+    if rows and spec.unit:
+        return listed(text)
+    return (text,) if rows and _admits_text(rows[0][0]) else text
+
+
+def _admits_text(hint: Any) -> bool:
+    return hint is str or str in get_args(hint)
+
+
+def _holds_text(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_text, value.values()))
+    if isinstance(value, tuple | list):
+        return any(map(_holds_text, value))
+    return isinstance(value, str)
+
+
+def _in_si(name: str, value: Any, unit: tuple[Unit, ...]) -> Any:
+    """Return a value with its texts replaced by numbers in SI units."""
+    if isinstance(value, Mapping):
+        return {key: _in_si(f"{name}.{key}", part, unit) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return tuple(_in_si(name, part, unit) for part in value)
+    if not isinstance(value, str):
+        return value
+    try:
+        return unit[0].read(value, *unit[1:])
+    except ValueError as error:
+        what, remedy = getattr(error, "what", str(error)), getattr(error, "remedy", "")
+        raise InputError.of(name, what, remedy) from None
+
+
 def _of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
     """What is not of the type that an annotation states: a value itself, or what it is made of."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    if fitting := [member for member in members if _is_of(value, _outer(member))]:
+    if fitting := [member for member in members if is_of(value, _outer(member))]:
         yield from min(
             ([*_parts_of_wrong_type(where, value, member)] for member in fitting), key=len
         )
@@ -207,7 +298,7 @@ def _parts_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]
     kind, inner = get_origin(hint), get_args(hint)
     if kind is Mapping:
         for key, part in value.items():
-            if not _is_of(key, _outer(inner[0])):
+            if not is_of(key, _outer(inner[0])):
                 what = f"has the key {reprlib.repr(key)}, of type {type(key).__name__}"
                 yield Problem(
                     where,
@@ -236,7 +327,8 @@ def _named(kind: Any) -> str:
     return _WORDS.get(kind) or f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
-def _is_of(item: Any, kind: Any) -> bool:
+def is_of(item: Any, kind: Any) -> bool:
+    """Return whether a value is of a type, as fields take it: also numbers and sequences of NumPy."""
     if kind in (float, int):
         return _is_number(item)
     if kind is tuple:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.common.datasets import Tabular, Variable
 from tauloop.common.errors import InputError
+from tauloop.common.keywords import keywords
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result
 from tauloop.display.figures import (
@@ -44,6 +45,7 @@ MARKERS = "o|x<>s"
 NAMED = 3
 
 
+@keywords()
 def plot(
     result: Tabular, *names: str, axes: Axes | Sequence[Axes] | None = None
 ) -> tuple[Axes, ...]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -219,6 +220,7 @@ class FittedPlant(Result):
         )
 
 
+@keywords(PlantFitOptions)
 def fit_plant(
     line: DriveLine,
     steps: Sequence[Observation] | str | Path,

@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import DEFERRED, dataclass, deferred
@@ -200,6 +201,7 @@ class MotionForces(Result):
         return build_log(self.time, list(signals.values()))
 
 
+@keywords(DynamicsOptions)
 @solving(PoseError)
 def inverse_dynamics(
     machine: MachineSource,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tauloop.common.errors import InputError
 from tauloop.common.extensions import Offered
+from tauloop.common.keywords import keywords
 from tauloop.formats.format import Format
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.own import MachineFile, Mjcf, Sdf, Urdf
@@ -42,6 +43,7 @@ def motor_remedy(file: str) -> str:
     return f"state what motors act on: {format_.motor_element}{option}"
 
 
+@keywords(ImportOptions)
 def load(
     name_or_path: str | Path,
     side: str | Path | None = None,
@@ -79,6 +81,7 @@ def load(
     return format_.read(path, side, options)
 
 
+@keywords()
 def loads(text: str, file: str = "<text>") -> Mechanism:
     """A mechanism from the text of a machine file.
 
@@ -123,6 +126,7 @@ def mechanism_of(machine: object) -> Mechanism:
     )
 
 
+@keywords()
 def dumps(machine: object, meshes: MeshCopies | None = None) -> str:
     """Return the text of a machine file for a machine.
 

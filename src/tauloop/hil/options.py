@@ -13,6 +13,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.export.controller.options import rate_option
 from tauloop.integrate.integrators import Integrator, Method
+from tauloop.mechanism.description import units
 from tauloop.simulation.controllers.workflow import METHODS
 
 #: What is done after a stall: the plant's time stands still meanwhile, or the steps are made up for
@@ -74,11 +75,11 @@ class PlantOptions(Options):
     frequency: float = rate_option()
     udp: str = option("127.0.0.1:47800", metavar="HOST:PORT")
     shm: str | None = None
-    duration: float | None = option(None, above=0.0, below=math.inf)
+    duration: float | None = option(None, above=0.0, below=math.inf, unit=units.TIME)
     lockstep: bool = False
     stall: str = option("hold", choices=STALLS)
     watchdog: int = option(20, least=0)
-    timeout: float = option(1.0, above=0.0, below=math.inf)
+    timeout: float = option(1.0, above=0.0, below=math.inf, unit=units.TIME)
     method: str | None = option(None, choices=tuple(METHODS))
     substeps: int | None = option(None, least=1, most=MOST_SUBSTEPS)
     alone: bool = False

@@ -20,6 +20,7 @@ import numpy as np
 
 from tauloop.common.datasets import TIME, Variable, time_axis
 from tauloop.common.errors import EngineError, InputError
+from tauloop.common.keywords import keywords
 from tauloop.common.processes import available_memory, lifeline
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -82,6 +83,7 @@ class PlantRun(Result):
         return self.plain_data(*parts, failure=self.failure or None)
 
 
+@keywords(PlantOptions)
 def run_plant(
     machine: MachineSource, options: PlantOptions | None = None, *, cache: Path | None = None
 ) -> PlantRun:

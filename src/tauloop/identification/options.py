@@ -20,6 +20,7 @@ from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.regression.from_log import OUTPUTS
 from tauloop.logs.velocities import SOURCES
+from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader
 
 if TYPE_CHECKING:
@@ -92,16 +93,16 @@ class PreparationOptions(Options):
     """
 
     velocity: str | None = option(None, choices=SOURCES)
-    cutoff: float | None = None
+    cutoff: float | None = option(None, unit=units.FREQUENCY)
     order: int | None = None
     standstill: float | None = None
     trim: int | None = None
     decimation: int | None = None
-    scan_cutoffs: tuple[float, ...] = ()
+    scan_cutoffs: tuple[float, ...] = option((), unit=units.FREQUENCY)
     scan_orders: tuple[int, ...] = (1, 2, 4)
     scan_standstills: tuple[float, ...] = ()
-    period: float | None = None
-    highest: float | None = None
+    period: float | None = option(None, unit=units.TIME)
+    highest: float | None = option(None, unit=units.FREQUENCY)
     hold: Mapping[str, float | str] = _named("hold", "elbow=0.2", "NAME=VALUE", bare=True)
     fill_gaps: int | None = option(None, least=1)
     resample: bool = False

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.compiler.c import Compiled
@@ -111,6 +112,7 @@ def identification_model(
     return Model(known, evaluator=Compiled(at_least=WORTH_COMPILING, threads=threads))
 
 
+@keywords(IdentificationOptions)
 @solving(IdentificationError)
 def identify(
     machine: MachineSource,

@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.common.datasets import Tabular, Variable
 from tauloop.common.errors import PoseError, TauloopError, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
@@ -160,6 +161,7 @@ def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
     }
 
 
+@keywords(DescribeOptions)
 @solving(PoseError)
 def describe(machine: MachineSource, options: DescribeOptions | None = None) -> Description:
     """Describe a machine.

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.datasets import Tabular, Variable, rows
 from tauloop.common.errors import PoseError, Problem, Problems, TauloopError, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
@@ -154,6 +155,7 @@ def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(line.removeprefix("- ") for line in mechanism.description.splitlines()[1:])
 
 
+@keywords(CheckOptions)
 @solving(PoseError)
 def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspection:
     """Check whether a machine works as described: does it assemble, is it driven, was its assembly mode a guess?

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -148,13 +149,14 @@ class Poses(Result):
         return self.plain_data(*names, given=self.entry.name, poses=poses)
 
 
+@keywords(KinematicsOptions)
 @solving(PoseError)
 def forward_kinematics(
     machine: MachineSource,
     actuators: object | None = None,
     options: KinematicsOptions | None = None,
     *,
-    report: Report = unreported,
+    report: Report | None = None,
 ) -> Poses:
     """Poses of the platform at given positions of the actuators.
 
@@ -185,16 +187,23 @@ def forward_kinematics(
         >>> poses.to_xarray()["position.platform.y"].attrs["units"]
         'm'
     """
-    return _poses(modelled(machine), ACTUATORS, actuators, options or KinematicsOptions(), report)
+    return _poses(
+        modelled(machine),
+        ACTUATORS,
+        actuators,
+        options or KinematicsOptions(),
+        report or unreported,
+    )
 
 
+@keywords(KinematicsOptions)
 @solving(PoseError)
 def inverse_kinematics(
     machine: MachineSource,
     platform: object | None = None,
     options: KinematicsOptions | None = None,
     *,
-    report: Report = unreported,
+    report: Report | None = None,
 ) -> Poses:
     """Positions of the actuators at a given position of the platform; with all modes every posture of the legs.
 
@@ -221,7 +230,9 @@ def inverse_kinematics(
         >>> poses.to_pandas()["position.leg1.motor"].round(3).tolist()
         [0.609]
     """
-    return _poses(modelled(machine), PLATFORM, platform, options or KinematicsOptions(), report)
+    return _poses(
+        modelled(machine), PLATFORM, platform, options or KinematicsOptions(), report or unreported
+    )
 
 
 def _poses(
@@ -365,6 +376,7 @@ class Jacobian(Result):
         }
 
 
+@keywords(JacobianOptions)
 @solving(PoseError)
 def jacobian(
     machine: MachineSource,

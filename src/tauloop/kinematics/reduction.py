@@ -12,6 +12,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, PoseError, Problems, TauloopError, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -236,6 +237,7 @@ class Reduction(Result):
         )
 
 
+@keywords(ReductionOptions)
 @solving(PoseError)
 def reduce(
     machine: MachineSource,

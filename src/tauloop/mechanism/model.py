@@ -17,6 +17,7 @@ from tauloop.common.errors import InputError, Problem, Problems, TauloopError
 from tauloop.common.extensions import Offered
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
+from tauloop.mechanism.description.units import ONE, UnitError, parse_unit, read_quantity
 from tauloop.mechanism.expression import (
     ZERO,
     Expression,
@@ -638,26 +639,41 @@ class Mechanism(Shown):
             self, parameters=ParameterTable(tuple(p for p in self.parameters if p.name in used))
         )
 
-    def with_values(self, values: Mapping[str, float]) -> Mechanism:
-        """The same machine with other nominal values of some leaf parameters (SI).
+    def with_values(self, values: Mapping[str, float | str]) -> Mechanism:
+        """Return the same machine with other nominal values of some independent parameters.
+
+        Args:
+            values: by the names of independent parameters: numbers in SI units, or texts with
+                units such as ``"300 mm"``.
 
         Raises:
-            InputError: a name is not a leaf parameter, or a value is no finite number or outside
-                its bounds; all of them.
+            InputError: a name is not an independent parameter, or a value is not a finite number,
+                has another unit, or is outside its bounds; all of them.
         """
+        if not isinstance(values, Mapping):
+            what = f"{values!r:.80} is of type {type(values).__name__}"
+            raise InputError.of("values", what, "give values by name: {'name': value}")
         problems = Problems()
+        numbers: dict[str, float] = {}
         for name, value in values.items():
             if name not in self.parameters.names:
-                what, remedy = "is not a leaf parameter", self.parameters.near(name)
-            elif not self.parameters[name].allows(float(value)):
-                bound = self.parameters[name]
-                what = f"{value:g} is outside its bounds, {bound.lower:g} to {bound.upper:g} (SI)"
-                remedy = "a value within them, or other bounds in the machine file"
-            else:
+                remedy = self.parameters.near(name) if isinstance(name, str) else ""
+                problems.add(str(name), "is not a leaf parameter", remedy, file=self.file)
                 continue
-            problems.add(name, what, remedy, file=self.file)
+            parameter = self.parameters[name]
+            try:
+                number = _si_value(value, parameter.unit)
+            except (UnitError, TypeError) as error:
+                what = getattr(error, "what", f"{value!r:.80} is not a number")
+                problems.add(name, what, getattr(error, "remedy", "give a number"), file=self.file)
+                continue
+            if not parameter.allows(number):
+                what = f"{number:g} is outside its bounds, {parameter.lower:g} to {parameter.upper:g} (SI)"
+                remedy = "a value within them, or other bounds in the machine file"
+                problems.add(name, what, remedy, file=self.file)
+            numbers[name] = number
         InputError.raise_if_any(problems)
-        return self.at_values(values)
+        return self.at_values(numbers)
 
     def at_values(self, values: Mapping[str, float]) -> Mechanism:
         """The same machine at values of leaf parameters that need not be possible ones: for probing a dependence.
@@ -672,6 +688,18 @@ class Mechanism(Shown):
             )
         )
         return replace(self, parameters=table)
+
+
+def _si_value(value: float | str, unit: str) -> float:
+    """Return a number in SI units.
+
+    Raises:
+        UnitError: text that is not a number of this unit.
+        TypeError: neither a number nor text.
+    """
+    if isinstance(value, str):
+        return read_quantity(value, parse_unit(unit).dimension if unit else ONE, is_si=True).value
+    return float(value)
 
 
 #: What comes first among joints that are equal otherwise, from the depth of the near body and the

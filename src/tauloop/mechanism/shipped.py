@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from tauloop.common.errors import DescriptionError, Problem
+from tauloop.common.keywords import keywords
 from tauloop.mechanism.suggestions import suggestion
 
 #: Folders of the machine files: those that every test goes over, and those that the gallery adds.
@@ -21,6 +22,7 @@ def _files(*folders: Path) -> dict[str, Path]:
     return dict(sorted((path.stem, path) for folder in folders for path in folder.glob("*.yaml")))
 
 
+@keywords()
 def shipped_machines(*, gallery: bool = True) -> tuple[str, ...]:
     """Names of the machines that come with Tauloop, in alphabetical order; those of the gallery among them or not.
 

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from tauloop.common.errors import Problem
-
-#: Beyond these, similarity is not worth its time: a name is short, and a machine has hundreds of
-#: names.
-MAX_LENGTH, MAX_NAMES = 60, 2000
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """A sentence ``did you mean a or b?``; empty when nothing is near."""
-    candidates = {name.lower(): name for name in list(known)[:MAX_NAMES]}
-    if len(word) > MAX_LENGTH:
-        return ""
-    near = difflib.get_close_matches(word.lower(), candidates, n=2, cutoff=0.6)
-    return f"did you mean {' or '.join(candidates[name] for name in near)}?" if near else ""
+from tauloop.common.suggestions import suggestion as suggestion
 
 
 def listing(names: Iterable[str], most: int = 12) -> str:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tauloop.common.errors import EngineError, InputError, Problem
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options
 from tauloop.common.records import dataclass
 from tauloop.common.result import content
@@ -80,6 +81,7 @@ class FunctionOptions(Options):
     threads: int = 1
 
 
+@keywords(FunctionOptions)
 def load_function(
     machine: MachineSource,
     function: str = "inverse_dynamics",

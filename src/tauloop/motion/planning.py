@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -17,6 +18,7 @@ from tauloop.equations.named_values import QUATERNION, full_name, named_values, 
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.logs import read_log, samples
 from tauloop.logs.log import channels
+from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity
 from tauloop.mechanism.description.units import ANGLE
 from tauloop.model import Model
@@ -100,18 +102,18 @@ class StrokeOptions(Options):
     via: tuple[str | Mapping[str, str | float], ...] = ()
     end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
     points: Path | None = None
-    turn: tuple[float, ...] | None = None
+    turn: tuple[float, ...] | None = option(None, unit=units.ANGLE)
     from_heading: str | float | None = option(None, read=str, metavar="ANGLE")
     to_heading: str | float | None = option(None, read=str, metavar="ANGLE")
     terms: int = option(5, least=1)
-    frequencies: tuple[float, ...] = (0.1, 1.0)
+    frequencies: tuple[float, ...] = option((0.1, 1.0), unit=units.FREQUENCY)
     seed: int = option(0, least=0)
-    blend: float = 0.02
+    blend: float = option(0.02, unit=units.LENGTH)
     entry: Entry = PLATFORM
     law: str = option("3-4-5", choices=(*LAWS, FASTEST))
-    time: float | None = None
-    speed: float | None = None
-    acceleration: float | None = None
+    time: float | None = option(None, unit=units.TIME)
+    speed: float | None = option(None, unit=units.SPEEDS)
+    acceleration: float | None = option(None, unit=units.ACCELERATIONS)
     share: float | None = None
     returns: bool = False
 
@@ -230,6 +232,7 @@ class PlannedMotion(Result):
         )
 
 
+@keywords(StrokeOptions)
 @solving(PoseError)
 def plan_motion(machine: MachineSource, options: StrokeOptions) -> PlannedMotion:
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).

@@ -11,6 +11,7 @@ from typing import overload
 import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option, require
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -21,6 +22,7 @@ from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
 from tauloop.kinematics.watched import events_of
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.model.force_sharing import sharing_of
@@ -52,7 +54,7 @@ class Integration:
 
     rtol: float = 1e-11
     atol: float = 1e-12
-    step: float | None = None
+    step: float | None = option(None, unit=units.TIME)
     stiff: bool = False
     own: Integrator | None = option(None, flag="")
 
@@ -101,7 +103,7 @@ class SimulationOptions(Options):
         ('platform.z<-0.7',)
     """
 
-    duration: float | None = option(None, least=0.0)
+    duration: float | None = option(None, least=0.0, unit=units.TIME)
     force: str | Mapping[str, str | float] | ForceLaw | None = option(
         None, read=pairs_reader("force", "motor1=1.5"), names="actuators"
     )
@@ -134,8 +136,8 @@ class SwingOptions(Options):
         integration: which integrator, and how exact.
     """
 
-    duration: float = option(10.0, least=0.0)
-    frequency: float = FREQUENCY
+    duration: float = option(10.0, least=0.0, unit=units.TIME)
+    frequency: float = option(FREQUENCY, unit=units.FREQUENCY)
     amplitude: float = AMPLITUDE
     integration: Integration = field(default_factory=Integration)
 
@@ -152,7 +154,7 @@ class RoundTripOptions(Options):
     """
 
     motion: Path
-    duration: float | None = option(None, least=0.0)
+    duration: float | None = option(None, least=0.0, unit=units.TIME)
     route: Route = _ROUTE
     integration: Integration = field(default_factory=Integration)
 
@@ -178,6 +180,7 @@ def simulate(
 ) -> Simulation | CableSimulation | SwingComparison | RoundTrip: ...
 
 
+@keywords(SimulationOptions, SwingOptions, RoundTripOptions)
 @solving(PoseError)
 def simulate(
     machine: MachineSource,

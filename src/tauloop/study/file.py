@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tauloop.common.errors import InputError, TauloopError
+from tauloop.common.keywords import keywords
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.drives import DriveLine
@@ -231,6 +232,7 @@ class Study(Shown):
         return hashlib.sha256(self.content.encode()).hexdigest()[:24]
 
 
+@keywords()
 def load_study(path: str | Path) -> Study:
     """Read a study.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, InputError, Problem, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -147,6 +148,7 @@ class FoldedLogs(Result):
         return write_triangle(self.triangle, path)
 
 
+@keywords(FoldOptions)
 @solving(IdentificationError)
 def fold_logs(
     machine: MachineSource,

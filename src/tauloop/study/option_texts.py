@@ -95,7 +95,7 @@ def _value(name: str, spec: Option, annotation: Any, text: Any) -> Any:
             )
         return matches[0]
     if spec.read is not None:
-        return spec.read(text)
+        return text if spec.unit and spec.read is str else spec.read(text)
     kind = _members(annotation)[0]
     if get_origin(kind) is tuple:
         parts = (

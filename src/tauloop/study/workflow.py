@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from tauloop.common.errors import InputError
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -55,6 +56,7 @@ class StudyOptions(Options):
     resume: bool = False
 
 
+@keywords(StudyOptions)
 def run_study(
     study: Study | str | Path,
     folder: str | Path,

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import EngineError
+from tauloop.common.keywords import keywords
 from tauloop.common.processes import cores
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -95,6 +96,7 @@ class Checkup(Result):
         return tuple(part for part in self.parts if not part.state)
 
 
+@keywords()
 def doctor() -> Checkup:
     """Look at this computer: versions, compiler, vector width, cores, cache, extras, GPU.
 

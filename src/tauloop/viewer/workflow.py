@@ -13,6 +13,7 @@ import numpy as np
 
 from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import EngineError, InputError, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -184,6 +185,7 @@ class View(Result):
         )
 
 
+@keywords(ViewOptions)
 def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
     """Pose a machine, or read a motion of it, to look at it in the browser (`View.viewer`) or as a `View.picture`.
 

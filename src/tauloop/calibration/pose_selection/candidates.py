@@ -22,6 +22,7 @@ from tauloop.equations.ports import Port
 from tauloop.geometry.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, least_distance, singularities
 from tauloop.kinematics.workspaces.map import section_axes
+from tauloop.mechanism.description import units
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 
@@ -51,8 +52,8 @@ class PoseLimits(Options):
 
     ranges: Mapping[str, tuple[float, float]] | None = option(None, read=ranges_of, flag="--range")
     singularity: float | None = option(None, least=0.0, most=1.0)
-    clearance: float | None = option(None, least=0.0)
-    turn: float = option(0.15, least=0.0)
+    clearance: float | None = option(None, least=0.0, unit=units.LENGTH)
+    turn: float = option(0.15, least=0.0, unit=units.ANGLE)
     joint_ranges: bool = option(True, flag="")
 
 

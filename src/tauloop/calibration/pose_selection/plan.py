@@ -36,12 +36,14 @@ from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.common.datasets import Variable, columns, rows
 from tauloop.common.errors import IdentificationError, InputError, Problems, solving
 from tauloop.common.files import write_text
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
-from tauloop.mechanism.description.quantities import quantity, quantity_reader
-from tauloop.mechanism.description.units import ANGLE, LENGTH
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import LENGTH
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 
@@ -111,11 +113,9 @@ class PosePlanOptions(Options):
     count: int = option(60, least=1)
     candidates: int = option(2000, least=1)
     criterion: Criterion = option(D_OPTIMAL, named=CRITERIA)
-    noise: float = option(20e-6, least=0.0, read=quantity_reader("noise", LENGTH), metavar="LENGTH")
-    turn_noise: float = option(
-        20e-6, least=0.0, read=quantity_reader("turn_noise", ANGLE), metavar="ANGLE"
-    )
-    tolerance: float = option(1e-3, least=0.0)
+    noise: float = option(2e-05, least=0.0, metavar="LENGTH", unit=units.LENGTH)
+    turn_noise: float = option(2e-05, least=0.0, metavar="ANGLE", unit=units.ANGLE)
+    tolerance: float = option(0.001, least=0.0, unit=(units.LENGTH, units.ANGLE, units.ONE))
     priors: bool = True
     tolerances: Tolerances | None = option(None, flag="")
     limits: PoseLimits = field(default_factory=PoseLimits)
@@ -239,6 +239,7 @@ class PosePlan(Result):
         return write_text(path, "".join(f"{','.join(row)}\n" for row in rows))
 
 
+@keywords(PosePlanOptions)
 @solving(IdentificationError)
 def plan_poses(
     machine: MachineSource,

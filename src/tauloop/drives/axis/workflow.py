@@ -7,6 +7,7 @@ from dataclasses import field, fields, replace
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -17,6 +18,7 @@ from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.equations.named_values import numbers_of
 from tauloop.integrate.events import ValuePassed, comparison
 from tauloop.integrate.integrators import Integrator, described
+from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import ONE
 from tauloop.mechanism.drive_line import DriveLine
 
@@ -57,14 +59,14 @@ class DriveOptions(Options):
         0.05
     """
 
-    step: float = 0.1
-    duration: float = 10.0
+    step: float = option(0.1, unit=units.POSITIONS)
+    duration: float = option(10.0, unit=units.TIME)
     parameters: Mapping[str, float] = option(
         flag="--set", factory=dict, read=parameters_of, metavar="NAME=NUMBER,..."
     )
     motors: str = option(MOTORS[0], choices=MOTORS)
-    load: float = 0.0
-    load_time: float = 0.0
+    load: float = option(0.0, unit=units.FORCES)
+    load_time: float = option(0.0, unit=units.TIME)
     cycle: bool = False
     rtol: float = LINE_INTEGRATOR.rtol
     integrator: Integrator | None = option(None, flag="")
@@ -147,6 +149,7 @@ class DriveStep(Result):
         )
 
 
+@keywords(DriveOptions)
 def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
     """Simulate a step of a drive line with its control, and judge it.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -21,6 +22,7 @@ from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Integrator
 from tauloop.kinematics.watched import events_of
+from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity
 from tauloop.mechanism.description.units import ONE
 from tauloop.model import Model
@@ -69,8 +71,8 @@ class BallbarOptions(Options):
     """
 
     plane: tuple[str, ...] = option(("x", "y"), read=listed, metavar="NAME,NAME")
-    radius: float = 0.1
-    speed: float = 0.5
+    radius: float = option(0.1, unit=units.LENGTH)
+    speed: float = option(0.5, unit=units.SPEED)
     center: Mapping[str, str | float] | None = option(None, read=pairs_reader("center"))
     only: tuple[str, ...] = option((), read=listed, metavar="NAME,...")
     parameters: Mapping[str, float] = option(
@@ -98,6 +100,7 @@ class BallbarOptions(Options):
             )
 
 
+@keywords(BallbarOptions)
 def ballbar(
     machine: MachineSource,
     options: BallbarOptions | None = None,
@@ -183,9 +186,12 @@ class PlayOptions(Options):
     play: str | float | Mapping[str, float] = option(PLAY, read=_amount, metavar="UM")
     plane: tuple[str, ...] = option((), read=listed, metavar="NAME,NAME")
     section: Mapping[str, str | float] = option(factory=dict, read=pairs_reader("section"))
-    ranges: Mapping[str, tuple[float, float]] | None = option(None, flag="--range", read=ranges_of)
+    ranges: Mapping[str, tuple[float, float]] | None = option(
+        None, flag="--range", read=ranges_of, unit=(units.LENGTH, units.ANGLE, units.ONE)
+    )
 
 
+@keywords(PlayOptions)
 def play(
     machine: MachineSource,
     options: PlayOptions | None = None,

@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, plain, provenance
@@ -37,6 +38,7 @@ from tauloop.drives.tuning.methods import (
 from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
 from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise_from
 from tauloop.equations.named_values import ranges_of
+from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
@@ -102,10 +104,10 @@ class TuningOptions(Options):
     starts: int = option(1, least=1)
     values: Mapping[str, float] = option(factory=dict, flag="--set")
     motors: str = option(MOTORS[0], choices=MOTORS)
-    step: float = 0.1
-    duration: float = 10.0
-    load: float = 0.0
-    load_time: float = 0.0
+    step: float = option(0.1, unit=units.POSITIONS)
+    duration: float = option(10.0, unit=units.TIME)
+    load: float = option(0.0, unit=units.FORCES)
+    load_time: float = option(0.0, unit=units.TIME)
     budget: int = option(BUDGET, least=1)
     pareto: bool = False
     population: int = option(40, least=4)
@@ -225,6 +227,7 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
+@keywords(TuningOptions)
 def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None) -> Tuning:
     """Make the cost of a drive line's steps least: the sum, or the worst, of criteria over their weights.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import EngineError, PoseError, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -167,6 +168,7 @@ class Export(ExportedCode):
         return tuple(str(item) for item in self.diagnostics if not item.is_good)
 
 
+@keywords(ExportOptions)
 def export_c(
     machine: MachineSource,
     options: ExportOptions | None = None,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.keywords import keywords
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import content, plain
@@ -37,6 +38,7 @@ class ControllerExport(ExportedCode):
     """
 
 
+@keywords(ControllerOptions)
 def export_controller(
     machine: MachineSource,
     options: ControllerOptions | None = None,

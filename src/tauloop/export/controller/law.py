@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.export.controller.controller import CompiledController
@@ -73,6 +74,7 @@ class GeneratedLaw(Controller):
         return correct
 
 
+@keywords(ControlOptions)
 @solving(PoseError)
 def control_compiled(
     machine: MachineSource, options: ControlOptions, *, progress: Progress | None = None

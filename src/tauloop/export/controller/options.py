@@ -8,7 +8,6 @@ from tauloop.common.errors import Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import quantity_reader
 from tauloop.simulation.controllers.laws import SPACES, read_bandwidth
 
 #: Laws of a generated controller: those of `tauloop control`, and the control of the drive lines.
@@ -17,8 +16,8 @@ LAWS = ("computed-torque", "feed-forward", "gravity", "pd", "drive")
 
 def rate_option() -> float:
     """Return a field for the samples per second, from 0.001 Hz to 1 MHz; `--rate 4kHz`."""
-    read = {"read": quantity_reader("rate", units.FREQUENCY), "metavar": "FREQUENCY"}
-    return option(1000.0, flag="--rate", least=1e-3, most=1e6, **read)
+    field: float = option(1000.0, flag="--rate", least=1e-3, most=1e6, unit=units.FREQUENCY)
+    return field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +59,16 @@ class ControllerOptions(Options):
     damping: float = option(1.0, above=0.0, below=np.inf)
     frequency: float = rate_option()
     differences: bool = False
-    limit: tuple[float, ...] = option((), above=0.0, below=np.inf)
-    deceleration: tuple[float, ...] = option((20.0,), above=0.0, below=np.inf)
+    limit: tuple[float, ...] = option((), above=0.0, below=np.inf, unit=units.FORCES)
+    deceleration: tuple[float, ...] = option(
+        (20.0,), above=0.0, below=np.inf, unit=units.ACCELERATIONS
+    )
     hold: int = option(3, least=0)
     stuck: int = option(10, least=1)
-    stuck_motion: float = option(0.01, above=0.0, below=np.inf)
+    stuck_motion: float = option(0.01, above=0.0, below=np.inf, unit=units.POSITIONS)
     late: float = option(0.5, above=0.0, below=np.inf)
-    astray: float = option(0.05, above=0.0, below=np.inf)
-    settling: float = option(0.1, least=0.0, below=np.inf)
+    astray: float = option(0.05, above=0.0, below=np.inf, unit=units.POSITIONS)
+    settling: float = option(0.1, least=0.0, below=np.inf, unit=units.TIME)
 
     @property
     def period(self) -> float:

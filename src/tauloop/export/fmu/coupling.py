@@ -12,7 +12,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.export.fmu.foreign import ForeignFmu, ForeignVariable
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader, quantity_reader
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.description.units import Dimension, UnitError, literal, parse_unit
 from tauloop.mechanism.suggestions import listing, suggestion
 
@@ -47,9 +47,7 @@ class FmuCoupling(Options):
     fmu_start: Mapping[str, str | float | bool] = option(
         factory=dict, read=pairs_reader("fmu_start", "R=0.5"), repeated=True
     )
-    coupling_step: float | None = option(
-        None, above=0.0, read=quantity_reader("coupling_step", units.TIME), metavar="TIME"
-    )
+    coupling_step: float | None = option(None, above=0.0, unit=units.TIME)
     fmu_limit: float | None = option(None, above=0.0, metavar="MB")
 
 

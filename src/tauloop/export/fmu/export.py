@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -130,6 +131,7 @@ class FmuExport(ExportedFiles):
         }
 
 
+@keywords(FmuOptions)
 def export_fmu(
     machine: MachineSource,
     options: FmuOptions | None = None,

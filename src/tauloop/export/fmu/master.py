@@ -16,6 +16,7 @@ from typing import Any, final, overload
 import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic
@@ -36,7 +37,14 @@ from tauloop.simulation.controllers.workflow import (
 )
 from tauloop.simulation.forces import ForceLaw
 from tauloop.simulation.simulation import Simulation
-from tauloop.simulation.workflow import AnyOptions, SimulationOptions, force_law, simulate
+from tauloop.simulation.workflow import (
+    AnyOptions,
+    RoundTripOptions,
+    SimulationOptions,
+    SwingOptions,
+    force_law,
+    simulate,
+)
 
 #: Time between exchanges of a simulation without a step, s.
 STEP = 1e-3
@@ -178,6 +186,7 @@ def co_simulate(
 ) -> Simulation: ...
 
 
+@keywords(SimulationOptions, SwingOptions, RoundTripOptions, ControlOptions)
 @solving(PoseError)
 def co_simulate(
     machine: MachineSource,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tauloop.common.errors import InputError
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -28,6 +29,7 @@ from tauloop.export.linuxcnc.configuration import (
 from tauloop.export.linuxcnc.machine import MachineLayout, Pin, geometry_pins, machine_layout
 from tauloop.export.linuxcnc.program import program_text, reachable_moves
 from tauloop.export.linuxcnc.source import KinematicFunctions, header_text, kinematic_functions
+from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource, Model, modelled
 
@@ -54,8 +56,8 @@ class LinuxcncOptions(Options):
     """
 
     name: str | None = option(None, flag="")
-    acceleration: float = option(1.0, above=0.0, below=1e4)
-    period: float = option(1e-3, least=1e-4, most=1e-2)
+    acceleration: float = option(1.0, above=0.0, below=10000.0, unit=units.ACCELERATION)
+    period: float = option(0.001, least=0.0001, most=0.01, unit=units.TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,7 @@ class LinuxcncExport(ExportedCode):
     layout: MachineLayout
 
 
+@keywords(LinuxcncOptions)
 def export_linuxcnc(
     machine: MachineSource,
     options: LinuxcncOptions | None = None,

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -102,6 +103,7 @@ class Ros2Package(ExportedFiles):
         }
 
 
+@keywords(Ros2Options)
 def export_ros2(
     machine: MachineSource,
     options: Ros2Options | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.interrupts import leavable
+from tauloop.common.keywords import keywords
 from tauloop.common.result import Diagnostic, plain, provenance
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.excitation.criteria import ConditionNumber
@@ -33,6 +34,7 @@ from tauloop.motion.sampled import SampledMotion
 ROUNDING = 1e-9
 
 
+@keywords(ExcitationOptions)
 @solving(IdentificationError)
 def excite(
     machine: MachineSource,

@@ -16,6 +16,7 @@ from tauloop.equations.ports import coordinate_units, velocity_units
 from tauloop.geometry.clearance import RodClearance
 from tauloop.kinematics.singularities import least_distance
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import quantity
 from tauloop.mechanism.description.units import (
     ACCELERATION,
@@ -90,7 +91,7 @@ class ExcitationLimits(Options):
     )
     force: float = option(1.0, least=1e-3)
     singularity: float | None = option(None, least=0.0, most=0.999)
-    clearance: float = option(0.0, least=0.0)
+    clearance: float = option(0.0, least=0.0, unit=units.LENGTH)
 
     def of_channels(self, channels: tuple[str, ...]) -> np.ndarray:
         """Stroke, speed and acceleration (3, n), infinite where there is none.

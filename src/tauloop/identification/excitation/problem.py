@@ -38,6 +38,7 @@ from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.identification.regression.ties import Ties, ties
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import ANGLE, LENGTH
 from tauloop.mechanism.expression import Constant, Expression
 from tauloop.mechanism.model import Mechanism
@@ -87,7 +88,7 @@ class ExcitationTask(Options):
     space: Entry = ACTUATORS
     output: str = option("actuators", choices=("actuators", "joints"))
     harmonics: int = option(5, least=1)
-    period: float = option(10.0, least=1e-6)
+    period: float = option(10.0, least=1e-06, unit=units.TIME)
     limits: ExcitationLimits = field(default_factory=ExcitationLimits)
     held: Mapping[str, float] = option(
         factory=dict, read=_values("held"), flag="--hold", metavar="NAME=VALUE"

@@ -19,6 +19,7 @@ from tauloop.identification.excitation.criteria import (
 )
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.identification.excitation.search import shrunk
+from tauloop.mechanism.description import units
 from tauloop.motion.fourier import fourier_basis
 
 #: An iterate counts as feasible when it breaks no (unit-free) limit, and no loop, by more than
@@ -58,7 +59,7 @@ class SolverOptions(Options):
 
     iterations: int = option(200, least=1)
     tolerance: float = option(1e-4, least=1e-15)
-    seconds: float = option(60.0, least=1e-3)
+    seconds: float = option(60.0, least=0.001, unit=units.TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

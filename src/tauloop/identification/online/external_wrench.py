@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -44,7 +45,7 @@ from tauloop.logs.log import log_of
 from tauloop.logs.matching import channel_problems
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import interval, quantity_reader
+from tauloop.mechanism.description.quantities import interval
 from tauloop.mechanism.description.units import UnitError
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
@@ -124,7 +125,7 @@ class ExternalWrenchOptions(Options):
     """
 
     free: tuple[tuple[float, float], ...] = option(
-        (), read=_stretches, repeated=True, metavar="START:END"
+        (), read=_stretches, repeated=True, metavar="START:END", unit=units.TIME
     )
     free_log: LogSource | None = option(None, metavar="LOG")
     components: tuple[str, ...] = option(
@@ -133,9 +134,7 @@ class ExternalWrenchOptions(Options):
     observer: str = option("momentum", choices=tuple(OBSERVERS))
     bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     alarms: float = option(1.0, above=0.0)
-    cutoff: float | None = option(
-        None, read=quantity_reader("cutoff", units.FREQUENCY), metavar="FREQUENCY", above=0.0
-    )
+    cutoff: float | None = option(None, metavar="FREQUENCY", above=0.0, unit=units.FREQUENCY)
     order: int | None = option(None, least=1)
     trim: int | None = option(None, least=0)
     fill_gaps: int | None = option(None, least=1)
@@ -265,6 +264,7 @@ def _false_alarms(alarms: FalseAlarms) -> dict[str, object]:
     }
 
 
+@keywords(ExternalWrenchOptions)
 @solving(IdentificationError)
 def estimate_external_wrench(
     machine: MachineSource,

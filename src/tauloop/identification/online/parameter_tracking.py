@@ -16,6 +16,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import IdentificationError, InputError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -35,7 +36,6 @@ from tauloop.logs.checks.bad_samples import without_bad_samples
 from tauloop.logs.log import log_of
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import quantity_reader
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.mechanism.poses import placement_pose
 from tauloop.mechanism.suggestions import unknown_names
@@ -83,23 +83,15 @@ class TrackOptions(Options):
         2.0
     """
 
-    payload: float = option(
-        0.0, read=quantity_reader("payload", units.MASS), metavar="MASS", least=0.0
-    )
-    payload_time: float = option(
-        1.0, read=quantity_reader("payload_time", units.TIME), metavar="TIME", above=0.0
-    )
+    payload: float = option(0.0, metavar="MASS", least=0.0, unit=units.MASS)
+    payload_time: float = option(1.0, metavar="TIME", above=0.0, unit=units.TIME)
     friction: float = option(0.3, least=0.0)
-    friction_time: float = option(
-        60.0, read=quantity_reader("friction_time", units.TIME), metavar="TIME", above=0.0
-    )
+    friction_time: float = option(60.0, metavar="TIME", above=0.0, unit=units.TIME)
     bandwidth: float = option(250.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     smoothing: float = option(60.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
-    interval: float = option(
-        0.02, read=quantity_reader("interval", units.TIME), metavar="TIME", above=0.0
-    )
+    interval: float = option(0.02, metavar="TIME", above=0.0, unit=units.TIME)
     standstill: float = option(0.02, least=0.0, below=1.0)
-    noise: Mapping[str, float] = option(factory=dict, flag="", above=0.0)
+    noise: Mapping[str, float] = option(factory=dict, flag="", above=0.0, unit=units.FORCES)
     fill_gaps: int | None = option(None, least=1)
     resample: bool = False
 
@@ -315,6 +307,7 @@ def _estimates(fit: BaseEstimates | MachineIdentification | str | Path) -> BaseE
     return saved
 
 
+@keywords(TrackOptions)
 @solving(IdentificationError)
 def track_parameters(
     machine: MachineSource,

@@ -19,6 +19,7 @@ from scipy.special import ndtri
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -166,6 +167,7 @@ class LinkParameters(Result):
         return {parameter.name: parameter for parameter in self.parameters}[name]
 
 
+@keywords(LinkOptions)
 @solving(IdentificationError)
 def link_parameters(
     machine: MachineSource,

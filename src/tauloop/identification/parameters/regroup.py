@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -44,6 +45,7 @@ class RegroupingOptions(Options):
     seed: int = option(0, least=0)
 
 
+@keywords(RegroupingOptions)
 @solving(IdentificationError)
 def regroup(
     machine: MachineSource,

@@ -13,6 +13,7 @@ import scipy.fft
 
 from tauloop.common.datasets import Variable, rows, time_axis
 from tauloop.common.errors import IdentificationError, InputError, LogError, Problem, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -20,6 +21,7 @@ from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.log import TIME, as_signals, build_log, port_channels
+from tauloop.mechanism.description.units import TIME as DURATION
 from tauloop.mechanism.suggestions import listing
 
 if TYPE_CHECKING:
@@ -119,10 +121,11 @@ class SubtractionOptions(Options):
         0.5
     """
 
-    period: float | None = None
-    largest_delay: float = option(2.0, least=0.0)
+    period: float | None = option(None, unit=DURATION)
+    largest_delay: float = option(2.0, least=0.0, unit=DURATION)
 
 
+@keywords(SubtractionOptions)
 @solving(IdentificationError)
 def subtract(
     connected: str | Path | xr.Dataset,

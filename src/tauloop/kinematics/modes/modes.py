@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import AssemblyError, PoseError, TauloopError, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -222,12 +223,13 @@ class Modes(Result):
         )
 
 
+@keywords(ModeOptions)
 def assembly_modes(
     machine: MachineSource,
     position: object | None = None,
     options: ModeOptions | None = None,
     *,
-    report: Report = unreported,
+    report: Report | None = None,
 ) -> Modes:
     """All poses in which the loops close at given actuator positions.
 
@@ -257,15 +259,18 @@ def assembly_modes(
         >>> modes.to_pandas()["is_reference"].tolist()
         [1.0, 0.0]
     """
-    return _modes(modelled(machine), ACTUATORS, position, options or ModeOptions(), report)
+    return _modes(
+        modelled(machine), ACTUATORS, position, options or ModeOptions(), report or unreported
+    )
 
 
+@keywords(ModeOptions)
 def working_modes(
     machine: MachineSource,
     position: object | None = None,
     options: ModeOptions | None = None,
     *,
-    report: Report = unreported,
+    report: Report | None = None,
 ) -> Modes:
     """All postures of the legs at a given position of the platform.
 
@@ -288,7 +293,9 @@ def working_modes(
         >>> len(tl.working_modes(tl.load("four_bar")).modes)
         2
     """
-    return _modes(modelled(machine), PLATFORM, position, options or ModeOptions(), report)
+    return _modes(
+        modelled(machine), PLATFORM, position, options or ModeOptions(), report or unreported
+    )
 
 
 @solving(PoseError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tauloop.common.errors import PoseError, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, each, listed, option
 from tauloop.common.records import dataclass
 from tauloop.equations.named_values import full_name, numbers_of, ranges_of, wrench_of
@@ -15,6 +16,7 @@ from tauloop.kinematics.workspaces.map import (
     workspace_grid,
 )
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
+from tauloop.mechanism.description import units
 from tauloop.model.model import MachineSource, modelled
 from tauloop.model.tension_terms import NO_WRENCH
 
@@ -43,15 +45,20 @@ class WorkspaceOptions(Options):
     """
 
     plane: tuple[str, ...] = option((), read=listed)
-    section: Mapping[str, float] = option(factory=dict, read=numbers_of)
-    ranges: Mapping[str, tuple[float, float]] = option(factory=dict, read=ranges_of, flag="--range")
-    resolution: float | None = None
+    section: Mapping[str, float] = option(
+        factory=dict, read=numbers_of, unit=(units.LENGTH, units.ANGLE, units.ONE)
+    )
+    ranges: Mapping[str, tuple[float, float]] = option(
+        factory=dict, read=ranges_of, flag="--range", unit=(units.LENGTH, units.ANGLE, units.ONE)
+    )
+    resolution: float | None = option(None, unit=units.POSITIONS)
     singularity: float | None = option(None, least=0.0, most=1.0)
-    clearance: float = option(0.0, least=0.0)
-    margin: float = option(0.0, least=0.0)
+    clearance: float = option(0.0, least=0.0, unit=units.LENGTH)
+    margin: float = option(0.0, least=0.0, unit=units.FORCE)
     wrench: tuple[tuple[float, ...], ...] = option(NO_WRENCH, read=each(wrench_of), repeated=True)
 
 
+@keywords(WorkspaceOptions)
 @solving(PoseError)
 def workspace(
     machine: MachineSource,

@@ -60,6 +60,23 @@ class Dimension:
             return False
         return self.matches(wanted)
 
+    def read(self, text: str, *others: Dimension) -> float:
+        """Return a number in SI units from text such as ``0.5 mm``; a number alone is in SI units.
+
+        Args:
+            text: what is written.
+            others: further dimensions that it may have.
+
+        Raises:
+            UnitError: not a number with a unit of these dimensions.
+        """
+        return read_quantity(text, self, *others, is_si=True).value
+
+    @property
+    def noun(self) -> str:
+        """What a quantity of this dimension is called, such as "time"."""
+        return NOUNS.get(self, "a quantity").partition(" ")[2]
+
     def __str__(self) -> str:
         return _SI_NAMES.get(self) or _product(self)
 
@@ -97,6 +114,8 @@ POSITIONS, SPEEDS, FORCES, INERTIAS = (
     (FORCE, TORQUE),
     (MASS, INERTIA),
 )
+#: Further dimensions of a sliding freedom and of a turning one.
+ACCELERATIONS, JERK = (ACCELERATION, ANGULAR_SPEED / TIME), ACCELERATION / TIME
 COPPERS = (TORQUE / TIME / FORCE**2, TORQUE / TIME / TORQUE**2)
 STIFFNESSES, DAMPINGS = (STIFFNESS, ANGULAR_STIFFNESS), (DAMPING, ANGULAR_DAMPING)
 

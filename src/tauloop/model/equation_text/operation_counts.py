@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tauloop.common.datasets import Tabular, Variable, rows
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -127,6 +128,7 @@ class OperationCounts(Tabular):
         }
 
 
+@keywords(CountOptions)
 def count_operations(
     machine: MachineSource,
     options: CountOptions | None = None,

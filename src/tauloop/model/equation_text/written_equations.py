@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -128,6 +129,7 @@ class WrittenEquations(Result):
         )
 
 
+@keywords(EquationOptions)
 def write_equations(
     machine: MachineSource,
     options: EquationOptions | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.common.datasets import TIME, Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -22,7 +23,7 @@ from tauloop.integrate.tableau import Tableau
 from tauloop.kinematics.watched import events_of
 from tauloop.logs.log import log_of
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader, quantity, quantity_reader
+from tauloop.mechanism.description.quantities import pairs_reader, quantity
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
@@ -105,10 +106,8 @@ class ControlOptions(Options):
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY")
     damping: float = 1.0
-    frequency: float = option(
-        1000.0, flag="--rate", read=quantity_reader("frequency", units.FREQUENCY)
-    )
-    delay: float = option(0.0, read=quantity_reader("delay", units.TIME), metavar="TIME")
+    frequency: float = option(1000.0, flag="--rate", unit=units.FREQUENCY)
+    delay: float = option(0.0, metavar="TIME", unit=units.TIME)
     resolution: str | float | tuple[float, ...] = option(0.0, flag="--quantisation", read=str)
     differences: bool = False
     saturation: bool = True
@@ -118,7 +117,7 @@ class ControlOptions(Options):
     wrench: str | Mapping[str, str | float] | Wrench | None = option(
         None, read=pairs_reader("wrench", "fx=10")
     )
-    settling: float = 0.0
+    settling: float = option(0.0, unit=units.TIME)
     method: str = option("rk4", choices=tuple(METHODS))
     integrator: Integrator | None = option(None, flag="")
     substeps: int = SUBSTEPS
@@ -238,6 +237,7 @@ class ControlComparison(Result):
         }
 
 
+@keywords(ControlOptions)
 @solving(PoseError)
 def control(
     machine: MachineSource, options: ControlOptions, *, progress: Progress | None = None

@@ -16,13 +16,14 @@ from scipy.stats import gumbel_r
 
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import EngineError, InputError, PoseError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.common.shown import Shown
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader, quantity_reader
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
@@ -80,20 +81,16 @@ class HitOptions(Options):
 
     stroke: StrokeOptions
     hit: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("hit", "fx=20"))
-    payload: float = option(0.0, least=0.0)
-    at: float | None = option(
-        None, read=quantity_reader("time", units.TIME), metavar="TIME", least=0.0
-    )
-    lasting: float | None = option(
-        None, read=quantity_reader("time", units.TIME), metavar="TIME", above=0.0
-    )
+    payload: float = option(0.0, least=0.0, unit=units.MASS)
+    at: float | None = option(None, metavar="TIME", least=0.0, unit=units.TIME)
+    lasting: float | None = option(None, metavar="TIME", above=0.0, unit=units.TIME)
     bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     speeds: str = option("differences", choices=("differences", "tracking"))
     tracking: float = option(1000.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     controller: str = option("computed-torque", choices=COMPILED)
     stiffness: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
-    frequency: float = option(1000.0, flag="--rate", read=quantity_reader("rate", units.FREQUENCY))
-    resolution: float = option(0.0, flag="--quantisation", least=0.0)
+    frequency: float = option(1000.0, flag="--rate", unit=units.FREQUENCY)
+    resolution: float = option(0.0, flag="--quantisation", least=0.0, unit=units.POSITIONS)
     masses: float = option(0.05, least=0.0, below=1.0)
     friction: float = option(0.3, least=0.0, below=1.0)
     draws: int = option(16, least=FEWEST_DRAWS)
@@ -196,6 +193,7 @@ class HitDetection(Result):
         )
 
 
+@keywords(HitOptions)
 @solving(PoseError)
 def detect_hit(
     machine: MachineSource, options: HitOptions, *, progress: Progress | None = None

@@ -11,13 +11,13 @@ import numpy as np
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.common.shown import Shown
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import quantity_reader
 from tauloop.mechanism.model import Platform
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
@@ -82,15 +82,11 @@ class CycleOptions(LimitOptions):
     """
 
     payload: float | Payload = option(0.0, flag="")
-    reversal: float = option(
-        0.01, least=0.0, read=quantity_reader("reversal", units.TIME), metavar="TIME"
-    )
+    reversal: float = option(0.01, least=0.0, metavar="TIME", unit=units.TIME)
     ends: str = option("held", choices=("held",), flag="")
-    tool_jerk: float = option(np.inf, above=0.0)
+    tool_jerk: float = option(np.inf, above=0.0, unit=units.JERK)
     rated: float | None = option(None, above=0.0, most=1.0)
-    time: float | None = option(
-        None, above=0.0, read=quantity_reader("time", units.TIME), metavar="TIME"
-    )
+    time: float | None = option(None, above=0.0, metavar="TIME", unit=units.TIME)
     intervals: int = option(200, least=20, most=2000)
 
     def _note_mismatches(self, problems: Problems) -> None:
@@ -263,6 +259,7 @@ class Cycle(Result):
         )
 
 
+@keywords(CycleOptions)
 @solving(PoseError)
 def cycle(
     machine: MachineSource,

@@ -10,10 +10,12 @@ import numpy as np
 
 from tauloop.common.datasets import TIME, Variable
 from tauloop.common.errors import PoseError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Platform
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model.model import MachineSource, modelled
@@ -60,7 +62,7 @@ class FastestOptions(LimitOptions):
     """
 
     stroke: StrokeOptions
-    tool_jerk: float = option(np.inf, above=0.0)
+    tool_jerk: float = option(np.inf, above=0.0, unit=units.JERK)
     intervals: int = option(INTERVALS, least=20, most=100_000)
 
     def _note_mismatches(self, problems: Problems) -> None:
@@ -182,6 +184,7 @@ class FastestMotion(Result):
         )
 
 
+@keywords(FastestOptions)
 @solving(PoseError)
 def fastest_motion(
     machine: MachineSource, options: FastestOptions, *, progress: Progress | None = None

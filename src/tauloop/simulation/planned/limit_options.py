@@ -8,7 +8,6 @@ from tauloop.common.errors import InputError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import quantity_reader
 from tauloop.mechanism.model import Platform
 from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits
@@ -56,23 +55,17 @@ class LimitOptions(Options):
     """
 
     reserve: float = option(0.1, least=0.0, below=1.0)
-    payload: float | Payload | None = option(
-        None, least=0.0, read=quantity_reader("payload", units.MASS), metavar="MASS"
-    )
+    payload: float | Payload | None = option(None, least=0.0, metavar="MASS", unit=units.MASS)
     motor_curve: tuple[tuple[float, float], ...] | str = option(
         (), read=motor_curve, metavar="SPEED:SHARE,..."
     )
-    tension: float = option(np.inf, above=0.0, read=quantity_reader("tension", units.FORCE))
-    compression: float = option(np.inf, above=0.0, read=quantity_reader("compression", units.FORCE))
-    tool_acceleration: float = option(np.inf, above=0.0)
-    reversal: float = option(
-        0.0, least=0.0, read=quantity_reader("reversal", units.TIME), metavar="TIME"
-    )
+    tension: float = option(np.inf, above=0.0, unit=units.FORCE)
+    compression: float = option(np.inf, above=0.0, unit=units.FORCE)
+    tool_acceleration: float = option(np.inf, above=0.0, unit=units.ACCELERATION)
+    reversal: float = option(0.0, least=0.0, metavar="TIME", unit=units.TIME)
     ends: str = option("held", choices=("held", "braked"))
     controller: str = option("computed-torque", choices=tuple(CONTROLLERS))
-    frequency: float = option(
-        4000.0, flag="--rate", read=quantity_reader("frequency", units.FREQUENCY)
-    )
+    frequency: float = option(4000.0, flag="--rate", unit=units.FREQUENCY)
     bandwidth: float = option(150.0, above=0.0)
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:

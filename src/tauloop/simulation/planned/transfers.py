@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.options import each, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, provenance
 from tauloop.equations.named_values import QUATERNION, named_values, quaternion_start
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader, quantity_reader
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
@@ -77,24 +78,20 @@ class TransferOptions(LimitOptions):
         None, flag="--from", read=pairs_reader("start")
     )
     end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
-    turn: tuple[float, ...] | None = None
+    turn: tuple[float, ...] | None = option(None, unit=units.ANGLE)
     optimise: str = option("time", choices=("time", "energy", "wear"))
-    copper: float = option(0.0, least=0.0, below=np.inf)
+    copper: float = option(0.0, least=0.0, below=np.inf, unit=units.COPPERS)
     exponent: float = option(3.0, least=1.0, most=12.0)
-    longest: float = option(
-        np.inf, above=0.0, read=quantity_reader("longest", units.TIME), metavar="TIME"
-    )
+    longest: float = option(np.inf, above=0.0, metavar="TIME", unit=units.TIME)
     boxes: tuple[BoxObstacle, ...] = option(
         (), flag="--box", read=each(box), repeated=True, metavar="X,Y,Z:DX,DY,DZ"
     )
     spheres: tuple[SphereObstacle, ...] = option(
         (), flag="--sphere", read=each(sphere), repeated=True, metavar="X,Y,Z:R"
     )
-    tool_radius: float = option(0.0, least=0.0, read=quantity_reader("tool_radius", units.LENGTH))
-    rod_radius: float | None = option(
-        None, least=0.0, read=quantity_reader("rod_radius", units.LENGTH)
-    )
-    clearance: float = option(0.002, least=0.0, read=quantity_reader("clearance", units.LENGTH))
+    tool_radius: float = option(0.0, least=0.0, unit=units.LENGTH)
+    rod_radius: float | None = option(None, least=0.0, unit=units.LENGTH)
+    clearance: float = option(0.002, least=0.0, unit=units.LENGTH)
     condition: float | None = option(None, above=2.0)
     intervals: int = option(INTERVALS, least=6, most=400)
 
@@ -173,6 +170,7 @@ class Transfer(FastestMotion):
         return {**FastestMotion.as_dict(self), **more}
 
 
+@keywords(TransferOptions)
 @solving(PoseError)
 def transfer(
     machine: MachineSource, options: TransferOptions, *, progress: Progress | None = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -124,6 +125,7 @@ def agrees(row: EngineComparison) -> bool:
     return bool(row.worst <= TOLERANCES.get(row.quantity, TOLERANCE))
 
 
+@keywords(VerifyOptions)
 def verify(
     machine: MachineSource,
     options: VerifyOptions | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, TauloopError
+from tauloop.common.keywords import keywords
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
@@ -66,6 +67,7 @@ class Demo(Result):
         )
 
 
+@keywords()
 def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None = None) -> Demo:
     """Write a page with a machine on a tour of its work volume: in 3D, with its stroke and the forces of its motors.
 

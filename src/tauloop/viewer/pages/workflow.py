@@ -9,6 +9,7 @@ from typing import Any
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.keywords import keywords
 from tauloop.common.options import Options
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -81,6 +82,7 @@ class WrittenReport(Result):
         return [piece.title for piece in shown.pieces if isinstance(piece, kind)]  # type: ignore[union-attr]
 
 
+@keywords(ReportOptions)
 def write_report(
     results: object | Iterable[object],
     path: str | Path,
