@@ -56,9 +56,7 @@ def main(folder: Path) -> dict[str, FastestMotion]:
     table = Table("stroke", "time [ms]", "over cycloidal", "over 3-4-5", "largest force tried out")
     motions = {}
     for name, (title, machine, stroke) in STROKES.items():
-        motion = motions[name] = tl.fastest_motion(
-            tl.load(machine), tl.FastestOptions(stroke=stroke)
-        )
+        motion = motions[name] = tl.plan_path(tl.load(machine), tl.PathOptions(stroke=stroke))
         save_figure(motion.plot()[0].figure, folder / f"{name}.png")
         (folder / f"{name}.h").write_text(motion.c_array(4000.0), encoding="utf-8")
         gains = (f"{motion.gains[law]:.1%}" for law in ("cycloidal", "3-4-5"))

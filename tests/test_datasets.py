@@ -43,7 +43,7 @@ def delta() -> tl.Model:
 
 @pytest.fixture(scope="module")
 def planned(delta: tl.Model) -> Any:
-    return tl.plan_motion(delta, tl.StrokeOptions(end={"x": 0.05}, time=0.2))
+    return tl.plan_stroke(delta, tl.StrokeOptions(end={"x": 0.05}, time=0.2))
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,9 @@ def test_poses_and_modes_are_those_of_the_json():
 
 
 def test_signals_of_a_drive_line_are_channels():
-    step = tl.drive(load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=0.5))
+    step = tl.simulate_drive_line(
+        load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=0.5)
+    )
     data = step.to_xarray()
     assert data["position.cart"].attrs["units"] == "m"
     assert (data["position.cart"].to_numpy() == step.record.signal("cart.position")).all()
@@ -332,7 +334,7 @@ def test_what_cannot_be_drawn_is_said_and_leaves_no_figure(draw: Callable[[], ob
 def test_neither_library_is_imported_before_it_is_asked_for():
     code = """
 import sys, tauloop as tl
-motion = tl.plan_motion(tl.load('five_bar'), tl.StrokeOptions(end={'x': 0.05}, time=1.0))
+motion = tl.plan_stroke(tl.load('five_bar'), tl.StrokeOptions(end={'x': 0.05}, time=1.0))
 assert not {'xarray', 'pandas', 'matplotlib'} & set(sys.modules)
 motion.to_xarray()
 assert 'matplotlib' not in sys.modules

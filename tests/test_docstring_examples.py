@@ -26,13 +26,13 @@ NEEDS = {
 }
 COMPILED = (
     "ballbar",
-    "control",
-    "detect_hit",
+    "follow_path",
+    "simulate_collision_detection",
     "export_c",
-    "fit_plant",
+    "fit_drive_line",
     "load_function",
     "run_study",
-    "tune",
+    "tune_drive_line",
 )
 
 

@@ -430,11 +430,11 @@ def loop_blocks() -> Figure:
     return figure
 
 
-def fastest_motion() -> Figure:
+def plan_path() -> Figure:
     """A stroke of the delta as fast as it can be, and which limit is reached when."""
     stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1})
-    result = tl.fastest_motion(
-        tl.load("delta"), tl.FastestOptions(stroke=stroke, payload=0.1, intervals=200)
+    result = tl.plan_path(
+        tl.load("delta"), tl.PathOptions(stroke=stroke, payload=0.1, intervals=200)
     )
     return fastest_figure(result)
 
@@ -443,7 +443,7 @@ def cycles() -> Figure:
     """A cycle of the delta between two conveyors, with motors that bear 0.35 of their largest torque."""
     path = Path(__file__).parents[1] / "examples" / "cycles" / "conveyor.yaml"
     return cycle_figure(
-        tl.cycle(tl.load("delta"), path, tl.CycleOptions(intervals=100, rated=0.35))
+        tl.plan_cycle(tl.load("delta"), path, tl.CycleOptions(intervals=100, rated=0.35))
     )
 
 
@@ -452,7 +452,7 @@ def predictive_tracking() -> Figure:
     stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, share=1.2)
     laws = ("computed-torque", "predictive")
     return control_figure(
-        tl.control(tl.load("delta"), tl.ControlOptions(stroke=stroke, controller=laws))
+        tl.follow_path(tl.load("delta"), tl.ControlOptions(stroke=stroke, controller=laws))
     )
 
 
@@ -465,7 +465,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "calibration-directions": calibration_directions,
     "from-file-to-forces": from_file_to_forces,
     "loop-blocks": loop_blocks,
-    "fastest-motion": fastest_motion,
+    "fastest-motion": plan_path,
     "cycles": cycles,
     "predictive-tracking": predictive_tracking,
 }

@@ -62,16 +62,16 @@ if TYPE_CHECKING:
     from tauloop.compiler import Forces as Forces, State as State
     from tauloop.display import plot as plot
     from tauloop.drives import (
+        BacklashOptions as BacklashOptions,
         BallbarOptions as BallbarOptions,
+        DriveLineFitOptions as DriveLineFitOptions,
         DriveOptions as DriveOptions,
-        PlantFitOptions as PlantFitOptions,
-        PlayOptions as PlayOptions,
         TuningOptions as TuningOptions,
+        backlash_map as backlash_map,
         ballbar as ballbar,
-        drive as drive,
-        fit_plant as fit_plant,
-        play as play,
-        tune as tune,
+        fit_drive_line as fit_drive_line,
+        simulate_drive_line as simulate_drive_line,
+        tune_drive_line as tune_drive_line,
     )
     from tauloop.dynamics import (
         DynamicsOptions as DynamicsOptions,
@@ -101,13 +101,13 @@ if TYPE_CHECKING:
         ExcitationOptions as ExcitationOptions,
         IdentificationOptions as IdentificationOptions,
         LinkOptions as LinkOptions,
-        RegroupingOptions as RegroupingOptions,
         SubtractionOptions as SubtractionOptions,
-        excite as excite,
+        SymbolicBaseOptions as SymbolicBaseOptions,
         identify as identify,
         link_parameters as link_parameters,
-        regroup as regroup,
-        subtract as subtract,
+        plan_excitation as plan_excitation,
+        subtract_actuator_forces as subtract_actuator_forces,
+        symbolic_base_parameters as symbolic_base_parameters,
     )
     from tauloop.identification.online import (
         ExternalWrenchOptions as ExternalWrenchOptions,
@@ -143,20 +143,23 @@ if TYPE_CHECKING:
         load_function as load_function,
         write_equations as write_equations,
     )
-    from tauloop.motion import StrokeOptions as StrokeOptions, plan_motion as plan_motion
+    from tauloop.motion import StrokeOptions as StrokeOptions, plan_stroke as plan_stroke
     from tauloop.simulation import (
         ControlOptions as ControlOptions,
         CycleOptions as CycleOptions,
-        FastestOptions as FastestOptions,
+        PathOptions as PathOptions,
         SimulationOptions as SimulationOptions,
         TransferOptions as TransferOptions,
-        control as control,
-        cycle as cycle,
-        fastest_motion as fastest_motion,
+        follow_path as follow_path,
+        plan_cycle as plan_cycle,
+        plan_path as plan_path,
+        plan_transfer as plan_transfer,
         simulate as simulate,
-        transfer as transfer,
     )
-    from tauloop.simulation.observers import HitOptions as HitOptions, detect_hit as detect_hit
+    from tauloop.simulation.observers import (
+        CollisionDetectionOptions as CollisionDetectionOptions,
+        simulate_collision_detection as simulate_collision_detection,
+    )
     from tauloop.study import (
         FoldOptions as FoldOptions,
         StudyOptions as StudyOptions,

@@ -52,7 +52,7 @@ CONTROL = tl.ControlOptions(
     frequency=2000.0,
     plant={"plate_mass": 0.4},
 )
-FASTEST = tl.FastestOptions(
+FASTEST = tl.PathOptions(
     stroke=tl.StrokeOptions(end={"x": 0.05}),
     payload=0.3,
     reserve=0.2,
@@ -136,12 +136,12 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.loads(CONSTRAINED.text()), tl.DynamicsOptions(preload=20.0)
     ),
     "motion delta --path polyline --from y=-0.1 --via y=-0.1,z=-0.42 --via y=0.1,z=-0.42 --to y=0.1 --law trapezoidal "
-    "--time 0.4 --returns": lambda _: tl.plan_motion(tl.load("delta"), STROKE),
-    "motion hexapod --to z=36cm --turn 0,0,0.2 --time 0.5": lambda _: tl.plan_motion(
+    "--time 0.4 --returns": lambda _: tl.plan_stroke(tl.load("delta"), STROKE),
+    "motion hexapod --to z=36cm --turn 0,0,0.2 --time 0.5": lambda _: tl.plan_stroke(
         tl.load("hexapod"), tl.StrokeOptions(end={"z": 0.36}, turn=(0.0, 0.0, 0.2), time=0.5)
     ),
     "motion delta --shape clothoid --to x=0.1,y=0 --from-heading 10deg --to-heading 1 --time 1": lambda _: (
-        tl.plan_motion(
+        tl.plan_stroke(
             tl.load("delta"),
             tl.StrokeOptions(
                 shape="clothoid",
@@ -153,13 +153,13 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         )
     ),
     "fastest delta --to x=0.05 --payload 300g --reserve 0.2 --intervals 60 --rate 2kHz --motor-curve 0:1,10:1,40:0.2": (
-        lambda _: tl.fastest_motion(tl.load("delta"), FASTEST)
+        lambda _: tl.plan_path(tl.load("delta"), FASTEST)
     ),
     "transfer delta --to x=0.05 --sphere 0.02,0,-0.53:0.02 --reserve 0.2 --intervals 8 --rate 2kHz": (
-        lambda _: tl.transfer(tl.load("delta"), TRANSFER)
+        lambda _: tl.plan_transfer(tl.load("delta"), TRANSFER)
     ),
     "cycle five_bar FOLDER/cycle.yaml --intervals 24 --rated 0.9 --time 300ms --rate 2kHz": lambda folder: (
-        tl.cycle(
+        tl.plan_cycle(
             tl.load("five_bar"),
             folder / "cycle.yaml",
             tl.CycleOptions(intervals=24, rated=0.9, time=0.3, frequency=2000.0),
@@ -169,10 +169,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.simulate(tl.load("delta"), FALL)
     ),
     "control nuwar --to z=-0.55 --time 0.02 --controller pd --rate 2kHz --plant plate_mass=0.4": lambda _: (
-        tl.control(tl.load("nuwar"), CONTROL)
+        tl.follow_path(tl.load("nuwar"), CONTROL)
     ),
     "control nuwar --to z=-0.55 --time 0.05 --controller pd --watch z<-0.51 --until platform.z<-0.53": lambda _: (
-        tl.control(tl.load("nuwar"), EVENTS)
+        tl.follow_path(tl.load("nuwar"), EVENTS)
     ),
     "control delta --to z=-0.55 --time 0.02 --controller computed-torque --compiled": lambda _: (
         tl.control_compiled(
@@ -190,9 +190,13 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             tl.ExternalWrenchOptions(cutoff=40.0, components=("fx", "fy"), bandwidth=60.0),
         )
     ),
-    "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": lambda _: tl.detect_hit(
-        tl.load("five_bar"),
-        tl.HitOptions(stroke=tl.StrokeOptions(end={"x": 0.02}, time=0.1), hit={"fx": 40}, draws=4),
+    "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": lambda _: (
+        tl.simulate_collision_detection(
+            tl.load("five_bar"),
+            tl.CollisionDetectionOptions(
+                stroke=tl.StrokeOptions(end={"x": 0.02}, time=0.1), hit={"fx": 40}, draws=4
+            ),
+        )
     ),
     "cost CASE --entry actuators": lambda _: tl.count_operations(
         tl.load(CASE), tl.CountOptions(entry=ACTUATORS)
@@ -255,12 +259,12 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "convert five_bar --out FOLDER/m.urdf": lambda folder: tl.convert(
         "five_bar", folder / "m.urdf"
     ),
-    "drive dual_motor_axis --step 0.05 --duration 2 --set kp=250": lambda _: tl.drive(
+    "drive dual_motor_axis --step 0.05 --duration 2 --set kp=250": lambda _: tl.simulate_drive_line(
         load_drive("dual_motor_axis"),
         tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0}),
     ),
     "drive dual_motor_axis --step 0.05 --duration 2 --until cart.position>0.03 --watch cart.velocity>0.01": lambda _: (
-        tl.drive(
+        tl.simulate_drive_line(
             load_drive("dual_motor_axis"),
             tl.DriveOptions(
                 step=0.05,
@@ -270,14 +274,14 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "drive dual_motor_axis --duration 2 --motors one": lambda _: tl.drive(
+    "drive dual_motor_axis --duration 2 --motors one": lambda _: tl.simulate_drive_line(
         load_drive("dual_motor_axis"), tl.DriveOptions(duration=2.0, motors="one")
     ),
     "ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": lambda _: tl.ballbar(
         tl.load(RACKS), tl.BallbarOptions(radius=0.05, speed=0.6, only=("rigid",))
     ),
-    "play gantry_tau_3dof --play track1.motor=20": lambda _: tl.play(
-        tl.load("gantry_tau_3dof"), tl.PlayOptions(play={"track1.motor": 1e-6 * 20})
+    "play gantry_tau_3dof --play track1.motor=20": lambda _: tl.backlash_map(
+        tl.load("gantry_tau_3dof"), tl.BacklashOptions(play={"track1.motor": 1e-6 * 20})
     ),
     "fold five_bar FOLDER/log.csv --errors independent --threads 1 --folder FOLDER/folded": lambda folder: (
         tl.fold_logs(
@@ -294,12 +298,14 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "cache --folder FOLDER": lambda folder: compiled_cache(CacheOptions(folder=folder)),
     "schema": lambda _: json_schema(),
     "subtract FOLDER/log.csv FOLDER/log.csv --out FOLDER/structure.csv --period 0.5": lambda folder: (
-        tl.subtract(folder / "log.csv", folder / "log.csv", tl.SubtractionOptions(period=0.5))
+        tl.subtract_actuator_forces(
+            folder / "log.csv", folder / "log.csv", tl.SubtractionOptions(period=0.5)
+        )
     ),
     "identify five_bar FOLDER/log.csv --cutoff 40 --trim 10 --errors blocks --hold-out 0.4 --known crank_1.m=0.3kg": (
         lambda folder: tl.identify(tl.load("five_bar"), folder / "log.csv", IDENTIFIED)
     ),
-    "regroup pendulum_arm": lambda _: tl.regroup(tl.load("pendulum_arm")),
+    "regroup pendulum_arm": lambda _: tl.symbolic_base_parameters(tl.load("pendulum_arm")),
     "poses gantry_tau_3dof --parameters track*.length --measure distance --center 0,0.1m,-60cm --count 8 "
     "--candidates 30": lambda _: tl.plan_poses(tl.load("gantry_tau_3dof"), BAR),
     "report FOLDER/counts.json --out FOLDER/report.html": lambda folder: tl.write_report(

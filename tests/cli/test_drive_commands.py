@@ -9,7 +9,7 @@ import pytest
 from command_line import problems, run, run_json, text_of
 
 import tauloop as tl
-from tauloop.drives import PlantFitOptions, TuningOptions, load_drive
+from tauloop.drives import DriveLineFitOptions, TuningOptions, load_drive
 from tauloop.export.drive_control import export_control
 from tauloop.logs import read_log
 from tauloop.mechanism.description.drive_file import FORMAT
@@ -40,7 +40,9 @@ def test_drive_prints_its_cycle_and_draws(tmp_path: Path) -> None:
 def test_drive_writes_its_signals_as_a_log(tmp_path: Path) -> None:
     run("drive", "single_motor_axis", "--duration", 0.1, "--out", tmp_path / "step.csv")
     log = read_log(tmp_path / "step.csv")
-    step = tl.drive(load_drive("single_motor_axis"), tl.DriveOptions(duration=0.1)).to_xarray()
+    step = tl.simulate_drive_line(
+        load_drive("single_motor_axis"), tl.DriveOptions(duration=0.1)
+    ).to_xarray()
     assert set(log) == {name for name in step if "." in str(name)}
     for name in log:
         assert log[name].equals(step[name])
@@ -121,7 +123,7 @@ def test_tune_says_how_to_use_what_it_has_found_and_its_json_is_the_functions() 
         budget=20,
         duration=6.0,
     )
-    tuning = tl.tune(load_drive("dual_motor_axis"), options)
+    tuning = tl.tune_drive_line(load_drive("dual_motor_axis"), options)
     assert run_json(*TUNE.split(), "--duration", 6, code=None) == json.loads(
         json.dumps(tuning.as_dict())
     )
@@ -142,11 +144,11 @@ def test_fit_plant_prints_what_was_held_out_and_its_json_is_the_functions(tmp_pa
         0,
     )
     assert "held out" in text_of(*words, code=None)
-    options = PlantFitOptions(
+    options = DriveLineFitOptions(
         unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0
     )
     seen: list[tuple[int, int]] = []
-    fitted = tl.fit_plant(
+    fitted = tl.fit_drive_line(
         load_drive("dual_motor_axis"),
         steps,
         options,

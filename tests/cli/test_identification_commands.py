@@ -15,7 +15,7 @@ import tauloop as tl
 from tauloop import Model, load
 from tauloop.identification import PreparationOptions
 from tauloop.identification.excitation.criteria import CRITERIA
-from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.design import ExcitationOptions, plan_excitation
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.logs import read_log, samples, write_log
@@ -274,6 +274,6 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
     options = ExcitationOptions(
         task=task, random=12, starts=0, after=(first,), criterion=criterion, seed=3
     )
-    excitation = excite(load("five_bar"), options)
+    excitation = plan_excitation(load("five_bar"), options)
     assert document == json.loads(json.dumps(excitation.as_dict()))
     assert excitation.write_log(second, 100.0) == second

@@ -224,7 +224,7 @@ def test_flags_and_objects_without_a_command() -> None:
         (lambda: tl.VerifyOptions(states="many", seed=True), ["states", "seed"]),  # type: ignore[arg-type]
         (lambda: tl.ReductionOptions(states=None), ["states"]),  # type: ignore[arg-type]
         (lambda: tl.TransferOptions(end={"x": 0.1}, payload=b"1"), ["payload"]),  # type: ignore[arg-type]
-        (lambda: tl.FastestOptions(stroke="1", payload=b"1"), ["payload", "stroke"]),  # type: ignore[arg-type]
+        (lambda: tl.PathOptions(stroke="1", payload=b"1"), ["payload", "stroke"]),  # type: ignore[arg-type]
         (lambda: tl.CheckOptions(driven="yes"), ["driven"]),  # type: ignore[arg-type]
         (lambda: tl.CountOptions(entry=3), ["entry"]),  # type: ignore[arg-type]
         (lambda: tl.ControllerOptions(limit=(1.0, None)), ["limit[1]"]),  # type: ignore[arg-type]
@@ -448,4 +448,4 @@ def test_defaults_that_are_read_from_text_are_shown_and_mean_themselves() -> Non
                 seen[options, item.name] = text
                 assert read(text) in (item.default, text), item
     assert seen[tl.ControlOptions, "frequency"] == "1000"
-    assert (tl.PlayOptions, "play") not in seen  # its text says what holds without it, in um
+    assert (tl.BacklashOptions, "play") not in seen  # its text says what holds without it, in um

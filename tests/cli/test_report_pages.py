@@ -149,7 +149,7 @@ def test_results_that_are_no_motion_show_their_machine(tmp_path: Path) -> None:
         tl.workspace(model, tl.WorkspaceOptions(ranges=ranges, resolution=0.04)),
         tl.verify(model, tl.VerifyOptions(states=6)),
         tl.count_operations(tl.load("four_bar")),
-        tl.drive(load_drive("dual_motor_axis"), tl.DriveOptions(cycle=False)),
+        tl.simulate_drive_line(load_drive("dual_motor_axis"), tl.DriveOptions(cycle=False)),
     ]
     files = [
         page_record(result).write_json(tmp_path / f"{i}.json", {})

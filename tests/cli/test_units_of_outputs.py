@@ -79,11 +79,11 @@ DAILY = ("show", "jacobian", "dynamics", "motion", "simulate", "control", "works
 #: channel by channel.
 DRAWN: dict[str, Callable[[tl.Mechanism], Any]] = {
     "dynamics": tl.inverse_dynamics,
-    "motion": lambda crane: tl.plan_motion(
+    "motion": lambda crane: tl.plan_stroke(
         crane, tl.StrokeOptions(end={"reach": 1.3, "lift": "-20deg"}, time=1.0)
     ),
     "simulate": lambda crane: tl.simulate(crane, tl.SimulationOptions(duration=0.02)),
-    "control": lambda crane: tl.control(
+    "control": lambda crane: tl.follow_path(
         crane,
         tl.ControlOptions(
             stroke=tl.StrokeOptions(end={"reach": 1.3}, time=0.05), controller=("pd",)
@@ -96,7 +96,7 @@ DRAWN: dict[str, Callable[[tl.Mechanism], Any]] = {
     "line": lambda crane: tl.workspace(
         crane, tl.WorkspaceOptions(plane=("lift",), section={"reach": 1.4})
     ),
-    "excite": lambda crane: tl.excite(crane, tl.ExcitationOptions(random=4, starts=0)),
+    "excite": lambda crane: tl.plan_excitation(crane, tl.ExcitationOptions(random=4, starts=0)),
     "check": tl.check,
 }
 

@@ -12,14 +12,14 @@ from tauloop.drives.machine.workflow import play_section
 
 
 def test_a_figure_has_the_units_of_its_line() -> None:
-    step = tl.drive(load_drive("dual_motor_axis"), tl.DriveOptions(duration=0.2))
+    step = tl.simulate_drive_line(load_drive("dual_motor_axis"), tl.DriveOptions(duration=0.2))
     labels = [axes.get_ylabel().replace("\n", " ") for axes in drive_figure(step).axes]
     assert labels == ["position [mm]", "error, magnified [mm]", "torque [N m]", "deflection [mm]"]
 
 
 def test_the_play_of_a_machine_that_turns_is_drawn_with_whole_labels() -> None:
     """Angles stand in place of the platform's quaternion; rods of the hexapod are alike, and so are their errors."""
-    section = play_section(tl.load("hexapod"), tl.PlayOptions(plane=("x", "y")))
+    section = play_section(tl.load("hexapod"), tl.BacklashOptions(plane=("x", "y")))
     assert section.space.fixed["platform.rz"] == 0.0
     worst = section.data["worst"].to_numpy()
     assert np.isfinite(worst).all()

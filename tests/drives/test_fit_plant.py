@@ -10,14 +10,21 @@ from tabulated import assert_tabulated
 import tauloop as tl
 from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.compiler import find_compiler
-from tauloop.drives import Axis, FittedPlant, PlantFitOptions, load_drive, load_steps, simulate_axis
+from tauloop.drives import (
+    Axis,
+    DriveLineFitOptions,
+    FittedPlant,
+    load_drive,
+    load_steps,
+    simulate_axis,
+)
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
 #: Criteria are written with five digits, and are smooth to some 1e-6.
 SAME = 1e-3
 TRUTH = {"cart_viscous": 40.0, "preload": 9.0}
-OPTIONS = PlantFitOptions(
+OPTIONS = DriveLineFitOptions(
     unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0
 )
 
@@ -49,7 +56,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fitted(steps: Path) -> FittedPlant:
-    return tl.fit_plant(load_drive("dual_motor_axis"), steps, OPTIONS)
+    return tl.fit_drive_line(load_drive("dual_motor_axis"), steps, OPTIONS)
 
 
 def test_the_true_plant_is_found_and_meets_what_was_held_out(fitted: FittedPlant) -> None:
@@ -64,12 +71,12 @@ def test_the_true_plant_is_found_and_meets_what_was_held_out(fitted: FittedPlant
 
 def test_what_no_step_shows_is_a_finding(steps: Path) -> None:
     """Neither of the measured criteria knows the band."""
-    options = PlantFitOptions(
+    options = DriveLineFitOptions(
         unknowns={"band": (1e-4, 2e-4), "preload": (5.0, 12.0)},
         values={"cart_viscous": 40.0},
         generations=0,
     )
-    fitted = tl.fit_plant(load_drive("dual_motor_axis"), steps, options)
+    fitted = tl.fit_drive_line(load_drive("dual_motor_axis"), steps, options)
     assert [finding.where for finding in fitted.findings] == ["+1.00 band"]
 
 
@@ -83,7 +90,7 @@ def test_steps_are_read_with_units_and_tolerances(steps: Path) -> None:
 
 def test_all_that_is_wrong_is_said_at_once(steps: Path) -> None:
     with pytest.raises(InputError) as error:
-        PlantFitOptions(
+        DriveLineFitOptions(
             unknowns={"gap": (2.0, 1.0)}, values={"gap": 1.0}, population=2, tolerance=-1.0
         )
     assert {problem.where for problem in error.value.problems} == {
@@ -93,10 +100,10 @@ def test_all_that_is_wrong_is_said_at_once(steps: Path) -> None:
         "tolerance",
     }
     with pytest.raises(InputError, match="no parameter 'cart_viscos'"):
-        tl.fit_plant(
+        tl.fit_drive_line(
             load_drive("dual_motor_axis"),
             steps,
-            PlantFitOptions(unknowns={"cart_viscos": (1.0, 2.0)}),
+            DriveLineFitOptions(unknowns={"cart_viscos": (1.0, 2.0)}),
         )
 
 

@@ -30,7 +30,7 @@ OPTIONS = TuningOptions(bounds=BOUNDS, weights=WEIGHTS, budget=80, duration=6.0)
 
 @pytest.fixture(scope="module")
 def tuning() -> Tuning:
-    return tl.tune(load_drive("dual_motor_axis"), OPTIONS)
+    return tl.tune_drive_line(load_drive("dual_motor_axis"), OPTIONS)
 
 
 def test_the_cost_is_that_of_a_step_by_hand(tuning: Tuning) -> None:
@@ -57,7 +57,7 @@ def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(tuning: Tuni
         starts=2,
         seed=1,
     )
-    exact = tl.tune(load_drive("dual_motor_axis"), options)
+    exact = tl.tune_drive_line(load_drive("dual_motor_axis"), options)
     grid = simulate_axis(
         Axis(load_drive("dual_motor_axis")), {"td": np.linspace(0.01, 0.1, 40)}, step=0.1
     )
@@ -73,7 +73,7 @@ def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(tuning: Tuni
 
 def test_a_parameter_that_ends_on_its_bound_is_a_finding() -> None:
     options = TuningOptions(bounds={"kp": (190.0, 210.0)}, weights={"rise_time": 1.0}, budget=30)
-    result = tl.tune(load_drive("dual_motor_axis"), options)
+    result = tl.tune_drive_line(load_drive("dual_motor_axis"), options)
     assert [(finding.where, finding.what) for finding in result.findings] == [
         ("kp", "ends on its bound 210")
     ]
@@ -85,7 +85,7 @@ def test_no_compromise_is_better_than_another_in_everything() -> None:
     options = TuningOptions(
         bounds=BOUNDS, weights=weights, budget=5, pareto=True, population=8, generations=4
     )
-    front = tl.tune(load_drive("dual_motor_axis"), options).front
+    front = tl.tune_drive_line(load_drive("dual_motor_axis"), options).front
     assert front is not None
     assert front.of == ("rise_time", "overshoot")
     for point in front.criteria:
@@ -108,7 +108,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         "values",
     }
     with pytest.raises(InputError) as error:
-        tl.tune(
+        tl.tune_drive_line(
             load_drive("dual_motor_axis"),
             TuningOptions(
                 bounds={"kq": (1.0, 2.0), "ti": (0.5, 1.0)}, weights=WEIGHTS, start={"td": 0.1}

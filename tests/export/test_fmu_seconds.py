@@ -70,7 +70,7 @@ def test_a_second_in_whole_steps_split_steps_and_early_returns(name: str, tmp_pa
     options = ControlOptions(
         stroke=stroke, controller=("computed-torque",), frequency=1 / STEP, settling=0.2
     )
-    law = Held(model, tl.control(model, options).runs["computed-torque"])
+    law = Held(model, tl.follow_path(model, options).runs["computed-torque"])
     integrator = DormandPrince(rtol=FINE, atol=FINE / 10, max_steps=1_000_000)
     own = Simulator(model, integrator=integrator).run(COUNT * STEP, force=law).steps.y[-1]
     export = export_fmu(model, FmuOptions(), folder=tmp_path)

@@ -132,7 +132,7 @@ def test_a_drive_that_passes_on_what_is_asked_changes_nothing(
     five_bar: tl.Model, block: Path
 ) -> None:
     options = ControlOptions(stroke=STROKE, controller=("computed-torque",))
-    plain = tl.control(five_bar, options).runs["computed-torque"]
+    plain = tl.follow_path(five_bar, options).runs["computed-torque"]
     wired = {"command": "motor_1.force", "motor_1.force": "2*out"}
     coupling = FmuCoupling(fmu=block, connect=wired, fmu_start={"gain": "0.5", "armed": "true"})
     ((name, driven),) = co_simulate(five_bar, options, coupling).runs.items()

@@ -26,7 +26,7 @@ from tauloop.identification.excitation.criteria import (
     ExcitationCriterion,
     LogDeterminant,
 )
-from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.design import ExcitationOptions, plan_excitation
 from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.limits import Bound, ExcitationLimits
 from tauloop.identification.excitation.problem import (
@@ -283,7 +283,7 @@ def test_singularity_limit_is_the_distance_of_kinematics(kind: str) -> None:
 @cache
 def five_bar_excitation() -> Excitation:
     criterion = ConditionNumber(sharpness=4.0)  # one stage: soon done
-    return excite(load("five_bar"), replace(QUICK, criterion=criterion))
+    return plan_excitation(load("five_bar"), replace(QUICK, criterion=criterion))
 
 
 def test_excitation_beats_random_and_keeps_limits() -> None:
@@ -340,8 +340,8 @@ def test_screening_on_few_samples_first_changes_nothing(
 def test_processes_find_what_one_process_finds() -> None:
     few, task = SolverOptions(iterations=3), replace(TASK, harmonics=2)
     options = ExcitationOptions(task=task, random=10, starts=2, polished=2, solver=few)
-    alone = excite(load("five_bar"), options)
-    shared = excite(load("five_bar"), replace(options, processes=2))
+    alone = plan_excitation(load("five_bar"), options)
+    shared = plan_excitation(load("five_bar"), replace(options, processes=2))
     reached = [start.reached for start in alone.starts]
     assert [start.reached for start in shared.starts] == pytest.approx(reached, rel=1e-9)
     reached = [start.reached for start in alone.polished]
@@ -358,7 +358,7 @@ def test_an_interrupt_keeps_the_best_so_far() -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     options = ExcitationOptions(task=replace(TASK, harmonics=2), random=20, starts=3)
-    excitation = excite(load("five_bar"), options, progress=progress)
+    excitation = plan_excitation(load("five_bar"), options, progress=progress)
     assert excitation.starts[-1].status == STOPPED
     assert len(excitation.starts) == 1
     assert excitation.polished == ()
@@ -376,11 +376,11 @@ def test_data_sets_in_sequence_tell_more_than_one() -> None:
     center = dict(zip(names, problem("five_bar").center, strict=True))
     text = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS, held={names[0]: center[names[0]]})
     two = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS, held={names[1]: center[names[1]]})
-    first = excite(mechanism, ExcitationOptions(task=text, random=20, starts=0))
+    first = plan_excitation(mechanism, ExcitationOptions(task=text, random=20, starts=0))
     assert np.ptp(first.sample(100.0).position[:, 0]) == 0.0
     options = ExcitationOptions(task=two, random=20, starts=0)
-    alone = excite(mechanism, options)
-    after = excite(mechanism, replace(options, after=(first.sample(100.0),)))
+    alone = plan_excitation(mechanism, options)
+    after = plan_excitation(mechanism, replace(options, after=(first.sample(100.0),)))
     assert after.base.rank >= max(first.base.rank, alone.base.rank)
     assert (
         after.conditions.log_determinant > alone.conditions.log_determinant

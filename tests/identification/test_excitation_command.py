@@ -18,7 +18,7 @@ from tauloop.identification.excitation import (
     progress as excitation_progress,
     search as excitation_search,
 )
-from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.design import ExcitationOptions, plan_excitation
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.search import random_search
@@ -62,12 +62,12 @@ def test_an_interrupt_of_the_random_search_keeps_the_best_so_far(
         if done == 10:
             os.kill(os.getpid(), signal.SIGINT)
 
-    excitation = excite(
+    excitation = plan_excitation(
         load("five_bar"), ExcitationOptions(task=TASK, random=1000, starts=2), progress=progress
     )
     tried = excitation.random.tried
     assert 10 <= tried < 1000
-    whole = excite(load("five_bar"), ExcitationOptions(task=TASK, random=tried, starts=0))
+    whole = plan_excitation(load("five_bar"), ExcitationOptions(task=TASK, random=tried, starts=0))
     assert excitation.series.mu == pytest.approx(whole.series.mu)
     assert excitation.starts == ()
     assert excitation.status is Status.DOUBTFUL
@@ -89,12 +89,14 @@ def test_a_step_that_takes_long_is_left_with_the_best_so_far(
 
     monkeypatch.setattr(excitation_progress, "solve_all", asleep)
     began = monotonic()
-    excitation = excite(load("five_bar"), ExcitationOptions(task=TASK, random=20, starts=2))
+    excitation = plan_excitation(
+        load("five_bar"), ExcitationOptions(task=TASK, random=20, starts=2)
+    )
     assert monotonic() - began < 30.0
     woken.set()
     assert [start.status for start in excitation.starts] == [STOPPED]
     assert excitation.status is Status.DOUBTFUL
-    alone = excite(load("five_bar"), ExcitationOptions(task=TASK, random=20, starts=0))
+    alone = plan_excitation(load("five_bar"), ExcitationOptions(task=TASK, random=20, starts=0))
     assert excitation.series.mu == pytest.approx(alone.series.mu)
 
 
@@ -106,5 +108,5 @@ def test_an_interrupt_before_there_is_a_series_is_one(monkeypatch: pytest.Monkey
     woken = threading.Event()
     monkeypatch.setattr(excitation_progress, "random_search", asleep)
     with pytest.raises(KeyboardInterrupt):
-        excite(load("five_bar"), ExcitationOptions(task=TASK, random=20))
+        plan_excitation(load("five_bar"), ExcitationOptions(task=TASK, random=20))
     woken.set()

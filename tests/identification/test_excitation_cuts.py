@@ -13,7 +13,7 @@ from tauloop import InputError, Model
 from tauloop.common.result import Status
 from tauloop.equations.assembly.cut_freedoms import cut_freedoms
 from tauloop.formats import loads
-from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.design import ExcitationOptions, plan_excitation
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.result import Excitation
@@ -85,7 +85,7 @@ def test_an_excitation_keeps_the_range_of_a_joint_that_closes_the_loop(limited: 
     )
     few = SolverOptions(iterations=12)
     free, kept = (
-        excite(machine.mechanism, replace(options, task=task))
+        plan_excitation(machine.mechanism, replace(options, task=task))
         for machine, options in (
             (five_bar({}), ExcitationOptions(random=10, starts=0)),
             (limited, ExcitationOptions(random=10, starts=1, polished=0, solver=few)),
@@ -130,6 +130,6 @@ def test_ranges_of_the_file_alone_are_limits_enough() -> None:
     """No stroke, speed or acceleration is given: series are as large as the shoulders' ranges allow at most."""
     model = five_bar({})
     task = ExcitationTask(harmonics=2, period=3.0)
-    excitation = excite(model.mechanism, ExcitationOptions(task=task, random=30, starts=0))
+    excitation = plan_excitation(model.mechanism, ExcitationOptions(task=task, random=30, starts=0))
     assert excitation.status is Status.OK
     assert _kept(excitation)

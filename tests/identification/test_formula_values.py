@@ -35,7 +35,7 @@ def noise_free(model: tl.Model, count: int = 2400) -> MeasuredLog:
 
 
 def test_the_values_are_those_of_the_machine_that_made_the_log() -> None:
-    """Which is another than the file's: the formulas at its parameters by `tl.regroup`."""
+    """Which is another than the file's: the formulas at its parameters by `tl.symbolic_base_parameters`."""
     mechanism = loads(MACHINE)
     masses = {
         name: 1.3 * value
@@ -48,12 +48,12 @@ def test_the_values_are_those_of_the_machine_that_made_the_log() -> None:
         regroup=True, preparation=PreparationOptions(cutoff=30.0, trim=60, decimation=2)
     )
     result = tl.identify(mechanism, noise_free(tl.Model(made)), options)
-    expected = tl.regroup(made).base_values
+    expected = tl.symbolic_base_parameters(made).base_values
     assert expected is not None
     values = np.array([item.value for item in result.formulas], dtype=float)
     assert np.abs(values - expected).max() < FILTERED * np.abs(expected).max()
     assert [item.file for item in result.formulas] == pytest.approx(
-        tl.regroup(mechanism).base_values
+        tl.symbolic_base_parameters(mechanism).base_values
     )
     assert len(formula_table(result.formulas).rows) == len(expected)
     assert result.as_dict()["formulas"][0]["formula"] == result.formulas[0].formula
@@ -61,7 +61,7 @@ def test_the_values_are_those_of_the_machine_that_made_the_log() -> None:
 
 def test_values_and_deviations_are_those_of_least_squares_in_the_formulas_columns() -> None:
     """A fit with the columns in another order has other representatives; a formula that no data show has no value."""
-    regrouping = tl.regroup(tl.load("four_bar"))
+    regrouping = tl.symbolic_base_parameters(tl.load("four_bar"))
     rng = np.random.default_rng(4)
     names = [item.name for item in regrouping.parameters]
     own = rng.normal(size=(400, len(regrouping.base)))

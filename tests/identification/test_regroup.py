@@ -102,7 +102,7 @@ def test_monomials_are_written_and_worked_out() -> None:
 
 @pytest.fixture(scope="module")
 def four_bar() -> AnalyticRegrouping:
-    return tl.regroup(tl.load("four_bar"))
+    return tl.symbolic_base_parameters(tl.load("four_bar"))
 
 
 def test_a_four_bar_is_regrouped_as_by_hand(four_bar: AnalyticRegrouping) -> None:
@@ -136,7 +136,9 @@ def test_the_table_shows_the_formulas(four_bar: AnalyticRegrouping) -> None:
 
 def test_unknown_lengths_and_products_are_refused() -> None:
     with pytest.raises(InputError, match="no parameter 'crank_lenght'"):
-        tl.regroup(tl.load("four_bar"), tl.RegroupingOptions(lengths=("crank_lenght",)))
+        tl.symbolic_base_parameters(
+            tl.load("four_bar"), tl.SymbolicBaseOptions(lengths=("crank_lenght",))
+        )
 
 
 def test_lengths_that_stay_free_give_the_columns_of_a_machine_that_has_them() -> None:

@@ -17,7 +17,7 @@ from tauloop.identification.preparation.two_runs import (
     OWN,
     SubtractionOptions,
     TwoRuns,
-    subtract,
+    subtract_actuator_forces,
 )
 from tauloop.logs import Preparation, read_log, read_signals, samples, write_log
 from tauloop.logs.log import TIME, Channel, build_log
@@ -84,7 +84,7 @@ def off(runs: TwoRuns) -> float:
 
 def test_runs_at_once_leave_the_structure_to_rounding() -> None:
     bench = Bench()
-    structure = subtract(bench.log(0.0, 1, True), bench.log(0.0, 1, False))
+    structure = subtract_actuator_forces(bench.log(0.0, 1, True), bench.log(0.0, 1, False))
     assert structure.delay == pytest.approx(0.0, abs=1e-12)
     assert off(structure) < EXACT
     assert len(structure.log[TIME]) == round(PERIOD * RATE)
@@ -98,7 +98,7 @@ def test_runs_at_once_leave_the_structure_to_rounding() -> None:
 @pytest.mark.parametrize("delay", [-0.731, 0.0042, 0.3])
 def test_a_late_run_is_found_without_a_period(delay: float) -> None:
     bench = Bench()
-    structure = subtract(bench.log(0.0, 2, True), bench.log(delay, 2, False))
+    structure = subtract_actuator_forces(bench.log(0.0, 2, True), bench.log(delay, 2, False))
     assert structure.delay == pytest.approx(delay, abs=1e-6)
     assert max(structure.apart.values()) < SPLINE
     # only samples that both runs have
@@ -110,7 +110,7 @@ def test_a_late_run_is_found_without_a_period(delay: float) -> None:
 @pytest.mark.parametrize("delay", [-0.55, 0.0137])
 def test_periods_are_averaged_and_the_noise_is_carried_on(delay: float) -> None:
     bench = Bench(noise=2.0)
-    structure = subtract(
+    structure = subtract_actuator_forces(
         bench.log(0.0, 16, True),
         bench.log(delay, 4, False, ("a", "b")),
         SubtractionOptions(period=PERIOD),
@@ -123,7 +123,7 @@ def test_periods_are_averaged_and_the_noise_is_carried_on(delay: float) -> None:
     # the second route: what the forces are off is the carried noise, and the Fourier shift adds
     # nothing to it
     quiet = Bench()
-    exact = subtract(
+    exact = subtract_actuator_forces(
         quiet.log(0.0, 2, True),
         quiet.log(delay, 2, False, ("a", "b")),
         SubtractionOptions(period=PERIOD),
@@ -134,7 +134,7 @@ def test_periods_are_averaged_and_the_noise_is_carried_on(delay: float) -> None:
 
 def test_positions_of_all_actuators_stay_and_forces_of_one_run_go() -> None:
     bench = Bench()
-    structure = subtract(bench.log(0.0, 1, True), bench.log(0.0, 1, False, ("a",)))
+    structure = subtract_actuator_forces(bench.log(0.0, 1, True), bench.log(0.0, 1, False, ("a",)))
     assert structure.unmatched == ("b",)
     assert set(structure.removed) == {"a"}
     assert "position.held" in structure.log
@@ -148,7 +148,7 @@ def test_velocities_of_the_connected_run_stay_and_what_goes_is_said() -> None:
     for quantity in ("velocity", "temperature"):
         attributes = {"quantity": quantity, "channel": "a", "units": "m/s", "source": "a test"}
         connected = connected.assign({f"{quantity}.a": (("time",), speed, attributes)})
-    structure = subtract(connected, bench.log(0.0, 2, False))
+    structure = subtract_actuator_forces(connected, bench.log(0.0, 2, False))
     assert np.array_equal(structure.log["velocity.a"].to_numpy(), speed)
     assert structure.dropped == ("temperature.a",)
 
@@ -160,14 +160,14 @@ def test_other_motions_are_refused() -> None:
     with pytest.raises(
         LogError, match=r"position\.a: differs between the runs by .* of its stroke"
     ):
-        subtract(bench.log(0.0, 1, True), other)
+        subtract_actuator_forces(bench.log(0.0, 1, True), other)
 
 
 def test_motions_a_little_apart_are_doubtful() -> None:
     bench = Bench()
     other = bench.log(0.0, 1, False)
     other["position.a"] = other["position.a"] * 1.03
-    structure = subtract(bench.log(0.0, 1, True), other)
+    structure = subtract_actuator_forces(bench.log(0.0, 1, True), other)
     assert structure.status is Status.DOUBTFUL
     assert "belong to another motion" in structure.advice[0]
 
@@ -175,7 +175,7 @@ def test_motions_a_little_apart_are_doubtful() -> None:
 def test_a_delay_beyond_the_search_is_refused() -> None:
     bench = Bench()
     with pytest.raises(LogError, match="allow a larger delay"):
-        subtract(
+        subtract_actuator_forces(
             bench.log(0.0, 2, True),
             bench.log(0.5, 2, False),
             SubtractionOptions(largest_delay=0.05),
@@ -186,21 +186,23 @@ def test_logs_that_do_not_belong_together_are_refused() -> None:
     bench = Bench()
     connected, disconnected = bench.log(0.0, 1, True), bench.log(0.0, 1, False)
     with pytest.raises(LogError, match="no channel has position and force in both runs"):
-        subtract(connected, disconnected.drop_vars(["force.a", "force.b"]))
+        subtract_actuator_forces(connected, disconnected.drop_vars(["force.a", "force.b"]))
     stretched = disconnected.assign_coords({TIME: disconnected[TIME] * 1.1})
     with pytest.raises(InputError, match="record both runs at one rate"):
-        subtract(connected, stretched)
+        subtract_actuator_forces(connected, stretched)
     disconnected["force.a"].attrs["units"] = disconnected["position.b"].attrs["units"] = "lb"
     with pytest.raises(LogError) as caught:
-        subtract(connected, disconnected)
+        subtract_actuator_forces(connected, disconnected)
     assert len(caught.value.problems) == 2
     still = connected.copy()
     for name in ("a", "b"):
         still[f"position.{name}"] = still[f"position.{name}"] * 0.0
     with pytest.raises(LogError, match="nothing moves"):
-        subtract(still, bench.log(0.0, 1, False))
+        subtract_actuator_forces(still, bench.log(0.0, 1, False))
     with pytest.raises(InputError, match="fewer than two periods"):
-        subtract(connected, bench.log(0.0, 1, False), SubtractionOptions(period=PERIOD))
+        subtract_actuator_forces(
+            connected, bench.log(0.0, 1, False), SubtractionOptions(period=PERIOD)
+        )
 
 
 def test_the_structure_is_written_with_its_noise(tmp_path: Path) -> None:
@@ -208,7 +210,7 @@ def test_the_structure_is_written_with_its_noise(tmp_path: Path) -> None:
     connected = write_log(tmp_path / "connected.csv", bench.log(0.0, 4, True))
     disconnected = write_log(tmp_path / "disconnected.csv", bench.log(0.02, 4, False))
     out = tmp_path / "structure.csv"
-    structure = subtract(connected, disconnected, SubtractionOptions(period=PERIOD))
+    structure = subtract_actuator_forces(connected, disconnected, SubtractionOptions(period=PERIOD))
     document = structure.as_dict()
     assert document["delay"] == pytest.approx(0.02, abs=1e-9)
     assert document["noise"]["a"] == pytest.approx(np.sqrt(0.5), rel=SCATTER)

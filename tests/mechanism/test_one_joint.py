@@ -132,11 +132,13 @@ def test_every_workflow_takes_it(tmp_path):
     assert tl.reduce(model.mechanism).status is Status.OK
     assert len(tl.assembly_modes(model).modes) == 1
     stroke = tl.StrokeOptions(end={"j": 1}, time=1.0)
-    table = write_log(tmp_path / "motion.csv", tl.plan_motion(model, stroke).log(50.0))
+    table = write_log(tmp_path / "motion.csv", tl.plan_stroke(model, stroke).log(50.0))
     assert tl.inverse_dynamics(model, tl.DynamicsOptions(motion=table)).status is Status.OK
     assert tl.simulate(model, RoundTripOptions(motion=table)).status is Status.OK
     assert (
-        tl.control(model, tl.ControlOptions(stroke=tl.StrokeOptions(end={"j": 1}, time=0.2))).status
+        tl.follow_path(
+            model, tl.ControlOptions(stroke=tl.StrokeOptions(end={"j": 1}, time=0.2))
+        ).status
         is Status.OK
     )
     save_figure(tl.view(model).picture(), tmp_path / "picture.png")

@@ -138,7 +138,7 @@ def test_rates_that_no_quadratic_tells_are_refused() -> None:
 
 def test_a_stroke_of_cables_is_planned_to_their_limits() -> None:
     mechanism = tauloop.loads(CONSTRAINED.text(actuator=", force: 450 N"))
-    planned = tauloop.plan_motion(mechanism, tauloop.StrokeOptions(end={"z": 1.0}))
+    planned = tauloop.plan_stroke(mechanism, tauloop.StrokeOptions(end={"z": 1.0}))
     name, share = planned.tightest_limit
     assert name.startswith("tension of cable")
     assert share == pytest.approx(1.0, abs=5e-4)

@@ -19,11 +19,11 @@ from tauloop.motion import (
     PathLimits,
     PathRows,
     PlannedCycle,
+    cycle_trajectory,
     fastest_law,
     limited_law,
     load_cycle,
     loads_cycle,
-    plan_cycle,
     polyline,
     stroke,
 )
@@ -61,7 +61,7 @@ def station(name: str, *position: float, **more: Any) -> CycleStation:
 
 @pytest.fixture(scope="module")
 def belts() -> PlannedCycle:
-    return plan_cycle(DELTA, loads_cycle(BELTS, DELTA), LIMITS, intervals=FEW)
+    return cycle_trajectory(DELTA, loads_cycle(BELTS, DELTA), LIMITS, intervals=FEW)
 
 
 def test_a_cycle_of_mirrored_stations_is_twice_the_fastest_motion_between_them() -> None:
@@ -69,7 +69,7 @@ def test_a_cycle_of_mirrored_stations_is_twice_the_fastest_motion_between_them()
     listed = CycleList(
         stations=tuple(station(f"s{k}", *p, lift=LIFT) for k, p in enumerate(ends)), blend=0.012
     )
-    planned = plan_cycle(DELTA, listed, LIMITS, intervals=FEW)
+    planned = cycle_trajectory(DELTA, listed, LIMITS, intervals=FEW)
     corners = np.array([ends[0], ends[0] + LIFT, ends[1] + LIFT, ends[1]])
     placed = stroke(DELTA, polyline(corners, 0.012), ("platform.x", "platform.y", "platform.z"))
     transfer = limited_law(fastest_law(PathRows(placed, LIMITS), intervals=400), points=FEW)
@@ -218,14 +218,16 @@ def test_lists_that_lead_nowhere_are_refused() -> None:
     with pytest.raises(InputError, match="at different times"):
         CycleList(stations=tuple(belts))
     with pytest.raises(InputError, match="accelerations jump"):
-        plan_cycle(DELTA, CycleList(stations=(alone, replace(alone, name="there"))), PathLimits())
+        cycle_trajectory(
+            DELTA, CycleList(stations=(alone, replace(alone, name="there"))), PathLimits()
+        )
     with pytest.raises(InputError, match="the list says what is carried"):
         tl.CycleOptions(payload=1.0)
     with pytest.raises(InputError, match="here stands there twice"):
         CycleList(stations=(alone, alone))
     same = tuple(station(name, 0.0, 0.0, -0.5) for name in "ab")
     with pytest.raises(InputError, match="goes nowhere"):
-        plan_cycle(DELTA, CycleList(stations=same), LIMITS)
+        cycle_trajectory(DELTA, CycleList(stations=same), LIMITS)
 
 
 def test_a_machine_that_nobody_tuned_carries_past_a_point_and_runs_periodically() -> None:
@@ -237,7 +239,7 @@ def test_a_machine_that_nobody_tuned_carries_past_a_point_and_runs_periodically(
             station("right", 0.05, 0.42, dwell=0.02),
         )
     )
-    result = tl.cycle(
+    result = tl.plan_cycle(
         tl.load("five_bar"),
         listed,
         tl.CycleOptions(intervals=FEW, time=0.6, rated=0.9, reserve=0.2),
@@ -266,7 +268,7 @@ def test_times_on_the_page_are_those_of_the_function(
     """To the last figure but one."""
     listed = load_cycle(ROOT / "examples" / "cycles" / "adept.yaml", DELTA)
     stations = tuple(replace(place, dwell=dwell) for place in listed.stations)
-    result = tl.cycle(DELTA, replace(listed, stations=stations), tl.CycleOptions(rated=rated))
+    result = tl.plan_cycle(DELTA, replace(listed, stations=stations), tl.CycleOptions(rated=rated))
     assert result.status.value == "ok", result.advice
     cells = next(
         cells

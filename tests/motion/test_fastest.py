@@ -170,8 +170,8 @@ def test_rods_keep_their_bounds() -> None:
 
 @pytest.mark.nightly
 def test_speeds_of_joints_are_kept_and_told() -> None:
-    options = tl.FastestOptions(stroke=tl.StrokeOptions(end={"z": 0.12}), intervals=100)
-    motion = tl.fastest_motion(tl.load("rcid"), options)
+    options = tl.PathOptions(stroke=tl.StrokeOptions(end={"z": 0.12}), intervals=100)
+    motion = tl.plan_path(tl.load("rcid"), options)
     assert any("speed" in part.limit for part in motion.active)
     assert motion.active[0].limit.endswith("drive")
     assert motion.status.value == "ok"
@@ -192,15 +192,15 @@ def test_the_way_back_keeps_limits_against_friction_too() -> None:
 
 def test_the_command_says_what_is_active_and_tries_it_out() -> None:
     stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1})
-    motion = tl.fastest_motion(DELTA, tl.FastestOptions(stroke=stroke, payload=0.1, intervals=200))
+    motion = tl.plan_path(DELTA, tl.PathOptions(stroke=stroke, payload=0.1, intervals=200))
     assert motion.status.value == "ok"
     assert [run.payload for run in motion.tried] == [0.0, 0.1]
     rated = dumps(tl.load("delta")).replace(
         "  body: plate\n", "  body: plate\n  payload: 0.1 kg\n", 1
     )
-    options = tl.FastestOptions(stroke=stroke, intervals=200)
-    assert tl.fastest_motion(loads(rated), options).duration == motion.duration
-    assert tl.fastest_motion(loads(rated), replace(options, payload=0.0)).duration < motion.duration
+    options = tl.PathOptions(stroke=stroke, intervals=200)
+    assert tl.plan_path(loads(rated), options).duration == motion.duration
+    assert tl.plan_path(loads(rated), replace(options, payload=0.0)).duration < motion.duration
     assert max(run.peak_share for run in motion.tried) < 1.0
     assert motion.without_reserve < motion.duration < min(motion.laws.values())
     assert motion.active[0].start <= 0.01 * motion.duration
@@ -212,12 +212,12 @@ def test_the_command_says_what_is_active_and_tries_it_out() -> None:
 
 def test_the_fastest_law_is_one_of_a_strokes_laws() -> None:
     options = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, law="fastest")
-    motion = tl.plan_motion(DELTA, options)
+    motion = tl.plan_stroke(DELTA, options)
     assert motion.tightest_limit is not None
     assert motion.tightest_limit[1] == pytest.approx(1.0, abs=KEPT)
     assert (
         motion.trajectory.duration
-        < tl.plan_motion(DELTA, replace(options, law="parabolic")).trajectory.duration
+        < tl.plan_stroke(DELTA, replace(options, law="parabolic")).trajectory.duration
     )
 
 
@@ -276,4 +276,4 @@ def test_curves_of_motors_that_are_none_are_refused(curve: tuple[tuple[float, fl
 
 def test_a_duration_is_refused_beside_the_fastest_motion() -> None:
     with pytest.raises(tl.InputError, match="has its own"):
-        tl.FastestOptions(stroke=tl.StrokeOptions(end={"x": 0.05}, time=1.0))
+        tl.PathOptions(stroke=tl.StrokeOptions(end={"x": 0.05}, time=1.0))

@@ -47,10 +47,10 @@ def planned(model: tl.Model, transfers: bool) -> tl.simulation.FastestMotion:
     }
     if transfers:
         options = tl.TransferOptions(end=end, intervals=10, tool_acceleration=ACCELERATION)  # type: ignore[arg-type]
-        return tl.transfer(model, options)
+        return tl.plan_transfer(model, options)
     stroke = tl.StrokeOptions(end=end)  # type: ignore[arg-type]
-    return tl.fastest_motion(
-        model, tl.FastestOptions(stroke=stroke, intervals=60, tool_acceleration=ACCELERATION)
+    return tl.plan_path(
+        model, tl.PathOptions(stroke=stroke, intervals=60, tool_acceleration=ACCELERATION)
     )
 
 

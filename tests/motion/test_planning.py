@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from scipy.spatial.transform import Rotation
 
-from tauloop import DynamicsOptions, Model, StrokeOptions, inverse_dynamics, load, plan_motion
+from tauloop import DynamicsOptions, Model, StrokeOptions, inverse_dynamics, load, plan_stroke
 from tauloop.common.errors import AssemblyError, TauloopError
 from tauloop.equations.ports import ACTUATORS
 from tauloop.logs import samples, write_log
@@ -39,11 +39,11 @@ def delta() -> Model:
 
 
 def log_of(machine: Model, frequency: float = 1000.0, **options: Any) -> xr.Dataset:
-    return plan_motion(machine, StrokeOptions(**options)).log(frequency)
+    return plan_stroke(machine, StrokeOptions(**options)).log(frequency)
 
 
 def test_the_table_is_input_of_inverse_dynamics_and_has_the_same_peaks(nuwar, tmp_path):
-    planned = plan_motion(nuwar, StrokeOptions(**STROKE, acceleration=294.82, returns=True))
+    planned = plan_stroke(nuwar, StrokeOptions(**STROKE, acceleration=294.82, returns=True))
     assert planned.peak_acceleration == pytest.approx(294.82)
     assert planned.trajectory.total == pytest.approx(2 * planned.trajectory.duration)
     table = write_log(tmp_path / "stroke.csv", planned.log())
@@ -55,7 +55,7 @@ def test_the_table_is_input_of_inverse_dynamics_and_has_the_same_peaks(nuwar, tm
 
 def test_without_a_duration_the_machine_sets_it(nuwar):
     for share in (1.0, 0.5):
-        planned = plan_motion(nuwar, StrokeOptions(**STROKE, share=share))
+        planned = plan_stroke(nuwar, StrokeOptions(**STROKE, share=share))
         assert planned.tightest_limit == ("leg3.motor", pytest.approx(share))
         assert max(abs(item.force) for item in planned.forces) == pytest.approx(share * 41.76)
 
@@ -98,7 +98,7 @@ def test_a_multisine_stays_in_its_band_and_stroke_and_rests_at_its_ends():
         time=time,
         entry=ACTUATORS,
     )
-    planned = plan_motion(load("five_bar"), options)
+    planned = plan_stroke(load("five_bar"), options)
     assert planned.trajectory.duration == time
     log = planned.log(100.0)
     moved = samples(log, "position") - np.radians([100.0, 70.0])
@@ -116,7 +116,7 @@ def test_a_multisine_stays_in_its_band_and_stroke_and_rests_at_its_ends():
 def test_a_spline_from_a_table_and_a_turn(tmp_path):
     points = tmp_path / "points.csv"
     points.write_text("time [s],position.platform.z [mm]\n0,350\n1,360\n2,355\n", encoding="utf-8")
-    planned = plan_motion(
+    planned = plan_stroke(
         load("hexapod"), StrokeOptions(points=points, turn=(0.0, 0.0, 0.2), time=0.5)
     )
     assert planned.trajectory.stroke.columns == tuple(
@@ -166,7 +166,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
 )
 def test_what_makes_no_motion_is_refused(name, options, says):
     with pytest.raises(TauloopError) as refused:
-        plan_motion(load(name), StrokeOptions(**options))
+        plan_stroke(load(name), StrokeOptions(**options))
     assert any(
         says in f"{p.where}: {p.what} {p.remedy}" and p.remedy for p in refused.value.problems
     )
@@ -195,7 +195,7 @@ def test_inverse_dynamics_of_a_table_through_a_singularity_is_refused(tmp_path: 
 def test_a_platform_that_turns_along_a_line_stays_rigid(end):
     """Legs measured at the turned joints: between numbers of quaternions the plate would shrink by half a percent."""
     model = Model(load("hexapod"))
-    trajectory = plan_motion(model, StrokeOptions(end=end, acceleration=1.0)).trajectory
+    trajectory = plan_stroke(model, StrokeOptions(end=end, acceleration=1.0)).trajectory
     time = np.linspace(0.0, trajectory.duration, 21)
     motion = trajectory.at(time)
     x, q = np.split(motion.position, [3], axis=1)

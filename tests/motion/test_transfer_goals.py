@@ -37,7 +37,7 @@ def planned(
 ) -> tl.simulation.Transfer:
     ends = {"start": {"x": 0.0}, "end": {"x": WAY}}
     options = {"optimise": goal, "longest": longest, "reserve": 0.0, "intervals": 40, **more}
-    return tl.transfer(machine, tl.TransferOptions(**ends, **options))  # type: ignore[arg-type]
+    return tl.plan_transfer(machine, tl.TransferOptions(**ends, **options))  # type: ignore[arg-type]
 
 
 def least_wear(exponent: float, duration: float) -> float:
@@ -120,7 +120,7 @@ def test_wear_of_a_machine_is_what_forces_and_speeds_say() -> None:
     ends = {"start": {"x": -0.1}, "end": {"x": 0.1}, "longest": 0.1, "copper": 0.02, "reserve": 0.0}
     worn = {}
     for goal in ("wear", "energy"):
-        result = tl.transfer(model, tl.TransferOptions(optimise=goal, **ends))  # type: ignore[arg-type]
+        result = tl.plan_transfer(model, tl.TransferOptions(optimise=goal, **ends))  # type: ignore[arg-type]
         time = np.linspace(0.0, result.duration, 4001)
         speed = np.asarray(result.trajectory.states(time).v) @ model.assembly.loops.transmission.T
         share = np.abs(result.trajectory.forces(time)) / np.array(
@@ -140,8 +140,8 @@ def test_more_motors_than_freedoms_share_their_forces_within_limits() -> None:
     model = five_bar("actuators:\n", third)
     stroke = tl.StrokeOptions(end={"x": 0.05})
     results = (
-        tl.fastest_motion(model, tl.FastestOptions(stroke=stroke, intervals=100)),
-        tl.transfer(model, tl.TransferOptions(end={"x": 0.05}, intervals=12)),
+        tl.plan_path(model, tl.PathOptions(stroke=stroke, intervals=100)),
+        tl.plan_transfer(model, tl.TransferOptions(end={"x": 0.05}, intervals=12)),
     )
     for result in results:
         time = np.linspace(0.0, result.duration, 1001)
@@ -160,11 +160,11 @@ def test_passive_freedoms_are_named() -> None:
     with pytest.raises(
         tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"
     ):
-        tl.fastest_motion(model, tl.FastestOptions(stroke=tl.StrokeOptions(end={"x": 0.05})))
+        tl.plan_path(model, tl.PathOptions(stroke=tl.StrokeOptions(end={"x": 0.05})))
     with pytest.raises(
         tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"
     ):
-        tl.transfer(model, tl.TransferOptions(end={"x": 0.05}))
+        tl.plan_transfer(model, tl.TransferOptions(end={"x": 0.05}))
 
 
 def test_goals_that_a_file_does_not_say_enough_for_are_refused() -> None:

@@ -155,7 +155,7 @@ def test_energy_is_what_forces_and_speeds_say_and_less_than_that_of_the_fastest_
     options = {"start": {"x": -0.1}, "end": {"x": 0.1}, "copper": 0.02, "reserve": 0.0}
     spent = []
     for optimise in ("time", "energy"):
-        result = tl.transfer(DELTA, tl.TransferOptions(optimise=optimise, **options))  # type: ignore[arg-type]
+        result = tl.plan_transfer(DELTA, tl.TransferOptions(optimise=optimise, **options))  # type: ignore[arg-type]
         time = np.linspace(0.0, result.duration, 4001)
         energy = np.trapezoid(0.02 * (result.trajectory.forces(time) ** 2).sum(axis=1), time)
         assert result.energy == pytest.approx(energy, rel=1e-2)
@@ -284,7 +284,7 @@ def test_rods_keep_off_obstacles_too() -> None:
         options = tl.TransferOptions(
             start={"x": -0.1}, end={"x": 0.1}, spheres=(ball,), rod_radius=rod_radius, reserve=0.1
         )
-        result = tl.transfer(DELTA, options)
+        result = tl.plan_transfer(DELTA, options)
         names = [item.name for item in result.nearest]
         assert ("sphere 1 to rods" in names) == (rod_radius is not None)
         assert all(item.distance > 0.002 - TOUCH for item in result.nearest)
@@ -293,7 +293,7 @@ def test_rods_keep_off_obstacles_too() -> None:
 @pytest.mark.nightly
 def test_the_simulator_follows_it_and_the_reserve_has_its_price() -> None:
     options = tl.TransferOptions(start={"x": -0.1}, end={"x": 0.1}, payload=0.2)
-    result = tl.transfer(DELTA, options)
+    result = tl.plan_transfer(DELTA, options)
     assert result.status.value == "ok"
     assert [run.payload for run in result.tried] == [0.0, 0.2]
     assert all(run.peak_share < 1.0 and not run.end for run in result.tried)
@@ -309,7 +309,7 @@ def test_the_simulator_follows_it_and_the_reserve_has_its_price() -> None:
 
 def test_places_hold_no_rounding() -> None:
     start = dict(zip("xyz", START, strict=True))
-    placed = tl.plan_motion(
+    placed = tl.plan_stroke(
         DELTA, tl.StrokeOptions(start=start, end={"x": 0.1, "y": 1e-31}, time=1.0)
     )
     assert (
@@ -322,22 +322,22 @@ def test_what_cannot_be_planned_is_refused() -> None:
     with pytest.raises(tl.InputError, match="no end of the motion"):
         tl.TransferOptions(start={"x": 0.1})
     with pytest.raises(tl.InputError, match="energy without the heat"):
-        tl.transfer(DELTA, tl.TransferOptions(end={"x": 0.1}, optimise="energy"))
+        tl.plan_transfer(DELTA, tl.TransferOptions(end={"x": 0.1}, optimise="energy"))
     with pytest.raises(tl.InputError, match="the slower, the less wears"):
         tl.TransferOptions(end={"x": 0.1}, optimise="wear")
     inside = tl.TransferOptions(
         end={"x": 0.1}, spheres=(SphereObstacle(center=(0.1, 0.0, -0.5), radius=0.01),)
     )
     with pytest.raises(tl.PoseError, match="end: is -10 mm from sphere 1"):
-        tl.transfer(DELTA, inside)
+        tl.plan_transfer(DELTA, inside)
     with pytest.raises(
         tl.PoseError, match=r"^end: leg1.forearm is out of reach by .* in this pose"
     ):
-        tl.transfer(DELTA, tl.TransferOptions(end={"x": 1.0}))
+        tl.plan_transfer(DELTA, tl.TransferOptions(end={"x": 1.0}))
     with pytest.raises(tl.InputError, match="hangs on cables"):
-        tl.transfer(tl.Model(tl.load("cable_camera")), tl.TransferOptions(end={"x": 0.01}))
+        tl.plan_transfer(tl.Model(tl.load("cable_camera")), tl.TransferOptions(end={"x": 0.01}))
     with pytest.raises(tl.InputError, match="goes nowhere"):
-        tl.transfer(DELTA, tl.TransferOptions(end={"x": 0.0}))
+        tl.plan_transfer(DELTA, tl.TransferOptions(end={"x": 0.0}))
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_arms_with_coulomb_friction_are_planned_faster_than_along_the_straight_w
 @pytest.mark.nightly
 def test_platforms_that_turn_are_planned_too() -> None:
     model = tl.Model(tl.load("hexapod"))
-    result = tl.transfer(model, tl.TransferOptions(end={"x": 0.05}, turn=(0.0, 0.0, 0.2)))
+    result = tl.plan_transfer(model, tl.TransferOptions(end={"x": 0.05}, turn=(0.0, 0.0, 0.2)))
     assert result.status.value == "ok"
     assert result.gains["fastest, start's path"] > 0.05
     end = result.trajectory.at(np.array([result.duration])).position[0]
@@ -419,7 +419,7 @@ def test_gains_on_the_page_are_those_of_the_function(
         for cells in page_table("transfers.md", "| from here to there").rows
         if cells[0].startswith(row)
     )
-    result = tl.transfer(tl.Model(tl.load(name)), tl.TransferOptions(**options))
+    result = tl.plan_transfer(tl.Model(tl.load(name)), tl.TransferOptions(**options))
     time, *gains, reserve, condition = (float(numbers(cell)[0]) for cell in cells[1:])
     assert 1e3 * result.duration == pytest.approx(time, rel=0.01)
     assert [100 * gain for gain in result.gains.values()] == pytest.approx(gains, abs=1.0)
@@ -437,7 +437,7 @@ def test_what_is_least_on_the_page_is_least(kind: str) -> None:
     options = tl.TransferOptions(
         start={"x": -0.1}, end={"x": 0.1}, copper=0.02, optimise=kind, **longest
     )
-    result = tl.transfer(tl.load("delta"), options)
+    result = tl.plan_transfer(tl.load("delta"), options)
     wear = result.wear * (1e3 if cells[3].endswith("mrad") else 1.0)
     own = [1e3 * result.duration, result.energy, wear]
     assert own == pytest.approx([float(numbers(cell)[0]) for cell in cells[1:]], rel=0.01)

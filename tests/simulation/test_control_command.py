@@ -20,7 +20,7 @@ DOWN = tl.StrokeOptions(end={"z": -0.55}, time=0.05)
 
 
 def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
-    motion = tl.control(load("nuwar"), tl.ControlOptions(stroke=DOWN, space="platform"))
+    motion = tl.follow_path(load("nuwar"), tl.ControlOptions(stroke=DOWN, space="platform"))
     assert list(motion.runs) == list(COMPILED)
     assert motion.runs["pd"].peak_error > 5 * motion.runs["computed-torque"].peak_error
     screen = Console(file=io.StringIO(), width=120)
@@ -32,7 +32,7 @@ def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
 
 def peak_error(**options: Any) -> float:
     """Of computed torques on the stroke, m."""
-    motion = tl.control(
+    motion = tl.follow_path(
         load("nuwar"), tl.ControlOptions(stroke=DOWN, controller=("computed-torque",), **options)
     )
     return motion.runs["computed-torque"].peak_error
@@ -64,7 +64,7 @@ def test_a_plant_of_other_lengths_starts_where_its_own_rods_put_it(longer: float
     options = tl.ControlOptions(
         stroke=stroke, controller=("computed-torque",), plant={"forearm_length": rod + longer}
     )
-    run = tl.control(machine, options).runs["computed-torque"]
+    run = tl.follow_path(machine, options).runs["computed-torque"]
     assert heights[0] == pytest.approx(-0.45, abs=1e-12)
     assert run.tool_error[0] == pytest.approx(heights[0] - heights[1], abs=1e-12)
     # which no sensor of the motors sees
@@ -81,7 +81,9 @@ def test_an_implicit_integrator_can_be_asked_for():
 def test_how_far_the_tool_strays_where_angles_are_moved(name: str, end: dict[str, float]):
     """Beside the places of the machine's bodies as they are drawn."""
     stroke = tl.StrokeOptions(end=end, time=0.1)
-    run = tl.control(load(name), tl.ControlOptions(stroke=stroke, controller=("pd",))).runs["pd"]
+    run = tl.follow_path(load(name), tl.ControlOptions(stroke=stroke, controller=("pd",))).runs[
+        "pd"
+    ]
     entry = run.model.platform
     real, wanted = (
         machine_geometry(run.model, entry.track(motion).q)

@@ -118,7 +118,7 @@ def test_arrays_have_names_and_units():
         controller=("pd",),
         sensitivities=("link_mass", "damping"),
     )
-    by = tl.control(trajectory("five_bar").stroke.model, options).runs["pd"].sensitivities
+    by = tl.follow_path(trajectory("five_bar").stroke.model, options).runs["pd"].sensitivities
     assert by.position.dims == ("time", "position_of", "by")
     assert list(by["by_unit"].values) == ["kg", "1"]
     assert list(by["position_of"].values) == ["platform.x", "platform.y"]

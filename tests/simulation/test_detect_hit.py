@@ -5,7 +5,7 @@ import pytest
 from page_tables import page_table
 
 import tauloop as tl
-from tauloop.simulation.observers import HitOptions, detect_hit
+from tauloop.simulation.observers import CollisionDetectionOptions, simulate_collision_detection
 from tauloop.simulation.observers.hit import _threshold
 
 STROKE = tl.StrokeOptions(end={"x": 0.05}, time=0.2)
@@ -15,7 +15,8 @@ def test_a_blow_is_noticed_sooner_the_harder_it_is_and_not_below_the_threshold()
     machine = tl.load("five_bar")
     common = {"stroke": STROKE, "draws": 4, "resolution": 2e-5, "lasting": 0.05}
     hard, weak = (
-        detect_hit(machine, HitOptions(hit={"fx": push}, **common)) for push in (60.0, 0.02)
+        simulate_collision_detection(machine, CollisionDetectionOptions(hit={"fx": push}, **common))
+        for push in (60.0, 0.02)
     )
     assert hard.status.value == "ok"
     assert hard.observers["momentum"].detected == 1.0
@@ -40,9 +41,11 @@ def test_a_blow_is_noticed_sooner_the_harder_it_is_and_not_below_the_threshold()
 def test_figures_of_the_page_are_those_of_its_command():
     """Times are whole samples; forces have the page's two digits."""
     stroke = tl.StrokeOptions(end={"x": 0.1}, time=0.5)
-    options = HitOptions(stroke=stroke, hit={"fx": 3.0}, lasting=0.1, resolution=1e-5, draws=8)
+    options = CollisionDetectionOptions(
+        stroke=stroke, hit={"fx": 3.0}, lasting=0.1, resolution=1e-5, draws=8
+    )
     assert (options.alarms, options.masses) == (1.0, 0.05)
-    result = detect_hit(tl.load("delta"), options)
+    result = simulate_collision_detection(tl.load("delta"), options)
     rows = page_table("estimators.md", "| at one false alarm").rows
     names = (("momentum",), ("differences",), ("momentum, no lag", "differences, no lag"))
     for (_, forces, noise, times), each in zip(rows, names, strict=True):
@@ -62,7 +65,8 @@ def test_a_payload_is_noticed_and_wrong_masses_hide_it():
     machine = tl.load("delta")
     common = {"stroke": tl.StrokeOptions(end={"x": 0.05}, time=0.3), "draws": 4, "payload": 0.3}
     right, wrong = (
-        detect_hit(machine, HitOptions(masses=share, **common)) for share in (0.01, 0.1)
+        simulate_collision_detection(machine, CollisionDetectionOptions(masses=share, **common))
+        for share in (0.01, 0.1)
     )
     assert right.observers["momentum"].detected == 1.0
     # the bias of a wrong mass is its weight: ten times as wrong, about ten times the threshold
@@ -82,6 +86,8 @@ def test_the_threshold_is_exceeded_as_often_as_asked():
 
 def test_what_makes_no_blow_is_refused():
     with pytest.raises(tl.InputError, match="neither a force nor a payload"):
-        HitOptions(stroke=STROKE)
+        CollisionDetectionOptions(stroke=STROKE)
     with pytest.raises(tl.InputError, match="an instant within the stroke"):
-        detect_hit(tl.load("five_bar"), HitOptions(stroke=STROKE, hit={"fx": 1.0}, at=3.0))
+        simulate_collision_detection(
+            tl.load("five_bar"), CollisionDetectionOptions(stroke=STROKE, hit={"fx": 1.0}, at=3.0)
+        )

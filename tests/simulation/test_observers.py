@@ -24,7 +24,7 @@ STROKE = tl.StrokeOptions(end={"x": 0.03}, time=0.1)
 
 
 def pushed(model, rate, wrench=WRENCH):
-    trajectory = tl.plan_motion(model, STROKE).trajectory
+    trajectory = tl.plan_stroke(model, STROKE).trajectory
     law = ComputedTorque(bandwidth=150.0)
     run = follow(trajectory, law, Sampling(frequency=rate), wrench=wrench, settling=0.02)
     assert not run.end
@@ -119,7 +119,7 @@ def test_platform_and_actuators_give_one_force(name):
 def test_a_wrench_under_control_is_carried_by_the_actuators():
     """At rest the forces are those of inverse dynamics with the wrench, and compiled is interpreted."""
     model = Model(tl.load("delta"))
-    trajectory = tl.plan_motion(model, tl.StrokeOptions(end={"x": 0.001}, time=0.01)).trajectory
+    trajectory = tl.plan_stroke(model, tl.StrokeOptions(end={"x": 0.001}, time=0.01)).trajectory
     law, sampling = ComputedTorque(bandwidth=100.0), Sampling(frequency=1000.0)
     compiled = CompiledLoop(model, model, law, loaded=True)
     runs = [

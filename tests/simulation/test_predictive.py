@@ -222,7 +222,7 @@ def test_beyond_the_limits_it_stays_nearer_than_computed_torque_cut_off(plant, g
         controller=("computed-torque", "predictive"),
         plant=None if plant is None else {plant: 1.3 * load("delta").parameters[plant].value},
     )
-    comparison = tl.control(load("delta"), options)
+    comparison = tl.follow_path(load("delta"), options)
     torque, predictive = comparison.runs.values()
     assert predictive.rms_error < torque.rms_error / gain
     assert np.abs(predictive.force).max() <= 41.76

@@ -290,7 +290,7 @@ def test_a_comparison_has_all_actuators_with_their_units() -> None:
     options = tl.ControlOptions(
         stroke=stroke, controller=("pd",), resolution="10 um,0.1 mrad,0.1 mrad,0.1 mrad"
     )
-    result = tl.control(model("delta"), options)
+    result = tl.follow_path(model("delta"), options)
     run, answer = result.runs["pd"], result.as_dict()
     assert answer["position_units"] == ("m", "rad", "rad", "rad")
     assert answer["force_units"] == ("N", "N m", "N m", "N m")

@@ -20,7 +20,7 @@ from machine_texts import shipped_text
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
-from tauloop import Model, StrokeOptions, ViewOptions, load, plan_motion
+from tauloop import Model, StrokeOptions, ViewOptions, load, plan_stroke
 from tauloop.common.errors import EngineError, InputError, PoseError
 from tauloop.display import save_figure
 from tauloop.display.machine_figure import machine_figure
@@ -286,7 +286,7 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
 def test_a_motion_is_read_by_either_entry_and_the_clock_finds_its_samples(tmp_path: Path) -> None:
     machine = model("delta")
     path = write_log(
-        tmp_path / "stroke.csv", plan_motion(machine, StrokeOptions(end={"x": 0.1}, time=0.5)).log()
+        tmp_path / "stroke.csv", plan_stroke(machine, StrokeOptions(end={"x": 0.1}, time=0.5)).log()
     )
     played = read_playback(machine, path)
     assert played.duration == pytest.approx(0.5)

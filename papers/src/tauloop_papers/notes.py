@@ -86,7 +86,7 @@ def _excited(mechanism: Mechanism, names: tuple[str, ...], limits: ExcitationLim
     """An excitation for some figures of the file, by one start out of random ones."""
     task = ExcitationTask(harmonics=HARMONICS, period=PERIOD, unknowns=names, limits=limits)
     options = tl.ExcitationOptions(task=task, random=RANDOM, starts=1, polished=0)
-    return tl.excite(mechanism, options)
+    return tl.plan_excitation(mechanism, options)
 
 
 def _conditions(excitation: Excitation) -> str:
@@ -192,10 +192,10 @@ def _from_momenta(model: Model, stroke: SampledMotion) -> np.ndarray:
 
 def _spidermill() -> Iterator[tuple[str, str]]:
     reduced = Reduced(SPIDERMILL)
-    options = tl.RegroupingOptions(
+    options = tl.SymbolicBaseOptions(
         products=tuple(SPIDERMILL.products), lengths=tuple(SPIDERMILL.lengths)
     )
-    regrouping = tl.regroup(reduced.mechanism, options)
+    regrouping = tl.symbolic_base_parameters(reduced.mechanism, options)
     yield "minimal parameters of eq. 5", f"{len(regrouping.base)} of {len(SPIDERMILL.products)}"
     yield "base parameters of the unreduced machine", _rank(tl.load(SPIDERMILL.machine))
     small = _operations(reduced.mechanism)["newton-euler"]
@@ -233,7 +233,7 @@ def _dual_motor() -> Iterator[tuple[str, str]]:
         ("switched, half the preload", {"parameters": {"preload": preload / 2}}),
     )
     for word, options in cases:
-        criteria = tl.drive(line, tl.DriveOptions(**options)).record.criteria
+        criteria = tl.simulate_drive_line(line, tl.DriveOptions(**options)).record.criteria
         figures = (
             criteria.energy[0],
             criteria.rise_time[0],

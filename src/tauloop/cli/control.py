@@ -53,7 +53,7 @@ def control(
                 raise tl.InputError.of("compiled", "means nothing beside --fmu", "leave it out")
             result: Any = tl.co_simulate(model, options, coupling, progress=progress)
         else:
-            result = (tl.control_compiled if compiled else tl.control)(
+            result = (tl.control_compiled if compiled else tl.follow_path)(
                 model, options, progress=progress
             )
     finish(result, log_file(out, result.log), within_limits=within_limits)

@@ -35,5 +35,5 @@ def cycle(
     simulator.
     """
     with bar("legs") as progress:
-        result = tl.cycle(load_model(machine, side), stations, options, progress=progress)
+        result = tl.plan_cycle(load_model(machine, side), stations, options, progress=progress)
     finish_motion(result, samples, out, c_array)

@@ -11,7 +11,7 @@ from tauloop.cli.progress import bar
 @command(figure=figure_ending, json_file=any_ending)
 def detect_hit(
     machine: MachineArgument,
-    options: tl.HitOptions,
+    options: tl.CollisionDetectionOptions,
     side: SideOption,
     threads: ThreadsOption = "1",
 ) -> None:
@@ -21,7 +21,7 @@ def detect_hit(
     Thresholds are those of one false alarm an hour. Exit code 1 when a blow goes unnoticed.
     """
     with bar("machines") as progress:
-        result = tl.detect_hit(
+        result = tl.simulate_collision_detection(
             load_model(machine, side, threads=threads), options, progress=progress
         )
     finish(result)

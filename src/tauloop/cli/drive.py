@@ -51,9 +51,11 @@ def drive(
         raise tl.InputError(
             tl.Problem(where="--beside", what=what, remedy="name a figure, or leave it out")
         )
-    shown = [tl.drive(load_drive(line), options)]
+    shown = [tl.simulate_drive_line(load_drive(line), options)]
     if beside is not None:
-        shown.append(tl.drive(load_drive(beside), replace(options, parameters={}, cycle=False)))
+        shown.append(
+            tl.simulate_drive_line(load_drive(beside), replace(options, parameters={}, cycle=False))
+        )
     made = (
         None
         if control_c is None

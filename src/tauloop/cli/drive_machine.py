@@ -42,7 +42,7 @@ def ballbar(
 @command(figure=figure_ending, out=any_ending)
 def play(
     machine: MachineArgument,
-    options: tl.PlayOptions,
+    options: tl.BacklashOptions,
     side: SideOption = None,
     figure: Annotated[
         Path | None, typer.Option(help="Draw the section into this file (PNG, PDF, SVG).")
@@ -57,7 +57,7 @@ def play(
     """
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:
-        result = tl.play(model, options, progress=progress)
+        result = tl.backlash_map(model, options, progress=progress)
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
     much = "its drive lines" if options.play == "lines" else f"{', '.join(amounts)} um (urad)"
     title = f"{result.machine}: tool displacement by play of {much} [um]"

@@ -45,5 +45,5 @@ def excite(
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bars() as report:
-        result = tl.excite(mechanism, options, progress=report)
+        result = tl.plan_excitation(mechanism, options, progress=report)
     finish(result, (out, lambda path: result.write_log(path, frequency)))

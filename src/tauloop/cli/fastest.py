@@ -12,7 +12,7 @@ from tauloop.cli.progress import bar
 @command(out=log_ending, figure=figure_ending, c_array=any_ending, json_file=any_ending)
 def fastest(
     machine: MachineArgument,
-    options: tl.FastestOptions,
+    options: tl.PathOptions,
     side: SideOption,
     samples: SamplesOption = 1000.0,
     out: TableOption = None,
@@ -24,5 +24,5 @@ def fastest(
     simulator.
     """
     with bar("plans") as progress:
-        result = tl.fastest_motion(load_model(machine, side), options, progress=progress)
+        result = tl.plan_path(load_model(machine, side), options, progress=progress)
     finish_motion(result, samples, out, c_array)

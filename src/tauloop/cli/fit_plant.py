@@ -21,7 +21,7 @@ def fit_plant(
         Path,
         typer.Argument(metavar="STEPS", help="A file of measured steps (docs/drive-tuning.md)."),
     ],
-    options: tl.PlantFitOptions,
+    options: tl.DriveLineFitOptions,
 ) -> None:
     """Identify parameters of a drive line from criteria of measured steps, and say what these leave open.
 
@@ -29,5 +29,5 @@ def fit_plant(
     """
     drive = load_drive(line)
     with bar("search") as progress:
-        result = tl.fit_plant(drive, steps, options, progress=progress)
+        result = tl.fit_drive_line(drive, steps, options, progress=progress)
     finish(result)

@@ -32,5 +32,5 @@ def motion(
     through a singularity is refused with the place. `tauloop transfer` finds the path, too
     (--optimise time, energy or wear), and `tauloop fastest` keeps more limits along a path.
     """
-    result = tl.plan_motion(load_model(machine, side, within_limits=within_limits), options)
+    result = tl.plan_stroke(load_model(machine, side, within_limits=within_limits), options)
     finish(result, log_file(out, lambda: result.log(frequency)))

@@ -9,12 +9,12 @@ from tauloop.cli.progress import bar
 
 
 @command()
-def regroup(machine: MachineArgument, options: tl.RegroupingOptions, side: SideOption) -> None:
+def regroup(machine: MachineArgument, options: tl.SymbolicBaseOptions, side: SideOption) -> None:
     """Regroup a machine's inertial parameters: the combinations that its forces show, as formulas in its lengths.
 
     Exit code 1 when the formulas do not hold at other lengths.
     """
     mechanism = load_model(machine, side).mechanism
     with bar("base parameters") as progress:
-        result = tl.regroup(mechanism, options, progress=progress)
+        result = tl.symbolic_base_parameters(mechanism, options, progress=progress)
     finish(result)

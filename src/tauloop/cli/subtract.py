@@ -42,5 +42,5 @@ def subtract(
     forces may not belong together.
     """
     with bar("runs") as progress:
-        result = tl.subtract(connected, disconnected, options, progress=progress)
+        result = tl.subtract_actuator_forces(connected, disconnected, options, progress=progress)
     finish(result, log_file(out, result.log_with_noise))

@@ -24,5 +24,5 @@ def transfer(
     simulator.
     """
     with bar("plans") as progress:
-        result = tl.transfer(load_model(machine, side), options, progress=progress)
+        result = tl.plan_transfer(load_model(machine, side), options, progress=progress)
     finish_motion(result, samples, out, c_array)

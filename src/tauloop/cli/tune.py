@@ -23,5 +23,7 @@ def tune(
     drive = load_drive(line)
     steps = options.budget * options.starts
     with keeping(), bars() as report:
-        result = tl.tune(drive, options, watcher=lambda count, _: report("steps", count, steps))
+        result = tl.tune_drive_line(
+            drive, options, watcher=lambda count, _: report("steps", count, steps)
+        )
     finish(result)

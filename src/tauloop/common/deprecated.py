@@ -50,13 +50,31 @@ SPLIT_PACKAGES: Mapping[str, tuple[str, ...]] = {
     "tauloop.kinematics": ("tauloop.dynamics", "tauloop.geometry"),
     "tauloop.model": ("tauloop.export.c",),
 }
-#: Old names of public objects, each with its new name.
+#: Public names that were renamed, each with its new name in the same package. A key with a package
+#: holds for this package alone.
 NAMES: Mapping[str, str] = {
-    "tauloop.common.result.Evidence": "tauloop.common.result.Diagnostic",
-    "tauloop.compiler.Health": "tauloop.compiler.SolveDiagnostics",
-    "tauloop.compiler.state.Health": "tauloop.compiler.state.SolveDiagnostics",
-    "tauloop.programs.Health": "tauloop.compiler.SolveDiagnostics",
-    "tauloop.result.Evidence": "tauloop.common.result.Diagnostic",
+    "Evidence": "Diagnostic",
+    "FastestOptions": "PathOptions",
+    "Health": "SolveDiagnostics",
+    "HitDetection": "CollisionDetection",
+    "HitOptions": "CollisionDetectionOptions",
+    "PlantFitOptions": "DriveLineFitOptions",
+    "PlayOptions": "BacklashOptions",
+    "RegroupingOptions": "SymbolicBaseOptions",
+    "control": "follow_path",
+    "cycle": "plan_cycle",
+    "detect_hit": "simulate_collision_detection",
+    "drive": "simulate_drive_line",
+    "excite": "plan_excitation",
+    "fastest_motion": "plan_path",
+    "fit_plant": "fit_drive_line",
+    "plan_motion": "plan_stroke",
+    "play": "backlash_map",
+    "regroup": "symbolic_base_parameters",
+    "subtract": "subtract_actuator_forces",
+    "tauloop.motion.plan_cycle": "cycle_trajectory",
+    "transfer": "plan_transfer",
+    "tune": "tune_drive_line",
 }
 #: Old keys of JSON, each with its new key. Results are written with the new keys alone; paths in
 #: study files (`keep`) may have either.
@@ -86,22 +104,28 @@ def old_name(package: str, name: str) -> Any:
     Raises:
         AttributeError: no package has this name.
     """
-    full = f"{package}.{name}"
-    if full in MODULES:
-        return import_module(full)
-    if full in NAMES:
-        place, _, new = NAMES[full].rpartition(".")
-        warn(full, NAMES[full])
-        return getattr(import_module(place), new)
+    if f"{package}.{name}" in MODULES:
+        return import_module(f"{package}.{name}")
+    module = sys.modules.get(package)
+    renamed = _renamed(package, name)
+    if module is not None and renamed in vars(module).get("__all__", vars(module)):
+        warn(f"{package}.{name}", f"{package}.{renamed}")
+        return getattr(module, renamed)
     return _found_in(package, name, MODULES.get(package) or SPLIT_PACKAGES.get(package, ()))
+
+
+def _renamed(package: str, name: str) -> str:
+    """Return the new name of a public name; an empty text where it is not an old one."""
+    return NAMES.get(f"{package}.{name}") or NAMES.get(name, "")
 
 
 def _found_in(package: str, name: str, places: Sequence[str]) -> Any:
     for place in places:
         module = import_module(place)
-        if name in getattr(module, "__all__", vars(module)):
-            warn(f"{package}.{name}", f"{place}.{name}", stacklevel=4)
-            return getattr(module, name)
+        for known in (name, _renamed(place, name)):
+            if known in getattr(module, "__all__", vars(module)):
+                warn(f"{package}.{name}", f"{place}.{known}", stacklevel=4)
+                return getattr(module, known)
     text = f"module {package!r} has no attribute {name!r}"
     raise AttributeError(text, name=name, obj=sys.modules.get(package))
 

@@ -224,7 +224,7 @@ def _keyword_arguments(options: type) -> tuple[Keyword, ...]:
             default=shown_default(item),
         )
         for owner, kind in nested.items()
-        for item in fields(kind)  # type: ignore[arg-type]
+        for item in fields(kind)
         if nested_options(kind, item) is None
     ]
     names = [keyword.name for keyword in inner]
@@ -263,7 +263,8 @@ def nested_options(options: type, item: Field[Any]) -> type | None:
     if not isinstance(kind, type) or not is_dataclass(kind):
         return None
     is_options = issubclass(kind, Options) or kind.__name__.endswith("Options")
-    return kind if is_options or item.default_factory is kind else None
+    factory: Any = item.default_factory
+    return kind if is_options or factory is kind else None
 
 
 def shown_default(item: Field[Any]) -> Any:
@@ -315,15 +316,16 @@ def _made(kind: type, stated: Mapping[str, Any]) -> Any:
     problems = Problems()
     own, inner = _sorted(kind, stated)
     for name, nested in _nested(kind).items():
-        base = own.pop(name, None)
+        base: Any = own.pop(name, None)
         with problems.collecting(InputError):
-            if isinstance(base, nested) and name in inner:
+            is_nested = isinstance(base, nested)
+            if is_nested and name in inner:
                 own[name] = replace(base, **inner[name])
             elif base is not None:
                 own[name] = base
             elif name in inner or _is_required(kind, name):
                 own[name] = _made(nested, inner.get(name, {}))
-    for item in fields(kind):  # type: ignore[arg-type]
+    for item in fields(kind):
         if _is_required(kind, item.name) and item.name not in own and not problems:
             problems.add(item.name, "is missing", f"give {item.name}=...")
     if not problems:
@@ -349,11 +351,7 @@ def _replaced(options: Any, stated: Mapping[str, Any]) -> Any:
 
 
 def _nested(kind: type) -> dict[str, type]:
-    return {
-        item.name: nested
-        for item in fields(kind)  # type: ignore[arg-type]
-        if (nested := nested_options(kind, item))
-    }
+    return {item.name: nested for item in fields(kind) if (nested := nested_options(kind, item))}
 
 
 def _sorted(

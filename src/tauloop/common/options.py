@@ -45,7 +45,7 @@ _WORDS: dict[Any, str] = {
 _hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
-class Unit(Protocol):
+class QuantityUnit(Protocol):
     """A physical dimension, which reads text with a unit; those of `mechanism.description.units`."""
 
     def read(self, text: str, *others: Any) -> float:
@@ -98,7 +98,7 @@ class Option:
     read: Callable[[Any], Any] | None = None
     repeated: bool = False
     names: str = ""
-    unit: tuple[Unit, ...] = ()
+    unit: tuple[QuantityUnit, ...] = ()
 
     @property
     def limits(self) -> str:
@@ -239,7 +239,7 @@ def _parsed(name: str, text: str, spec: Option, members: tuple[Any, ...]) -> Any
     enumeration = next((member for member in members if isinstance(member, EnumType)), None)
     named = dict(spec.named)
     if enumeration is not None:
-        named |= {str(member.name): member for member in enumeration}
+        named |= dict(enumeration.__members__)
     if named:
         matches = [named[key] for key in named if key.casefold() == text.casefold()]
         if not matches:
@@ -265,7 +265,7 @@ def _holds_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _in_si(name: str, value: Any, unit: tuple[Unit, ...]) -> Any:
+def _in_si(name: str, value: Any, unit: tuple[QuantityUnit, ...]) -> Any:
     """Return a value with its texts replaced by numbers in SI units."""
     if isinstance(value, Mapping):
         return {key: _in_si(f"{name}.{key}", part, unit) for key, part in value.items()}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.display.figures import COLOURS, MEASURED, PREDICTED, SMALL, TEXT, blank, clean
-from tauloop.simulation.observers import HitDetection
+from tauloop.simulation.observers import CollisionDetection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WIDTH, HEAD, ROW = 9.5, 0.9, 1.7
 
 
-def hit_figure(result: HitDetection) -> Figure:
+def hit_figure(result: CollisionDetection) -> Figure:
     """One panel for each freedom of the platform; estimates with the lag, of the first machine that was drawn."""
     names, units = result.freedoms
     height = HEAD + ROW * len(names)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tauloop.display.pieces import Piece, Plot, traces
-from tauloop.simulation.observers import HitDetection
+from tauloop.simulation.observers import CollisionDetection
 
 
-def hit_page(result: HitDetection) -> Iterator[Piece]:
+def hit_page(result: CollisionDetection) -> Iterator[Piece]:
     """Estimates with the lag, of the first machine that was drawn."""
     for k, (name, unit) in enumerate(zip(*result.freedoms, strict=True)):
         shown = {"true": result.force[:, k]}

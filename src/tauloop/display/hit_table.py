@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from tauloop.display.tables import doubts, table
-from tauloop.simulation.observers import HitDetection
+from tauloop.simulation.observers import CollisionDetection
 
 
-def hit_tables(result: HitDetection) -> Iterator[RenderableType]:
+def hit_tables(result: CollisionDetection) -> Iterator[RenderableType]:
     """Delays of all observers, the thresholds of their alarms, and what was varied."""
     cells = []
     for name, item in result.observers.items():

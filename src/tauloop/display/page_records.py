@@ -24,7 +24,7 @@ TITLES = {
     "CableSimulation": "Simulation",
     "ControlComparison": "Control",
     "DriveStep": "Step of a drive line",
-    "HitDetection": "A blow at the platform",
+    "CollisionDetection": "A blow at the platform",
     "MachineIdentification": "Identification",
     "Modes": "Assembly modes",
     "OperationCounts": "Operations",

@@ -116,7 +116,7 @@ _OWN = (
     _OwnPart("FmuExport", "export.fmu:tables.fmu_tables"),
     _OwnPart("FittedPlant", "plant_table.plant_tables"),
     _OwnPart("Checkup", "health_table.health_lines"),
-    _OwnPart("HitDetection", "hit_table.hit_tables", "hit_figure", "hit_page"),
+    _OwnPart("CollisionDetection", "hit_table.hit_tables", "hit_figure", "hit_page"),
     _OwnPart("Inspection", "machine_tables.check_tables", "machine_figure.reference_figure"),
     _OwnPart("Jacobian", "kinematics_table.jacobian_tables"),
     _OwnPart("LinkParameters", "link_table.link_tables"),

@@ -74,7 +74,7 @@ def plot(
 
     Examples:
         >>> import tauloop as tl
-        >>> motion = tl.plan_motion(tl.load("five_bar"), tl.StrokeOptions(end={"x": 0.05}, time=0.5))
+        >>> motion = tl.plan_stroke(tl.load("five_bar"), tl.StrokeOptions(end={"x": 0.05}, time=0.5))
         >>> (axes,) = motion.plot("force")
         >>> axes.get_ylabel()
         'force [N m]'

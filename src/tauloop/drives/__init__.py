@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tauloop.drives.axis.workflow import (
         DriveOptions as DriveOptions,
         DriveStep as DriveStep,
-        drive as drive,
+        simulate_drive_line as simulate_drive_line,
     )
     from tauloop.drives.criteria import (
         Criteria as Criteria,
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from tauloop.drives.machine.circle import CircleTest as CircleTest
     from tauloop.drives.machine.play import PlayMap as PlayMap
     from tauloop.drives.machine.workflow import (
+        BacklashOptions as BacklashOptions,
         BallbarOptions as BallbarOptions,
-        PlayOptions as PlayOptions,
+        backlash_map as backlash_map,
         ballbar as ballbar,
-        play as play,
         play_section as play_section,
     )
     from tauloop.drives.plant_fit import (
+        DriveLineFitOptions as DriveLineFitOptions,
         FittedPlant as FittedPlant,
-        PlantFitOptions as PlantFitOptions,
-        fit_plant as fit_plant,
+        fit_drive_line as fit_drive_line,
         load_steps as load_steps,
     )
     from tauloop.drives.plant_search import (
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from tauloop.drives.tuning.tune import (
         Tuning as Tuning,
         TuningOptions as TuningOptions,
-        tune as tune,
+        tune_drive_line as tune_drive_line,
     )
     from tauloop.mechanism.drive_line import DriveLine as DriveLine
 else:

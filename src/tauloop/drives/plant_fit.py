@@ -118,7 +118,7 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlantFitOptions(Options):
+class DriveLineFitOptions(Options):
     """What is looked for, and how.
 
     Attributes:
@@ -138,7 +138,7 @@ class PlantFitOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.PlantFitOptions(unknowns={"preload": (5.0, 12.0)}, generations=0).unknowns
+        >>> tl.DriveLineFitOptions(unknowns={"preload": (5.0, 12.0)}, generations=0).unknowns
         {'preload': (5.0, 12.0)}
     """
 
@@ -220,11 +220,11 @@ class FittedPlant(Result):
         )
 
 
-@keywords(PlantFitOptions)
-def fit_plant(
+@keywords(DriveLineFitOptions)
+def fit_drive_line(
     line: DriveLine,
     steps: Sequence[Observation] | str | Path,
-    options: PlantFitOptions,
+    options: DriveLineFitOptions,
     *,
     progress: Progress | None = None,
 ) -> FittedPlant:
@@ -245,7 +245,7 @@ def fit_plant(
     Examples:
         >>> import tauloop as tl
         >>> line = tl.drives.load_drive("dual_motor_axis")
-        >>> slow = tl.drive(line, tl.DriveOptions(step=0.1, duration=6.0, parameters={"cart_viscous": 40.0}))
+        >>> slow = tl.simulate_drive_line(line, tl.DriveOptions(step=0.1, duration=6.0, parameters={"cart_viscous": 40.0}))
         >>> seen = slow.record.criteria
         >>> step = tl.drives.Observation(
         ...     name="slow",
@@ -255,8 +255,8 @@ def fit_plant(
         ...     printed={"rise_time": float(seen.rise_time[0])},
         ...     tolerances={"rise_time": 1e-4},
         ... )
-        >>> options = tl.PlantFitOptions(unknowns={"cart_viscous": (10.0, 100.0)}, generations=0)
-        >>> fitted = tl.fit_plant(line, [step], options)
+        >>> options = tl.DriveLineFitOptions(unknowns={"cart_viscous": (10.0, 100.0)}, generations=0)
+        >>> fitted = tl.fit_drive_line(line, [step], options)
         >>> round(fitted.fit.values["cart_viscous"])
         40
     """

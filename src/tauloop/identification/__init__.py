@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.identification import (
-        excitation as excitation,
-        online as online,
-    )
+    from tauloop.identification import excitation as excitation, online as online
     from tauloop.identification.estimation.base_columns import (
         BaseRegression as BaseRegression,
         base_columns as base_columns,
@@ -61,7 +58,7 @@ if TYPE_CHECKING:
         whiteness as whiteness,
     )
     from tauloop.identification.excitation.criteria import LogDeterminant as LogDeterminant
-    from tauloop.identification.excitation.design import excite as excite
+    from tauloop.identification.excitation.design import plan_excitation as plan_excitation
     from tauloop.identification.excitation.drives import driven_at as driven_at
     from tauloop.identification.excitation.limits import ExcitationLimits as ExcitationLimits
     from tauloop.identification.excitation.options import ExcitationOptions as ExcitationOptions
@@ -143,8 +140,8 @@ if TYPE_CHECKING:
         link_parameters as link_parameters,
     )
     from tauloop.identification.parameters.regroup import (
-        RegroupingOptions as RegroupingOptions,
-        regroup as regroup,
+        SymbolicBaseOptions as SymbolicBaseOptions,
+        symbolic_base_parameters as symbolic_base_parameters,
     )
     from tauloop.identification.parameters.regrouping import (
         AnalyticRegrouping as AnalyticRegrouping,
@@ -182,7 +179,7 @@ if TYPE_CHECKING:
         OWN as OWN,
         SubtractionOptions as SubtractionOptions,
         TwoRuns as TwoRuns,
-        subtract as subtract,
+        subtract_actuator_forces as subtract_actuator_forces,
     )
     from tauloop.identification.regression.base_parameters import (
         BaseParameter as BaseParameter,

@@ -45,7 +45,7 @@ from tauloop.identification.parameters.essential import essential_parameters
 from tauloop.identification.parameters.formula_values import formula_values
 from tauloop.identification.parameters.known import DriveGains, drive_gains, scaled
 from tauloop.identification.parameters.prior import compare_with_prior
-from tauloop.identification.parameters.regroup import regroup
+from tauloop.identification.parameters.regroup import symbolic_base_parameters
 from tauloop.identification.parameters.regrouping import AnalyticRegrouping
 from tauloop.identification.parameters.stated import known_leaves, require_logs, with_stated
 from tauloop.identification.preparation.measured import (
@@ -178,7 +178,9 @@ def identify(
         what = "the actuators are redundant: every equation holds the forces of several drives"
         raise InputError.of("gains", what, "give the forces in N or N m")
     ties = _ties(model, options)
-    regrouping = regroup(model.mechanism, progress=stages.part) if options.regroup else None
+    regrouping = (
+        symbolic_base_parameters(model.mechanism, progress=stages.part) if options.regroup else None
+    )
     stages.done()
     friction, repaired = stated_friction(model, options.terms), repairs(model, options.preparation)
     validation = [] if options.validation is None else [options.validation]

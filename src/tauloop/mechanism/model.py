@@ -650,7 +650,7 @@ class Mechanism(Shown):
             InputError: a name is not an independent parameter, or a value is not a finite number,
                 has another unit, or is outside its bounds; all of them.
         """
-        if not isinstance(values, Mapping):
+        if not hasattr(values, "items"):
             what = f"{values!r:.80} is of type {type(values).__name__}"
             raise InputError.of("values", what, "give values by name: {'name': value}")
         problems = Problems()

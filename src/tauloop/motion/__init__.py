@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tauloop.motion.cycles.planning import (
         CycleLeg as CycleLeg,
         PlannedCycle as PlannedCycle,
-        plan_cycle as plan_cycle,
+        cycle_trajectory as cycle_trajectory,
     )
     from tauloop.motion.cycles.stations import (
         CycleList as CycleList,
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from tauloop.motion.planning import (
         PlannedMotion as PlannedMotion,
         StrokeOptions as StrokeOptions,
-        plan_motion as plan_motion,
+        plan_stroke as plan_stroke,
     )
     from tauloop.motion.sampled import SampledMotion as SampledMotion
     from tauloop.motion.strokes import Stroke as Stroke, stroke as stroke

@@ -234,7 +234,7 @@ class PlannedMotion(Result):
 
 @keywords(StrokeOptions)
 @solving(PoseError)
-def plan_motion(machine: MachineSource, options: StrokeOptions) -> PlannedMotion:
+def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion:
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
 
     Args:
@@ -247,7 +247,7 @@ def plan_motion(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
 
     Examples:
         >>> import tauloop as tl
-        >>> motion = tl.plan_motion(tl.load("delta"), tl.StrokeOptions(end={"x": 0.05}, time=0.2))
+        >>> motion = tl.plan_stroke(tl.load("delta"), tl.StrokeOptions(end={"x": 0.05}, time=0.2))
         >>> motion.to_pandas()[["position.platform.x", "force.leg1.motor"]].iloc[-1].round(3).tolist()
         [0.05, -1.56]
         >>> motion.to_xarray()["force.leg1.motor"].attrs["units"]
@@ -279,7 +279,7 @@ def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Traject
         share: of the machine's limits where nothing sets the duration.
 
     Raises:
-        InputError, PoseError: as of `plan_motion`.
+        InputError, PoseError: as of `plan_stroke`.
     """
     placed = placed_stroke(model, options)
     if options.law == FASTEST:
@@ -294,7 +294,7 @@ def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
     """The path alone, placed in the machine and checked.
 
     Raises:
-        InputError, PoseError: as of `plan_motion`.
+        InputError, PoseError: as of `plan_stroke`.
     """
     functions = model.motion(options.entry)
     moved, path, base = _path(functions, functions.ports.at(model.assembly.q), options)

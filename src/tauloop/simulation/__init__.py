@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tauloop.simulation.controllers.workflow import (
         ControlComparison as ControlComparison,
         ControlOptions as ControlOptions,
-        control as control,
+        follow_path as follow_path,
     )
     from tauloop.simulation.forces import (
         ConstantForce as ConstantForce,
@@ -66,21 +66,21 @@ if TYPE_CHECKING:
         LegLimits as LegLimits,
         MotorLoad as MotorLoad,
         TriedCycle as TriedCycle,
-        cycle as cycle,
+        plan_cycle as plan_cycle,
     )
     from tauloop.simulation.planned.fastest import (
         ActiveLimit as ActiveLimit,
         FastestMotion as FastestMotion,
-        FastestOptions as FastestOptions,
+        PathOptions as PathOptions,
         TriedMotion as TriedMotion,
-        fastest_motion as fastest_motion,
+        plan_path as plan_path,
     )
     from tauloop.simulation.planned.limit_options import LimitOptions as LimitOptions
     from tauloop.simulation.planned.transfers import (
         LeastDistance as LeastDistance,
         Transfer as Transfer,
         TransferOptions as TransferOptions,
-        transfer as transfer,
+        plan_transfer as plan_transfer,
     )
     from tauloop.simulation.round_trips import RoundTrip as RoundTrip, round_trip as round_trip
     from tauloop.simulation.routes import (

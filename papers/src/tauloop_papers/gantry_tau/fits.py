@@ -27,7 +27,7 @@ from tauloop.identification import (
     leaf_ties,
     merge,
     periodic_regression,
-    subtract,
+    subtract_actuator_forces,
     ties,
 )
 from tauloop.logs import TIME
@@ -125,7 +125,9 @@ def data_set(
     """
     recording = settings.recording
     connected, disconnected, parts = plant.record(motion, rng, longer)
-    two = subtract(connected, disconnected, SubtractionOptions(period=recording.period))
+    two = subtract_actuator_forces(
+        connected, disconnected, SubtractionOptions(period=recording.period)
+    )
     data = periodic_regression(
         model, two.log, highest=recording.highest, ties=leaf_ties(model, settings.parameters)
     )

@@ -14,8 +14,8 @@ from tauloop.identification import (
     ExcitationTask,
     LogDeterminant,
     base_parameters,
-    excite,
     leaf_ties,
+    plan_excitation,
 )
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model
@@ -106,7 +106,7 @@ def designed(
             after=before,
             seed=settings.search_seed,
         )
-        excitation = excite(mechanism, search)
+        excitation = plan_excitation(mechanism, search)
         chosen.append(excitation.series)
     return tuple(chosen)
 

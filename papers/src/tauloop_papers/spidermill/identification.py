@@ -26,8 +26,8 @@ from tauloop.identification import (
     SetColumns,
     analytic_regrouping,
     base_parameters,
-    excite,
     fit,
+    plan_excitation,
     random_search,
 )
 from tauloop.motion import FourierSeries
@@ -170,7 +170,7 @@ def motions(settings: ReducedSettings, reduced: Reduced, rng: np.random.Generato
     is_kept = bool(settings.series) and settings.machine == SETTINGS.machine
     starts = 0 if is_kept else settings.starts
     options = ExcitationOptions(task=task, random=settings.random, starts=starts)
-    search = excite(reduced.driven_mechanism, options, rng=rng)
+    search = plan_excitation(reduced.driven_mechanism, options, rng=rng)
     if is_kept:
         first, second = (
             FourierSeries.of(np.array(rows), settings.period) for rows in settings.series

@@ -150,7 +150,7 @@ class DriveStep(Result):
 
 
 @keywords(DriveOptions)
-def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
+def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
     """Simulate a step of a drive line with its control, and judge it.
 
     Args:
@@ -162,7 +162,7 @@ def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
 
     Examples:
         >>> import tauloop as tl
-        >>> step = tl.drive(tl.drives.load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=2.0))
+        >>> step = tl.simulate_drive_line(tl.drives.load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=2.0))
         >>> step.outcome.name
         'OK'
         >>> step.to_xarray()["position.cart"].attrs["units"]

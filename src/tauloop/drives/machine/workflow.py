@@ -166,7 +166,7 @@ def _amount(text: str) -> str | float | dict[str, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlayOptions(Options):
+class BacklashOptions(Options):
     """Play, and where it is looked at.
 
     Attributes:
@@ -179,7 +179,7 @@ class PlayOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.PlayOptions(play={"track1.motor": 20e-6}).play
+        >>> tl.BacklashOptions(play={"track1.motor": 20e-6}).play
         {'track1.motor': 2e-05}
     """
 
@@ -191,10 +191,10 @@ class PlayOptions(Options):
     )
 
 
-@keywords(PlayOptions)
-def play(
+@keywords(BacklashOptions)
+def backlash_map(
     machine: MachineSource,
-    options: PlayOptions | None = None,
+    options: BacklashOptions | None = None,
     *,
     progress: Progress | None = None,
 ) -> PlayMap:
@@ -211,11 +211,11 @@ def play(
 
     Examples:
         >>> import tauloop as tl
-        >>> play = tl.play(tl.load("five_bar"), tl.PlayOptions(play={"motor_1": 1e-4}))
+        >>> play = tl.backlash_map(tl.load("five_bar"), tl.BacklashOptions(play={"motor_1": 1e-4}))
         >>> sorted(play.figures())
         ['motor_1', 'motor_2', 'worst']
     """
-    options = options or PlayOptions()
+    options = options or BacklashOptions()
     model, widths = _prepared(machine, options)
     volume = _volume(model, options)
     _plane(model.platform.ports.position, volume, options)
@@ -224,7 +224,7 @@ def play(
     return replace(mapped, volume=ends)
 
 
-def play_section(machine: MachineSource, options: PlayOptions) -> PlayMap:
+def play_section(machine: MachineSource, options: BacklashOptions) -> PlayMap:
     """The same in a plane section of the work volume, finer; arguments and errors as of `play`."""
     model, widths = _prepared(machine, options)
     port, volume = model.platform.ports.position, _volume(model, options)
@@ -242,7 +242,7 @@ def play_section(machine: MachineSource, options: PlayOptions) -> PlayMap:
 
 
 def _prepared(
-    machine: MachineSource, options: PlayOptions
+    machine: MachineSource, options: BacklashOptions
 ) -> tuple[Model, float | Mapping[str, float]]:
     model = modelled(machine)
     if not isinstance(options.play, str):
@@ -254,7 +254,7 @@ def _prepared(
     return model, play_at_the_load(model.mechanism)
 
 
-def _volume(model: Model, options: PlayOptions) -> dict[str, np.ndarray]:
+def _volume(model: Model, options: BacklashOptions) -> dict[str, np.ndarray]:
     if options.ranges is None:
         return work_volume(model, VOLUME)
     columns = model.platform.ports.position.columns
@@ -262,7 +262,7 @@ def _volume(model: Model, options: PlayOptions) -> dict[str, np.ndarray]:
     return {name: np.linspace(*ranges[name], VOLUME) for name in columns if name in ranges}
 
 
-def _plane(port: Port, volume: Mapping[str, np.ndarray], options: PlayOptions) -> list[str]:
+def _plane(port: Port, volume: Mapping[str, np.ndarray], options: BacklashOptions) -> list[str]:
     names = [full_name(port.columns, name, "plane") for name in options.plane] or list(volume)[:2]
     missing = [name for name in names if name not in volume]
     if len(names) != 2 or missing:

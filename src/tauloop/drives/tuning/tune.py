@@ -228,7 +228,9 @@ def _finite(value: float) -> float | None:
 
 
 @keywords(TuningOptions)
-def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None) -> Tuning:
+def tune_drive_line(
+    line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None
+) -> Tuning:
     """Make the cost of a drive line's steps least: the sum, or the worst, of criteria over their weights.
 
     Every point is a simulated step of the reference; a point whose loop diverges has no cost.
@@ -250,7 +252,7 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
     Examples:
         >>> import tauloop as tl
         >>> options = tl.TuningOptions(bounds={"kp": (190.0, 210.0)}, weights={"rise_time": 1.0}, budget=20)
-        >>> tuned = tl.tune(tl.drives.load_drive("dual_motor_axis"), options)
+        >>> tuned = tl.tune_drive_line(tl.drives.load_drive("dual_motor_axis"), options)
         >>> tuned.cost < tuned.start_cost
         True
     """

@@ -15,7 +15,7 @@ from tauloop.export.controller.controller import CompiledController
 from tauloop.export.controller.options import LAWS, ControllerOptions
 from tauloop.model.model import MachineSource
 from tauloop.simulation.controllers.laws import Controller, Correction, Loop
-from tauloop.simulation.controllers.workflow import ControlComparison, ControlOptions, control
+from tauloop.simulation.controllers.workflow import ControlComparison, ControlOptions, follow_path
 
 
 @final
@@ -110,4 +110,4 @@ def control_compiled(
     )
     numbers = {"space": options.space, "bandwidth": options.bandwidth, "damping": options.damping}
     laws = tuple(GeneratedLaw.of(ControllerOptions(law=name, **numbers)) for name in options.laws)  # type: ignore[arg-type]
-    return control(machine, replace(options, controller=laws), progress=progress)
+    return follow_path(machine, replace(options, controller=laws), progress=progress)

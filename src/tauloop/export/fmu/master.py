@@ -33,7 +33,7 @@ from tauloop.simulation.controllers.workflow import (
     COUPLING_CHANGE,
     ControlComparison,
     ControlOptions,
-    control,
+    follow_path,
 )
 from tauloop.simulation.forces import ForceLaw
 from tauloop.simulation.simulation import Simulation
@@ -355,7 +355,7 @@ def _controlled(
         turn=turns,
         every=every,
     )
-    result = control(
+    result = follow_path(
         model, replace(chosen, controller=(driven,), frequency=options.frequency * every)
     )
     own, label = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.identification.excitation.design import excite as excite
+    from tauloop.identification.excitation.design import plan_excitation as plan_excitation
     from tauloop.identification.excitation.options import ExcitationOptions as ExcitationOptions
     from tauloop.identification.excitation.result import Excitation as Excitation
 else:

@@ -36,7 +36,7 @@ ROUNDING = 1e-9
 
 @keywords(ExcitationOptions)
 @solving(IdentificationError)
-def excite(
+def plan_excitation(
     machine: MachineSource,
     options: ExcitationOptions | None = None,
     *,
@@ -67,7 +67,7 @@ def excite(
 
     Examples:
         >>> import tauloop as tl
-        >>> excitation = tl.excite(tl.load("delta"), tl.ExcitationOptions(random=10, starts=0))
+        >>> excitation = tl.plan_excitation(tl.load("delta"), tl.ExcitationOptions(random=10, starts=0))
         >>> excitation.to_pandas()["position.leg1.motor"].shape
         (1200,)
     """

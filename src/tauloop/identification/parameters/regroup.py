@@ -24,7 +24,7 @@ from tauloop.model.model import MachineSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegroupingOptions(Options):
+class SymbolicBaseOptions(Options):
     """What is regrouped, and by which lengths.
 
     Attributes:
@@ -36,7 +36,7 @@ class RegroupingOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.RegroupingOptions(seed=3).seed
+        >>> tl.SymbolicBaseOptions(seed=3).seed
         3
     """
 
@@ -45,11 +45,11 @@ class RegroupingOptions(Options):
     seed: int = option(0, least=0)
 
 
-@keywords(RegroupingOptions)
+@keywords(SymbolicBaseOptions)
 @solving(IdentificationError)
-def regroup(
+def symbolic_base_parameters(
     machine: MachineSource,
-    options: RegroupingOptions | None = None,
+    options: SymbolicBaseOptions | None = None,
     *,
     progress: Progress | None = None,
 ) -> AnalyticRegrouping:
@@ -73,12 +73,12 @@ def regroup(
 
     Examples:
         >>> import tauloop as tl
-        >>> formulas = tl.regroup(tl.load("pendulum_arm"))
+        >>> formulas = tl.symbolic_base_parameters(tl.load("pendulum_arm"))
         >>> formulas.to_pandas().index[0]
         'column.Izz + upper_arm.Izz + upper_length^2 lower_arm.m + lower_arm.Izz'
     """
     mechanism = mechanism_of(machine)
-    options = options or RegroupingOptions()
+    options = options or SymbolicBaseOptions()
     known = {parameter.name: parameter for parameter in mechanism.parameters}
     InputError.raise_if_any(unknown_names(options.lengths, known, "no parameter {!r}", "lengths"))
     lengths = {

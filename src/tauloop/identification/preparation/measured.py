@@ -13,7 +13,7 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.identification.options import IdentificationOptions, LogSource
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.repairs import Repairs
-from tauloop.identification.preparation.two_runs import SubtractionOptions, subtract
+from tauloop.identification.preparation.two_runs import SubtractionOptions, subtract_actuator_forces
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import motion_regressor, require_positions
 from tauloop.logs import Signals, load_recording, samples
@@ -40,7 +40,7 @@ def measured_logs(
             own = recorded(
                 options.disconnected[number - 1], f"disconnected {number}", options.data, repairs
             )
-            runs = subtract(
+            runs = subtract_actuator_forces(
                 log.log.dataset(),
                 own.log.dataset(),
                 SubtractionOptions(period=options.preparation.period),

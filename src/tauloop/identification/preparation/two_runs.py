@@ -127,7 +127,7 @@ class SubtractionOptions(Options):
 
 @keywords(SubtractionOptions)
 @solving(IdentificationError)
-def subtract(
+def subtract_actuator_forces(
     connected: str | Path | xr.Dataset,
     disconnected: str | Path | xr.Dataset,
     options: SubtractionOptions | None = None,
@@ -172,7 +172,7 @@ def subtract(
         >>> sensors, rng = tl.logs.Sensors(resolution=[0.0], force_noise=[1e-3]), np.random.default_rng(1)
         >>> units = ["motor"], ["rad"], ["N m"], sensors, rng
         >>> connected, alone = (tl.logs.measure(time, motion[0], force, *units) for force in (whole, own))
-        >>> runs = tl.subtract(connected, alone)
+        >>> runs = tl.subtract_actuator_forces(connected, alone)
         >>> runs.to_pandas().columns.tolist()
         ['position.motor', 'force.motor', 'connected_force.motor', 'own_force.motor']
     """

@@ -183,7 +183,7 @@ class PlannedCycle(Shown):
         )
 
 
-def plan_cycle(
+def cycle_trajectory(
     model: Model,
     listed: CycleList,
     limits: PathLimits,
@@ -214,10 +214,10 @@ def plan_cycle(
 
     Examples:
         >>> import tauloop as tl
-        >>> from tauloop.motion import PathLimits, CycleStation, CycleList, plan_cycle
+        >>> from tauloop.motion import PathLimits, CycleStation, CycleList, cycle_trajectory
         >>> ends = [CycleStation(name=f"s{x:+}", position=(x, 0.0, -0.5), lift=(0, 0, 0.02)) for x in (-0.05, 0.05)]
         >>> limits = PathLimits(force=0.9, reversal=0.02)
-        >>> planned = plan_cycle(tl.Model(tl.load("delta")), CycleList(stations=tuple(ends)), limits, intervals=40)
+        >>> planned = cycle_trajectory(tl.Model(tl.load("delta")), CycleList(stations=tuple(ends)), limits, intervals=40)
         >>> planned.reason, bool(abs(planned.durations[0] - planned.durations[1]) < 1e-3)
         ('limits', True)
     """

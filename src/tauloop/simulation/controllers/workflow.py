@@ -239,7 +239,7 @@ class ControlComparison(Result):
 
 @keywords(ControlOptions)
 @solving(PoseError)
-def control(
+def follow_path(
     machine: MachineSource, options: ControlOptions, *, progress: Progress | None = None
 ) -> ControlComparison:
     """Follow a stroke under sampled controllers, and find how far the machine stays behind.
@@ -260,7 +260,7 @@ def control(
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
         >>> options = tl.ControlOptions(stroke=stroke, controller=("computed-torque",))
-        >>> comparison = tl.control(tl.load("five_bar"), options)
+        >>> comparison = tl.follow_path(tl.load("five_bar"), options)
         >>> comparison.status.value
         'ok'
         >>> bool(comparison.runs["computed-torque"].peak_error < 1e-3)

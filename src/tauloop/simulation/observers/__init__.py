@@ -12,10 +12,10 @@ if TYPE_CHECKING:
         fit_encoders as fit_encoders,
     )
     from tauloop.simulation.observers.hit import (
+        CollisionDetection as CollisionDetection,
+        CollisionDetectionOptions as CollisionDetectionOptions,
         Detection as Detection,
-        HitDetection as HitDetection,
-        HitOptions as HitOptions,
-        detect_hit as detect_hit,
+        simulate_collision_detection as simulate_collision_detection,
     )
     from tauloop.simulation.observers.observers import (
         DifferencedVelocities as DifferencedVelocities,

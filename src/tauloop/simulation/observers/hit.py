@@ -50,7 +50,7 @@ ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class HitOptions(Options):
+class CollisionDetectionOptions(Options):
     """A stroke, what happens on it, and what watches it.
 
     Attributes:
@@ -75,7 +75,7 @@ class HitOptions(Options):
     Examples:
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(end={"x": 0.05}, time=0.5)
-        >>> tl.HitOptions(stroke=stroke, hit={"fx": 20}, bandwidth=200.0).bandwidth
+        >>> tl.CollisionDetectionOptions(stroke=stroke, hit={"fx": 20}, bandwidth=200.0).bandwidth
         200.0
     """
 
@@ -131,7 +131,7 @@ class Detection(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HitDetection(Result):
+class CollisionDetection(Result):
     """A blow on a stroke, and how soon observers notice it.
 
     Attributes:
@@ -193,11 +193,11 @@ class HitDetection(Result):
         )
 
 
-@keywords(HitOptions)
+@keywords(CollisionDetectionOptions)
 @solving(PoseError)
-def detect_hit(
-    machine: MachineSource, options: HitOptions, *, progress: Progress | None = None
-) -> HitDetection:
+def simulate_collision_detection(
+    machine: MachineSource, options: CollisionDetectionOptions, *, progress: Progress | None = None
+) -> CollisionDetection:
     """Simulate a blow at a moving platform and find how soon it is noticed, by momenta and by differences.
 
     The model's masses, inertias and friction differ from the machine's by up to `masses` and
@@ -218,8 +218,8 @@ def detect_hit(
     Examples:
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
-        >>> options = tl.HitOptions(stroke=stroke, hit={"fx": 40}, draws=4)
-        >>> result = tl.detect_hit(tl.load("five_bar"), options)
+        >>> options = tl.CollisionDetectionOptions(stroke=stroke, hit={"fx": 40}, draws=4)
+        >>> result = tl.simulate_collision_detection(tl.load("five_bar"), options)
         >>> sorted(result.observers)
         ['differences', 'differences, no lag', 'momentum', 'momentum, no lag']
     """
@@ -270,7 +270,11 @@ class _Hit:
     """The stroke, run with and without the blow."""
 
     def __init__(
-        self, model: Model, trajectory: Trajectory, options: HitOptions, varied: Iterable[str]
+        self,
+        model: Model,
+        trajectory: Trajectory,
+        options: CollisionDetectionOptions,
+        varied: Iterable[str],
     ) -> None:
         self._model, self._trajectory, self._options = model, trajectory, options
         self._plant = model.freed(varied)
@@ -361,7 +365,7 @@ class _Hit:
         start = run.model.platform.kinematics(run.position, start=run.model.assembly.q).q
         return platform_force(run.model, run.position, start, wrench)
 
-    def judged(self, runs: list[_Run], varied: tuple[str, ...]) -> HitDetection:
+    def judged(self, runs: list[_Run], varied: tuple[str, ...]) -> CollisionDetection:
         """Thresholds, delays and what they are worth."""
         options, count = self._options, len(runs[0].force)
         time = np.arange(count) * self.period
@@ -382,7 +386,7 @@ class _Hit:
             "the blow is smaller than what the model's errors look like: identify masses and "
             "friction, or slow down"
         )
-        return HitDetection(
+        return CollisionDetection(
             diagnostics=(
                 Diagnostic(
                     name="share of the blows that momenta notice",

@@ -27,8 +27,8 @@ from tauloop.motion.cycles.planning import (
     CycleLeg,
     CycleTrajectory,
     PlannedCycle,
+    cycle_trajectory,
     mean_squares,
-    plan_cycle,
 )
 from tauloop.motion.cycles.stations import CycleList, load_cycle
 from tauloop.motion.fastest.changes import changes_taken
@@ -261,7 +261,7 @@ class Cycle(Result):
 
 @keywords(CycleOptions)
 @solving(PoseError)
-def cycle(
+def plan_cycle(
     machine: MachineSource,
     stations: CycleList | str | Path,
     options: CycleOptions | None = None,
@@ -289,7 +289,7 @@ def cycle(
     Examples:
         >>> import tauloop as tl
         >>> options = tl.CycleOptions(intervals=30, rated=0.4)
-        >>> result = tl.cycle(tl.load("delta"), "examples/cycles/adept.yaml", options)
+        >>> result = tl.plan_cycle(tl.load("delta"), "examples/cycles/adept.yaml", options)
         >>> result.reason, result.motor, result.status.value
         ('rated force', 'leg1.motor', 'ok')
     """
@@ -301,7 +301,7 @@ def cycle(
         options.limits(options.reserve, model.mechanism.platform),
         _rated(model, options),
     )
-    planned = plan_cycle(
+    planned = cycle_trajectory(
         model,
         listed,
         limits,

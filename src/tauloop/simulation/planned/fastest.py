@@ -46,7 +46,7 @@ CHANGE = "change of forces or of the tool's acceleration"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FastestOptions(LimitOptions):
+class PathOptions(LimitOptions):
     """The fastest motion along a path.
 
     Attributes:
@@ -57,7 +57,7 @@ class FastestOptions(LimitOptions):
     Examples:
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1})
-        >>> tl.FastestOptions(stroke=stroke, payload=0.5, reversal=0.02).reserve
+        >>> tl.PathOptions(stroke=stroke, payload=0.5, reversal=0.02).reserve
         0.1
     """
 
@@ -184,10 +184,10 @@ class FastestMotion(Result):
         )
 
 
-@keywords(FastestOptions)
+@keywords(PathOptions)
 @solving(PoseError)
-def fastest_motion(
-    machine: MachineSource, options: FastestOptions, *, progress: Progress | None = None
+def plan_path(
+    machine: MachineSource, options: PathOptions, *, progress: Progress | None = None
 ) -> FastestMotion:
     """The fastest motion along a path, and what a sampled controller makes of it.
 
@@ -211,7 +211,7 @@ def fastest_motion(
     Examples:
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1})
-        >>> motion = tl.fastest_motion(tl.load("delta"), tl.FastestOptions(stroke=stroke, intervals=200))
+        >>> motion = tl.plan_path(tl.load("delta"), tl.PathOptions(stroke=stroke, intervals=200))
         >>> round(motion.duration, 4), motion.status.value
         (0.0522, 'ok')
         >>> motion.active[0].limit
@@ -264,7 +264,7 @@ def condition_of(placed: Stroke) -> Diagnostic:
     return Diagnostic(name="worst condition number on the way", value=placed.condition)
 
 
-def _planned(placed: Stroke, options: FastestOptions, reserve: float) -> FastestLaw:
+def _planned(placed: Stroke, options: PathOptions, reserve: float) -> FastestLaw:
     """The law with a reserve."""
     limits = options.limits(reserve, placed.model.mechanism.platform)
     best = fastest_law(

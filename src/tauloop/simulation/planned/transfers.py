@@ -172,7 +172,7 @@ class Transfer(FastestMotion):
 
 @keywords(TransferOptions)
 @solving(PoseError)
-def transfer(
+def plan_transfer(
     machine: MachineSource, options: TransferOptions, *, progress: Progress | None = None
 ) -> Transfer:
     """The best motion from here to there, and what a sampled controller makes of it.
@@ -194,7 +194,7 @@ def transfer(
     Examples:
         >>> import tauloop as tl
         >>> ends = {"start": {"x": -0.1}, "end": {"x": 0.1}}
-        >>> motion = tl.transfer(tl.load("delta"), tl.TransferOptions(**ends, reserve=0.2))
+        >>> motion = tl.plan_transfer(tl.load("delta"), tl.TransferOptions(**ends, reserve=0.2))
         >>> round(motion.duration, 3), motion.status.value
         (0.054, 'ok')
 

@@ -17,7 +17,7 @@ from tauloop.equations.named_values import QUATERNION
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
-from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_motion
+from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_stroke
 from tauloop.viewer.pages.workflow import write_report
 
 #: Shares of the way from the reference pose to the limits that are tried, one after the other.
@@ -116,7 +116,7 @@ def _tour(model: Model) -> PlannedMotion:
                     shape="spline", via=way, end=corners[-1], entry=entry, time=time
                 )
                 try:
-                    return plan_motion(model, options)
+                    return plan_stroke(model, options)
                 except (InputError, PoseError) as caught:
                     error = error or caught
     raise error or PoseError.of(

@@ -1,0 +1,49 @@
+"""Names of earlier versions: each works with a warning that names the new one, at the caller's line."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+import tauloop as tl
+from tauloop.common.deprecated import MODULES, NAMES
+
+
+@pytest.mark.parametrize(("old", "new"), NAMES.items())
+def test_an_old_name_is_the_new_one_with_a_warning(old: str, new: str) -> None:
+    package, _, name = old.rpartition(".")
+    module = importlib.import_module(package) if package else tl
+    if new not in module.__all__:
+        module = tl.identification if hasattr(tl.identification, new) else tl.simulation.observers
+    expected = f"{module.__name__}.{name} is deprecated .* use {module.__name__}.{new}"
+    with pytest.warns(DeprecationWarning, match=expected) as caught:
+        value = getattr(module, name)
+    assert value is getattr(module, new)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "new"),
+    [
+        ("tauloop.simulation", "cycle", "plan_cycle"),
+        ("tauloop.motion", "plan_motion", "plan_stroke"),
+        ("tauloop.drives", "play", "backlash_map"),
+        ("tauloop.estimation", "detect_hit", "simulate_collision_detection"),
+        ("tauloop.identification.excitation", "excite", "plan_excitation"),
+    ],
+)
+def test_packages_know_the_old_names_too(module: str, name: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=new):
+        value = getattr(importlib.import_module(module), name)
+    assert value.__name__ == new
+
+
+def test_a_package_has_no_renamed_name_of_another() -> None:
+    with pytest.raises(AttributeError, match=r"'tauloop.logs' has no attribute 'tune'"):
+        _ = tl.logs.tune  # type: ignore[attr-defined]
+
+
+def test_no_new_name_is_an_old_one() -> None:
+    assert {name for name in tl.__all__ if name in NAMES} == set()
+    assert "tauloop.motion" not in MODULES
