@@ -55,11 +55,16 @@ if TYPE_CHECKING:
     )
     from tauloop.calibration import (
         CalibrationOptions as CalibrationOptions,
+        Frame as Frame,
         PosePlanOptions as PosePlanOptions,
         calibrate as calibrate,
         plan_poses as plan_poses,
     )
-    from tauloop.compiler import Forces as Forces, State as State
+    from tauloop.compiler import (
+        Accelerations as Accelerations,
+        Forces as Forces,
+        State as State,
+    )
     from tauloop.display import plot as plot
     from tauloop.drives import (
         BacklashOptions as BacklashOptions,
@@ -75,6 +80,7 @@ if TYPE_CHECKING:
     )
     from tauloop.dynamics import (
         DynamicsOptions as DynamicsOptions,
+        forward_dynamics as forward_dynamics,
         inverse_dynamics as inverse_dynamics,
     )
     from tauloop.equations.assembly import Assembly as Assembly
@@ -95,14 +101,22 @@ if TYPE_CHECKING:
         export_linuxcnc as export_linuxcnc,
     )
     from tauloop.export.ros2 import Ros2Options as Ros2Options, export_ros2 as export_ros2
-    from tauloop.formats import dumps as dumps, load as load, loads as loads
+    from tauloop.formats import (
+        ImportOptions as ImportOptions,
+        RodRecognition as RodRecognition,
+        dumps as dumps,
+        load as load,
+        loads as loads,
+    )
     from tauloop.hil import PlantOptions as PlantOptions, run_plant as run_plant
     from tauloop.identification import (
         ExcitationOptions as ExcitationOptions,
         IdentificationOptions as IdentificationOptions,
         LinkOptions as LinkOptions,
+        PreparationOptions as PreparationOptions,
         SubtractionOptions as SubtractionOptions,
         SymbolicBaseOptions as SymbolicBaseOptions,
+        TermOptions as TermOptions,
         identify as identify,
         link_parameters as link_parameters,
         plan_excitation as plan_excitation,
@@ -133,6 +147,7 @@ if TYPE_CHECKING:
         working_modes as working_modes,
         workspace as workspace,
     )
+    from tauloop.logs import Sensors as Sensors
     from tauloop.mechanism import Mechanism as Mechanism, shipped_machines as shipped_machines
     from tauloop.model import (
         CountOptions as CountOptions,

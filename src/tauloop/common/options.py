@@ -248,7 +248,7 @@ def _parsed(name: str, text: str, spec: Option, members: tuple[Any, ...]) -> Any
     if spec.read is not None and spec.read is not str:
         return spec.read([text] if spec.repeated else text)
     rows = [get_args(member) for member in members if get_origin(member) is tuple]
-    if rows and spec.unit:
+    if rows and (spec.unit or rows[0][0] is str):
         return listed(text)
     return (text,) if rows and _admits_text(rows[0][0]) else text
 

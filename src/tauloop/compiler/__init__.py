@@ -15,6 +15,7 @@ from tauloop.common.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.compiler import c as c
     from tauloop.compiler.state import (
+        Accelerations as Accelerations,
         Forces as Forces,
         SolveDiagnostics as SolveDiagnostics,
         State as State,

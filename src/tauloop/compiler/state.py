@@ -195,6 +195,7 @@ class State(Shown):
     """Coordinates, and velocities and accelerations as far as they were asked for.
 
     Attributes:
+        given: the coordinates from which all others follow, such as "platform coordinates x, y, z".
         coordinate_names, velocity_names: names of the columns.
         q: coordinates (N, n_q) or (n_q,) for a single sample.
         v, a: velocities and accelerations (N, n_v) or (n_v,); None where not computed.
@@ -211,6 +212,7 @@ class State(Shown):
         [0.05]
     """
 
+    given: str = ""
     coordinate_names: tuple[str, ...]
     velocity_names: tuple[str, ...]
     q: np.ndarray
@@ -289,6 +291,14 @@ class Forces(Shown):
     evidence = old_attribute("evidence", "diagnostics")
 
     @property
+    def given(self) -> str:
+        """The coordinates in which the motion was given, such as "platform coordinates x, y, z"."""
+        return self.state.given
+
+    def _contents(self) -> dict[str, object]:
+        return {"given": self.given, **Shown._contents(self)}
+
+    @property
     def diagnostics(self) -> tuple[result.Diagnostic, ...]:
         """That of the motion (see `State.diagnostics`), and rounding near dead centres."""
         return (*self.state.diagnostics, *self.state.health.rounding_of_forces)
@@ -297,6 +307,43 @@ class Forces(Shown):
     def is_shared(self) -> bool:
         """Whether actuation is redundant, so that these forces are one choice of many."""
         return self.weights is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerations(Shown):
+    """Forward dynamics of a motion.
+
+    Attributes:
+        names: names of the columns.
+        acceleration: accelerations (N, m) of the coordinates in which the motion was given, m/s^2
+            or rad/s^2.
+        state: the full motion.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> fall = tl.Model("delta").forward_dynamics([0.0, 0.0, -0.5], [0.0] * 3, [0.0] * 3)
+        >>> fall.given
+        'platform coordinates x, y, z'
+        >>> fall.acceleration[2].round(2).item()
+        -14.8
+    """
+
+    names: tuple[str, ...]
+    acceleration: np.ndarray
+    state: State
+
+    @property
+    def given(self) -> str:
+        """The coordinates in which the motion was given, such as "platform coordinates x, y, z"."""
+        return self.state.given
+
+    @property
+    def diagnostics(self) -> tuple[result.Diagnostic, ...]:
+        """That of the motion (see `State.diagnostics`), and rounding near dead centres."""
+        return (*self.state.diagnostics, *self.state.health.rounding_of_forces)
+
+    def _contents(self) -> dict[str, object]:
+        return {"given": self.given, **Shown._contents(self)}
 
 
 def __getattr__(name: str) -> object:

@@ -14,7 +14,7 @@ from tauloop.kinematics.named_kinematics import Jacobian, Poses
 
 def poses_tables(poses: Poses) -> Iterator[RenderableType]:
     """One table for each pose: actuators, platform, all other coordinates, position and orientation of the tool."""
-    shown = {*poses.actuators.columns, *poses.platform.columns}
+    shown = {*poses.actuator_port.columns, *poses.platform_port.columns}
     others = [k for k, name in enumerate(poses.coordinates) if name not in shown]
     joints = Port(
         name="joints",
@@ -32,8 +32,8 @@ def poses_tables(poses: Poses) -> Iterator[RenderableType]:
         )
         rows = table(title, "position", ("value", ""), "unit")
         for port, values in (
-            (poses.actuators, poses.actuator_position[i]),
-            (poses.platform, poses.platform_position[i]),
+            (poses.actuator_port, poses.actuator_position[i]),
+            (poses.platform_port, poses.platform_position[i]),
             (joints, poses.q[i, others]),
             (_TOOL, poses.tool[i]),
             (_ORIENTATION, orientation[i]),

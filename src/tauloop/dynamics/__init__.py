@@ -18,7 +18,9 @@ from tauloop.common.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.dynamics.machine_dynamics import (
         DynamicsOptions as DynamicsOptions,
+        MotionAccelerations as MotionAccelerations,
         MotionForces as MotionForces,
+        forward_dynamics as forward_dynamics,
         inverse_dynamics as inverse_dynamics,
     )
 else:

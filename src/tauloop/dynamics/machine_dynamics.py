@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,18 @@ from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import DEFERRED, dataclass, deferred
 from tauloop.common.result import Diagnostic, Result, provenance
-from tauloop.compiler import Forces
-from tauloop.equations.named_values import named_motion
-from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units
+from tauloop.compiler import Accelerations, Forces
+from tauloop.equations.named_values import named_values
+from tauloop.equations.ports import (
+    ACTUATORS,
+    PLATFORM,
+    Entry,
+    Port,
+    checked,
+    coordinate_units,
+    entry_named,
+    force_port,
+)
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.omissions import omission_diagnostics
@@ -115,6 +124,20 @@ class MotionForces(Result):
     hybrid: HybridForces | None
     condition: np.ndarray = field(metadata=DEFERRED)
 
+    @property
+    def given(self) -> str:
+        """The coordinates in which the motion was given, such as "platform coordinates x, y, z"."""
+        return self.forces.given
+
+    def _contents(self) -> dict[str, object]:
+        return {
+            "machine": self.model.mechanism.name,
+            "given": self.given,
+            "actuators": self.forces.actuator_names,
+            "force": self.forces.force,
+            "status": self.status,
+        }
+
     def variables(self) -> Iterator[Variable]:
         """Actuator forces, multipliers, tensions and all coordinates over time, with the condition of each sample."""
         forces, topology = self.forces, self.model.topology
@@ -205,23 +228,32 @@ class MotionForces(Result):
 @solving(PoseError)
 def inverse_dynamics(
     machine: MachineSource,
+    position: object | None = None,
+    velocity: object | None = None,
+    acceleration: object | None = None,
     options: DynamicsOptions | None = None,
     *,
+    coordinates: Entry | str | None = None,
     progress: Progress | None = None,
 ) -> MotionForces:
-    """Actuator forces that a motion needs; see `Motion.inverse_dynamics` for its equation.
+    """Return the actuator forces of a motion in platform coordinates, or in actuator coordinates.
 
-    A machine with passive freedoms is moved by its actuators: accelerations are given for these
+    See `Motion.inverse_dynamics` for the equation. Called `rnea` in Pinocchio, `rne` in the
+    Robotics Toolbox, `mj_inverse` in MuJoCo. A machine with passive freedoms is moved by its actuators: accelerations are given for these
     alone, and those of the passive freedoms come out beside the forces (see `HybridFunctions`).
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; the
             formulation of a model is used.
+        position, velocity, acceleration: samples (N, n), or one (n,), in SI units; or one by names,
+            such as ``{"x": "10 mm"}`` or ``"x=10mm"``, the rest as at the reference pose or zero.
         options: the motion; the reference pose at rest without them.
+        coordinates: of which the motion is: "platform" (the default) or "actuators"; the same as
+            `entry`.
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: wrong names, units or columns, or a table beside a pose; momenta of a machine
+        InputError: wrong names, units or columns, or a table next to a pose; momenta of a machine
             that has passive or redundant ones.
         PoseError: out of reach or singular; or no tensions within their bounds give this motion.
         AssemblyError: the motion passes a singularity between two samples, where no forces bring it
@@ -229,11 +261,17 @@ def inverse_dynamics(
 
     Examples:
         >>> import tauloop as tl
-        >>> forces = tl.inverse_dynamics(tl.load("delta"), tl.DynamicsOptions(acceleration={"z": 2.0}))
+        >>> forces = tl.inverse_dynamics("delta", acceleration={"z": 2.0})
         >>> forces.to_pandas()["force.leg1.motor"].round(2).tolist()
         [-1.55]
+        >>> tl.inverse_dynamics("delta", [0.0, 0.0, -0.5], [0.0] * 3, [0.0] * 3).forces.force.round(2)
+        array([[-1.37, -1.37, -1.37]])
     """
-    model, options = modelled(machine), options or DynamicsOptions()
+    options = options or DynamicsOptions()
+    if coordinates is not None:
+        options = replace(options, entry=entry_named(coordinates))
+    stated = _stated(options, position, velocity, acceleration)
+    model = modelled(machine)
     entry, table, stages = options.entry, options.motion, Stages(progress, 3)
     functions = model.motion(entry)
     is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
@@ -248,8 +286,8 @@ def inverse_dynamics(
             )
             raise InputError.of("from_momenta", what, "give accelerations")
     if table is None:
-        pose = named_motion(ports, options, functions.ports.at(model.assembly.q))
-        time, arrays = np.zeros(1), {name: row[None, :] for name, row in pose.items()}
+        arrays = _samples(ports, stated, functions.ports.at(model.assembly.q))
+        time = np.arange(len(arrays["position"]), dtype=float)
     else:
         time, arrays = motion_table(ports, table)
     stages.done()
@@ -260,8 +298,8 @@ def inverse_dynamics(
         reached = functions.follow(arrays["position"])
         start = reached.q if table is None else functions.counted(reached).q
         path = reached.opened
-    if table is None and functions.runner.iterates:
-        position = arrays["position"][0]
+    if table is None and len(time) == 1 and functions.runner.iterates:
+        position = np.asarray(arrays["position"][0])
         q = np.asarray(functions.kinematics(position).q if start is None else start[0])
         q, path = reached_along_line(functions, position, q)
         start = q[None]
@@ -279,7 +317,7 @@ def inverse_dynamics(
     else:
         forces = functions.inverse_dynamics(*motion, start=start, sharing=sharing)
     stages.done()
-    if len(time) > 1:
+    if table is not None and len(time) > 1:
         require_regular(singularity_report(model, forces.state, entry=entry), smallest=0.0)
     stages.done()
     # the result's own array may be changed before its condition is read
@@ -299,6 +337,174 @@ def inverse_dynamics(
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(options=made_by, inputs={"machine": model.mechanism.name}),
+    )
+
+
+def _stated(
+    options: DynamicsOptions, position: object, velocity: object, acceleration: object
+) -> dict[str, object]:
+    """Return a motion by the names of its ports, from arguments and options.
+
+    Raises:
+        InputError: it is given by both, or next to a table.
+    """
+    arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
+    problems = Problems()
+    for name, value in arguments.items():
+        if value is None:
+            arguments[name] = getattr(options, name)
+        elif getattr(options, name) is not None:
+            problems.add(name, "is given twice, as an argument and in the options", "give it once")
+        elif options.motion is not None:
+            problems.add(name, "is given next to a table (`motion`)", "give one of them")
+    InputError.raise_if_any(problems)
+    return arguments
+
+
+def _samples(
+    ports: Mapping[str, Port], stated: Mapping[str, object], reference: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return samples (N, n) of ports; a single one for all where one is given.
+
+    Args:
+        ports: by name, such as "position".
+        stated: by name: samples, or one, as numbers or by names; None where it is not given.
+        reference: the position where none is given; all else is zero there.
+
+    Raises:
+        InputError: all that is wrong with any of them, at once.
+    """
+    problems = Problems()
+    rows: dict[str, object] = {}
+    for name, port in ports.items():
+        value = stated.get(name)
+        default = reference if name == "position" else np.zeros(port.size)
+        with problems.collecting(InputError):
+            is_named = value is None or isinstance(value, str | Mapping)
+            rows[name] = named_values(port, name, value, default) if is_named else value
+    InputError.raise_if_any(problems)
+    return checked(ports, rows)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotionAccelerations(Result):
+    """Accelerations of a machine under forces, and what follows from them.
+
+    Attributes:
+        model: the machine.
+        time: of the samples (N,), s; their numbers where none is given.
+        accelerations: those of the given coordinates, and the full motion.
+        force: actuator forces (N, n_u), N or N m.
+    """
+
+    model: Model
+    time: np.ndarray
+    accelerations: Accelerations
+    force: np.ndarray
+
+    @property
+    def given(self) -> str:
+        """The coordinates in which the motion was given, such as "platform coordinates x, y, z"."""
+        return self.accelerations.given
+
+    @property
+    def acceleration(self) -> np.ndarray:
+        """Accelerations (N, m) of the given coordinates, m/s^2 or rad/s^2."""
+        return self.accelerations.acceleration
+
+    def _contents(self) -> dict[str, object]:
+        return {
+            "machine": self.model.mechanism.name,
+            "given": self.given,
+            "names": self.accelerations.names,
+            "acceleration": self.acceleration,
+            "status": self.status,
+        }
+
+    def variables(self) -> Iterator[Variable]:
+        """Accelerations of the given coordinates, all coordinates, and forces over time."""
+        made, topology = self.accelerations, self.model.topology
+        outputs, units = self.model.output_ports("actuators")
+        yield time_axis(self.time)
+        yield from columns("acceleration", made.names, self._units, made.acceleration)
+        yield from columns(
+            "coordinate", topology.coordinate_names, coordinate_units(topology), made.state.q
+        )
+        yield from columns("force", outputs, units, self.force)
+
+    @property
+    def _units(self) -> tuple[str, ...]:
+        motions = (self.model.platform, self.model.actuators)
+        ports = next(
+            m.ports for m in motions if m.ports.velocity.columns == self.accelerations.names
+        )
+        return ports.acceleration.units
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        made = self.accelerations
+        return self.plain_data(
+            "given",
+            machine=self.model.mechanism.name,
+            names=made.names,
+            units=self._units,
+            acceleration=made.acceleration,
+            force=self.force,
+            coordinates=made.state.coordinate_names,
+            q=made.state.q,
+        )
+
+
+@keywords()
+@solving(PoseError)
+def forward_dynamics(
+    machine: MachineSource,
+    position: object | None = None,
+    velocity: object | None = None,
+    force: object | None = None,
+    *,
+    coordinates: Entry | str = PLATFORM,
+) -> MotionAccelerations:
+    """Return the accelerations in platform coordinates, or in actuator coordinates, that actuator forces cause.
+
+    Called `aba` in Pinocchio, `accel` in the Robotics Toolbox, `mj_forward` in MuJoCo. See
+    `Motion.forward_dynamics` for the equation.
+
+    Args:
+        machine: a model, a mechanism, a path, or the name of a shipped machine.
+        position, velocity: samples (N, n), or one (n,), in SI units; or one by names, such as
+            ``{"x": "10 mm"}``, the rest as at the reference pose or zero.
+        force: of the actuators (N, n_u) or (n_u,), N or N m; or by names; zero where not named.
+        coordinates: of which the motion is: "platform" or "actuators".
+
+    Raises:
+        InputError: wrong names, units or shapes.
+        PoseError: out of reach or singular.
+        AssemblyError: the machine does not work as described.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> fall = tl.forward_dynamics("delta", [0.0, 0.0, -0.5])
+        >>> fall.given, fall.acceleration[0, 2].round(2).item()
+        ('platform coordinates x, y, z', -14.8)
+    """
+    model = modelled(machine)
+    entry = entry_named(coordinates)
+    functions = model.motion(entry)
+    ports = {name: functions.ports.motion[name] for name in ("position", "velocity")}
+    ports["force"] = force_port(model.assembly)
+    stated = {"position": position, "velocity": velocity, "force": force}
+    arrays = _samples(ports, stated, functions.ports.at(model.assembly.q))
+    result = model.forward_dynamics(*arrays.values(), coordinates=entry)
+    return MotionAccelerations(
+        model=model,
+        time=np.arange(len(arrays["position"]), dtype=float),
+        accelerations=result,
+        force=arrays["force"],
+        diagnostics=(*result.diagnostics, *omission_diagnostics(model.mechanism)),
+        provenance=provenance(
+            options={"coordinates": entry.name}, inputs={"machine": model.mechanism.name}
+        ),
     )
 
 

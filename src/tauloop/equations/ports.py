@@ -6,7 +6,7 @@ An entry says whose motion is given; its ports are the numbers of that motion on
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -246,6 +246,29 @@ class Entry(enum.Enum):
 
 #: The two entries of a machine: its platform's positions, and its actuators'.
 PLATFORM, ACTUATORS = Entry.platform, Entry.actuators
+
+
+def entry_named(entry: object, where: str = "coordinates") -> Entry:
+    """Return the entry of a name: the platform's or the actuators'.
+
+    Args:
+        entry: "platform" or "actuators", or the entry itself.
+        where: name of the argument.
+
+    Raises:
+        InputError: neither.
+    """
+    if isinstance(entry, Entry):
+        return entry
+    if isinstance(entry, str) and entry in Entry.__members__:
+        return Entry[entry]
+    raise InputError.of(where, f"is {entry!r:.80}", "give 'platform' or 'actuators'")
+
+
+def coordinates_text(entry: Entry, columns: Iterable[str]) -> str:
+    """Return which coordinates numbers are, such as "platform coordinates x, y, z"."""
+    kind = "platform" if entry is Entry.platform else "actuator"
+    return f"{kind} coordinates {', '.join(name.removeprefix('platform.') for name in columns)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

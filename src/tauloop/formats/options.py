@@ -18,6 +18,11 @@ class RodRecognition:
     Attributes:
         lock_spins: whether an axisymmetric link with axial inertia may become a slender rod, which
             does not spin.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.RodRecognition(lock_spins=False).lock_spins
+        False
     """
 
     lock_spins: bool = True
@@ -46,6 +51,11 @@ class ImportOptions(Options):
         package_folders: folders of packages and models, or folders that these are in: ``$(find
             NAME)``, ``package://NAME`` and ``model://NAME`` are looked for there, and included
             files may be read from there.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.ImportOptions(platform="plate", motors="motor_1,motor_2").motors
+        ('motor_1', 'motor_2')
     """
 
     gravity: Sequence[float] | None = None

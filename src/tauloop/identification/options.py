@@ -90,6 +90,11 @@ class PreparationOptions(Options):
         fill_gaps: interpolate up to so many missing samples in a row; they are counted.
         resample: stamps are uneven: take samples at even times; positions decide whether stamps are
             true or late.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.PreparationOptions(cutoff="50 Hz").cutoff
+        50.0
     """
 
     velocity: str | None = option(None, choices=SOURCES)
@@ -150,6 +155,11 @@ class TermOptions(Options):
         presliding: friction of this joint, rod or motor turns round over some way after a reversal:
             NAME, whose way validation finds, or NAME=WAY, such as 'elbow=0.01 rad'.
         gains: forces are known up to a factor for each drive; known parameters set the scale.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.TermOptions(known={"tip_mass": "0.3 kg"}, gains=True).known
+        {'tip_mass': '0.3 kg'}
     """
 
     known: Mapping[str, float | str] = _named("known", "'tip_mass=0.3 kg'", "NAME=VALUE")

@@ -16,14 +16,22 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.assembly.limits import Beyond, require_within_limits
 from tauloop.equations.named_values import named_values
-from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units, motor_port
+from tauloop.equations.ports import (
+    ACTUATORS,
+    PLATFORM,
+    Entry,
+    Port,
+    coordinate_units,
+    coordinates_text,
+    motor_port,
+)
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.actuator_positions import actuator_values, agreement, stated_columns
 from tauloop.kinematics.equilibrium import static_equilibrium, unstated_passive
 from tauloop.kinematics.homotopy.monodromy import Report, unreported
 from tauloop.kinematics.modes.modes import CLOSED, ModeOptions, assembly_modes, working_modes
 from tauloop.kinematics.straight_path import reached_along_line
-from tauloop.mechanism.poses import rotation_quaternion, rotation_vector
+from tauloop.mechanism.poses import homogeneous, rotation_quaternion, rotation_vector
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 
@@ -64,7 +72,7 @@ class Poses(Result):
     Attributes:
         machine: its name.
         entry: whose position is given.
-        platform, actuators: names and units of their positions.
+        platform_port, actuator_port: names and units of their positions.
         coordinates, units: names and units of all coordinates, those of the joints among them.
         q: coordinates (M, n_q) of the poses; that of the reference pose's mode first.
         platform_position, actuator_position: (M, n) and (M, n_u).
@@ -83,8 +91,8 @@ class Poses(Result):
     needs_forces: ClassVar[bool] = False
     machine: str
     entry: Entry
-    platform: Port
-    actuators: Port
+    platform_port: Port
+    actuator_port: Port
     coordinates: tuple[str, ...]
     units: tuple[str, ...]
     q: np.ndarray
@@ -98,13 +106,45 @@ class Poses(Result):
     at_stops: tuple[str, ...]
     beyond: tuple[tuple[Beyond, ...], ...]
 
+    @property
+    def given(self) -> str:
+        """The coordinates in which the position was given."""
+        port = self.platform_port if self.entry is PLATFORM else self.actuator_port
+        return coordinates_text(self.entry, port.columns)
+
+    @property
+    def platform(self) -> np.ndarray:
+        """Platform coordinates (n,) of the first pose, m, rad or numbers of a quaternion."""
+        return np.asarray(self.platform_position[0])
+
+    @property
+    def actuators(self) -> np.ndarray:
+        """Actuator coordinates (n_u,) of the first pose, m or rad."""
+        return np.asarray(self.actuator_position[0])
+
+    @property
+    def tool_pose(self) -> np.ndarray:
+        """Poses of the tool's frame in the base frame (M, 4, 4), homogeneous, m."""
+        return homogeneous(self.tool_rotation, self.tool)
+
+    def _contents(self) -> dict[str, object]:
+        return {
+            "machine": self.machine,
+            "given": self.given,
+            **dict(zip(self.platform_port.columns, self.platform.tolist(), strict=True)),
+            **dict(zip(self.actuator_port.columns, self.actuators.tolist(), strict=True)),
+            "tool": self.tool[0],
+            "poses": len(self.q),
+            "status": self.status,
+        }
+
     def variables(self) -> Iterator[Variable]:
         """Positions of platform, actuators, joints and tool in every pose, which has its number."""
         number = ("pose",)
         yield Variable(name=number[0], values=np.arange(1, len(self.q) + 1), over=number)
         for port, values in (
-            (self.platform, self.platform_position),
-            (self.actuators, self.actuator_position),
+            (self.platform_port, self.platform_position),
+            (self.actuator_port, self.actuator_position),
         ):
             yield from columns("position", port.columns, port.units, values, number)
         yield from columns("coordinate", self.coordinates, self.units, self.q, number)
@@ -138,15 +178,19 @@ class Poses(Result):
         ]
         names = (
             "machine",
-            "platform",
-            "actuators",
             "coordinates",
             "units",
             "misfit",
             "resting",
             "at_stops",
         )
-        return self.plain_data(*names, given=self.entry.name, poses=poses)
+        return self.plain_data(
+            *names,
+            platform=self.platform_port,
+            actuators=self.actuator_port,
+            given=self.entry.name,
+            poses=poses,
+        )
 
 
 @keywords(KinematicsOptions)
@@ -278,12 +322,11 @@ def _poses(
         upper=CLOSED * loops.length,
         advice=advice,
     )
-    platform = model.platform.ports.position
     return Poses(
         machine=model.mechanism.name,
         entry=entry,
-        platform=platform,
-        actuators=motor_port(model.assembly, "actuators", "rad", "m"),
+        platform_port=model.platform.ports.position,
+        actuator_port=motor_port(model.assembly, "actuators", "rad", "m"),
         coordinates=model.topology.coordinate_names,
         units=coordinate_units(model.topology),
         q=q,

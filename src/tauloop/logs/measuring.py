@@ -23,6 +23,11 @@ class Sensors(Shown):
     Attributes:
         resolution: encoder step of every position (n,), m or rad; zero for a perfect encoder.
         force_noise: standard deviation of every force (n,), N or N m.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.Sensors(resolution=[1e-5, 1e-5], force_noise=[0.01, 0.01]).force_noise
+        [0.01, 0.01]
     """
 
     resolution: np.ndarray

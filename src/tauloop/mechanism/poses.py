@@ -63,6 +63,15 @@ class FramePose:
 IDENTITY = FramePose()
 
 
+def homogeneous(rotation: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Return homogeneous matrices (..., 4, 4) of rotations (..., 3, 3) and origins (..., 3)."""
+    matrices = np.zeros((*place.shape[:-1], 4, 4))
+    matrices[..., :3, :3] = rotation
+    matrices[..., :3, 3] = place
+    matrices[..., 3, 3] = 1.0
+    return matrices
+
+
 def placement_pose(mechanism: Mechanism, placement: Placement) -> FramePose:
     """Pose of a placed frame in its body, at the nominal parameters."""
     turns = [(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]

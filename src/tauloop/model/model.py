@@ -24,6 +24,7 @@ from tauloop.equations.ports import (
     ACTUATORS,
     PLATFORM,
     Entry,
+    entry_named,
     entry_ports,
     force_port,
     motor_port,
@@ -41,10 +42,11 @@ from tauloop.model.arguments import assembled_poses, full_coordinates, require_t
 # Whoever asks whether a machine assembles, and how, makes no program and runs none.
 if TYPE_CHECKING:
     from tauloop.compiler.c.calling.evaluator import Evaluator
-    from tauloop.compiler.state import State
+    from tauloop.compiler.state import Accelerations, Forces, State
     from tauloop.model.encoder_fit import ActuatorFit
     from tauloop.model.hybrid import HybridFunctions
     from tauloop.model.motion import Motion
+    from tauloop.model.tool import Payload
 
 
 @final
@@ -273,20 +275,199 @@ class Model(Shown):
 
         return HybridFunctions(self.actuators)
 
-    def motion(self, entry: Entry) -> Motion:
-        """Functions of a motion of the platform (`PLATFORM`) or of the actuators (`ACTUATORS`).
+    def motion(self, entry: Entry | str) -> Motion:
+        """Return the functions of a motion of the platform or of the actuators.
+
+        Args:
+            entry: "platform" or "actuators".
 
         Raises:
             AssemblyError: the machine does not work as described.
-            InputError: no entry.
+            InputError: neither of these.
         """
-        if not isinstance(entry, Entry):
-            raise InputError.of(
-                "entry",
-                f"{entry!r} is no entry",
-                "PLATFORM or ACTUATORS of `tauloop.equations.assembly`",
-            )
-        return self.platform if entry is PLATFORM else self.actuators
+        return self.platform if entry_named(entry, "entry") is PLATFORM else self.actuators
+
+    def inverse_dynamics(
+        self,
+        position: object,
+        velocity: object,
+        acceleration: object,
+        *,
+        coordinates: Entry | str = "platform",
+        wrench: object | None = None,
+        payload: Payload | None = None,
+    ) -> Forces:
+        """Return the actuator forces of a motion in platform coordinates, or in actuator coordinates.
+
+        See `Motion.inverse_dynamics` for the equation. Called `rnea` in Pinocchio, `rne` in the
+        Robotics Toolbox, `mj_inverse` in MuJoCo; here loops are closed and friction, springs and
+        rotors count.
+
+        Args:
+            position, velocity, acceleration: samples (N, n), or one (n,), or mappings by name; SI.
+            coordinates: of which they are: "platform" or "actuators".
+            wrench: force and moment (N, 6) or (6,) that act on the tool, base frame, N and N m.
+            payload: what is fixed to the tool in addition to the machine file.
+
+        Raises:
+            InputError, PoseError, AssemblyError: as `Motion.inverse_dynamics`.
+
+        Examples:
+            >>> import tauloop as tl
+            >>> forces = tl.Model("delta").inverse_dynamics([0.0, 0.0, -0.5], [0.0] * 3, [0.0] * 3)
+            >>> forces.given, forces.force.round(2).tolist()
+            ('platform coordinates x, y, z', [-1.37, -1.37, -1.37])
+        """
+        motion = self._of(coordinates)
+        return motion.inverse_dynamics(
+            position, velocity, acceleration, wrench=wrench, payload=payload
+        )
+
+    def forward_dynamics(
+        self,
+        position: object,
+        velocity: object,
+        force: object,
+        *,
+        coordinates: Entry | str = "platform",
+        wrench: object | None = None,
+        payload: Payload | None = None,
+    ) -> Accelerations:
+        """Return the accelerations in platform coordinates, or actuator coordinates, that actuator forces cause.
+
+        Called `aba` in Pinocchio, `accel` in the Robotics Toolbox, `mj_forward` in MuJoCo.
+
+        Args:
+            position, velocity: samples (N, n), or one (n,), or mappings by name; SI.
+            force: of the actuators (N, n_u) or (n_u,), N or N m.
+            coordinates: of which the motion is: "platform" or "actuators".
+            wrench: force and moment (N, 6) or (6,) that act on the tool, base frame, N and N m.
+            payload: what is fixed to the tool in addition to the machine file.
+
+        Raises:
+            InputError, PoseError: as `Motion.forward_dynamics`.
+        """
+        from tauloop.compiler.state import Accelerations
+
+        motion = self._of(coordinates)
+        state = motion.forward_dynamics(position, velocity, force, wrench=wrench, payload=payload)
+        return Accelerations(
+            names=motion.ports.velocity.columns,
+            acceleration=motion.ports.rates(np.asarray(state.a)),
+            state=state,
+        )
+
+    def jacobian(
+        self, position: object, *, of: str = "tool", coordinates: Entry | str = "platform"
+    ) -> np.ndarray:
+        """Return the Jacobian at platform coordinates, or actuator coordinates: velocities of the tool per unit of theirs.
+
+        Called `getFrameJacobian` in Pinocchio, `jacob0` in the Robotics Toolbox, `mj_jacSite` in
+        MuJoCo.
+
+        Args:
+            position: samples (N, n), or one (n,), or a mapping by name; SI.
+            of: "tool" for its velocity and angular velocity in the base frame (N, 6, m);
+                "actuators" (N, n_u, m); "platform" (N, n, m).
+            coordinates: of which the position and the columns are: "platform" or "actuators".
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+        """
+        motion = self._of(coordinates)
+        functions = {
+            "tool": motion.tool_jacobian,
+            "actuators": motion.actuator_jacobian,
+            "platform": motion.platform_jacobian,
+        }
+        InputError.raise_if_any(unknown_names([of], functions, "{!r} is unknown", "of"))
+        return functions[of](position)
+
+    def tool_pose(self, position: object, *, coordinates: Entry | str = "platform") -> np.ndarray:
+        """Return the tool's poses (N, 4, 4) in the base frame at platform coordinates, or actuator coordinates.
+
+        Called `framePlacement` in Pinocchio, `fkine` in the Robotics Toolbox, `site_xpos` and
+        `site_xmat` in MuJoCo.
+
+        Args:
+            position: samples (N, n), or one (n,), or a mapping by name; SI.
+            coordinates: of which it is: "platform" or "actuators".
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+        """
+        return self._of(coordinates).tool(position).pose
+
+    def mass_matrix(self, position: object, *, coordinates: Entry | str = "platform") -> np.ndarray:
+        """Return the mass matrices (N, m, m) in platform coordinates, or in actuator coordinates.
+
+        M of M a + bias = J^T u, where J is the Jacobian of the actuators (`jacobian`). Called
+        `crba` in Pinocchio, `inertia` in the Robotics Toolbox, `mj_fullM` in MuJoCo.
+
+        Args:
+            position: samples (N, n), or one (n,), or a mapping by name; SI.
+            coordinates: of which it is: "platform" or "actuators".
+
+        Raises:
+            InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
+        """
+        return self._of(coordinates).mass_matrix(position)
+
+    def bias(
+        self, position: object, velocity: object, *, coordinates: Entry | str = "platform"
+    ) -> np.ndarray:
+        """Return the forces (N, m) at zero acceleration on platform coordinates, or on actuator coordinates.
+
+        Coriolis and centripetal forces, gravity, friction and springs. Called `nle`
+        (`nonLinearEffects`) in Pinocchio and `qfrc_bias` in MuJoCo, without friction and springs
+        there.
+
+        Args:
+            position, velocity: samples (N, n), or one (n,), or mappings by name; SI.
+            coordinates: of which they are: "platform" or "actuators".
+
+        Raises:
+            InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
+        """
+        return self._of(coordinates).bias(position, velocity)
+
+    def gravity_forces(
+        self, position: object, *, coordinates: Entry | str = "platform"
+    ) -> np.ndarray:
+        """Return the forces (N, m) against gravity on platform coordinates, or on actuator coordinates.
+
+        Called `computeGeneralizedGravity` in Pinocchio, `gravload` in the Robotics Toolbox.
+
+        Args:
+            position: samples (N, n), or one (n,), or a mapping by name; SI.
+            coordinates: of which it is: "platform" or "actuators".
+
+        Raises:
+            InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
+        """
+        return self._of(coordinates).gravity(position)
+
+    def kinetic_energy(
+        self, position: object, velocity: object, *, coordinates: Entry | str = "platform"
+    ) -> np.ndarray:
+        """Return the kinetic energy (N,), J, of a motion in platform coordinates, or in actuator coordinates.
+
+        Called `computeKineticEnergy` in Pinocchio, `mj_energyVel` in MuJoCo.
+
+        Args:
+            position, velocity: samples (N, n), or one (n,), or mappings by name; SI.
+            coordinates: of which they are: "platform" or "actuators".
+
+        Raises:
+            InputError, PoseError: as `Motion.mass_matrix`.
+            DescriptionError: a rod has no kinetic energy.
+        """
+        return self._of(coordinates).kinetic_energy(position, velocity)
+
+    def _of(self, coordinates: Entry | str) -> Motion:
+        return self.motion(entry_named(coordinates))
 
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
         """A function of the platform's motion for JAX; see `Motion.as_jax`."""

@@ -39,6 +39,7 @@ from tauloop.equations.ports import (
     PLATFORM,
     Port,
     checked,
+    coordinates_text,
     entry_ports,
     force_port,
     is_one_row,
@@ -619,6 +620,11 @@ class Runner:
             angles=self.turning, nearest="reference pose"
         )
 
+    @cached_property
+    def given(self) -> str:
+        """Which coordinates are given, such as "platform coordinates x, y, z"."""
+        return coordinates_text(self.ports.entry, self.ports.position.columns)
+
     def state(
         self,
         outputs: dict[str, np.ndarray],
@@ -629,6 +635,7 @@ class Runner:
         """The state of a run that began at a start, or that of its single sample."""
         topology = self.topology
         state = State(
+            given=self.given,
             coordinate_names=topology.coordinate_names,
             velocity_names=topology.velocity_names,
             q=outputs["q"],

@@ -10,6 +10,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.equations.named_values import TOOL
 from tauloop.equations.ports import Port
+from tauloop.mechanism.poses import homogeneous
 
 #: Inertial parameters of a payload about the tool centre point, in the tool's frame.
 _NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
@@ -104,3 +105,8 @@ class ToolMotion(Shown):
     rotation: np.ndarray
     twist: np.ndarray
     jacobian: np.ndarray
+
+    @property
+    def pose(self) -> np.ndarray:
+        """Poses of the tool's frame in the base frame (N, 4, 4), homogeneous, m."""
+        return homogeneous(self.rotation, self.place)

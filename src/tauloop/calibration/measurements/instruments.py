@@ -228,7 +228,13 @@ def _turned(rho: ca.SX, start: tuple[float, float, float, float]) -> ca.SX:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """Start pose of an instrument's frame in the base frame: origin (m) and unit quaternion (w, x, y, z)."""
+    """Start pose of an instrument's frame in the base frame: origin (m) and unit quaternion (w, x, y, z).
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.Frame(position=(1.0, 0.0, 0.5)).quaternion
+        (1.0, 0.0, 0.0, 0.0)
+    """
 
     position: Vector3 = ORIGIN
     quaternion: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
