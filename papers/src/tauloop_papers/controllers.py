@@ -29,20 +29,23 @@ FORCE = tl.ExportOptions(outputs=("force",))
 
 def _gantry_tau(machine: str = GANTRY_TAU.machine) -> tuple[Export, ...]:
     """Forces that are fed forward."""
-    return (tl.export_c(tl.load(machine), FORCE),)
+    return (tl.export_c(tl.load(machine), options=FORCE),)
 
 
 def _rcid(machine: str = RCID.machine) -> tuple[Export, ...]:
     """Inverse dynamics by generalized momentum, as in the paper, and by Newton and Euler's equations."""
     by_momentum = tl.Model(tl.load(machine), formulation="generalized-momentum")
     options = tl.ExportOptions(outputs=("force",), name=f"{by_momentum.mechanism.name}_momentum")
-    return tl.export_c(by_momentum, options), tl.export_c(by_momentum.mechanism, FORCE)
+    return (
+        tl.export_c(by_momentum, options=options),
+        tl.export_c(by_momentum.mechanism, options=FORCE),
+    )
 
 
 def _nuwar(machine: str = NUWAR.machine) -> tuple[Export, ...]:
     """Forces without accelerations: momenta of a sample, and forces from their differences."""
     functions = tl.ExportOptions(functions=("momentum", "momentum_forces"))
-    return (tl.export_c(tl.load(machine), functions),)
+    return (tl.export_c(tl.load(machine), options=functions),)
 
 
 def _spidermill(machine: str = SPIDERMILL.machine) -> tuple[Export, ...]:
@@ -53,7 +56,7 @@ def _spidermill(machine: str = SPIDERMILL.machine) -> tuple[Export, ...]:
     reduced = tl.reduce(tl.load(machine), options).mechanism
     return (
         tl.export_c(
-            reduced, tl.ExportOptions(outputs=("force",), name=f"{tl.load(machine).name}_reduced")
+            reduced, options=tl.ExportOptions(outputs=("force",), name=f"{tl.load(machine).name}_reduced")
         ),
     )
 

@@ -206,7 +206,7 @@ def _spidermill() -> Iterator[tuple[str, str]]:
 
 
 def _whole(mechanism: Mechanism) -> int:
-    (function,) = tl.export_c(mechanism, tl.ExportOptions(outputs=("force",))).manifest["functions"]
+    (function,) = tl.export_c(mechanism, outputs="force").manifest["functions"]
     return int(sum(function["operations"]["once"].values()))
 
 

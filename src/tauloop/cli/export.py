@@ -66,21 +66,19 @@ def export(
     with bar("functions") as progress:
         if name == "fmu":
             fmu = replace(fmu, name=options.name)
-            result = tl.export_fmu(model, fmu, controller=controller, folder=out, progress=progress)
+            result = tl.export_fmu(model, out, fmu, controller=controller, progress=progress)
         elif name == "controller":
             result = tl.export_controller(
-                model, controller, name=options.name, folder=out, progress=progress
+                model, out, controller, name=options.name, progress=progress
             )
         elif name == "linuxcnc":
             result = tl.export_linuxcnc(
-                model, replace(linuxcnc, name=options.name), folder=out, progress=progress
+                model, out, replace(linuxcnc, name=options.name), progress=progress
             )
         elif name == "ros2":
-            result = tl.export_ros2(
-                model, tl.Ros2Options(package=options.name or ""), folder=out, progress=progress
-            )
+            result = tl.export_ros2(model, out, package=options.name or "", progress=progress)
         else:
-            result = tl.export_c(model, options, folder=out, progress=progress)
+            result = tl.export_c(model, out, options, progress=progress)
     finish(result, written=result.written)
 
 

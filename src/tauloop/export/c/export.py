@@ -171,18 +171,18 @@ class Export(ExportedCode):
 @keywords(ExportOptions)
 def export_c(
     machine: MachineSource,
+    folder: str | Path | None = None,
     options: ExportOptions | None = None,
     *,
-    folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Export:
     """C source, header, test program and manifest of some functions; the same model gives the same texts.
 
     Args:
         machine: a mechanism, or its model; parameters that are not free are baked in.
-        options: which functions, of which motion.
         folder: where the files are written (it is made where it is missing; other files in it are
             left alone): all beside first, then renamed. They stay texts without it.
+        options: which functions, of which motion.
         progress: called with what is done and what there is to do.
 
     Raises:
@@ -194,7 +194,7 @@ def export_c(
 
     Examples:
         >>> import tauloop as tl
-        >>> export = tl.export_c(tl.load("four_bar"), tl.ExportOptions(functions=("kinematics",)))
+        >>> export = tl.export_c("four_bar", functions="kinematics")
         >>> sorted(export.files)
         ['four_bar.c', 'four_bar.h', 'four_bar_check.c', 'four_bar_manifest.json']
     """

@@ -41,10 +41,10 @@ class ControllerExport(ExportedCode):
 @keywords(ControllerOptions)
 def export_controller(
     machine: MachineSource,
+    folder: str | Path | None = None,
     options: ControllerOptions | None = None,
     *,
     name: str | None = None,
-    folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> ControllerExport:
     """A machine's controller as C99, safe by construction; the same machine and options give the same texts.
@@ -56,10 +56,10 @@ def export_controller(
 
     Args:
         machine: what the controller believes in; its free parameters stay parameters of the code.
-        options: the law, its numbers, and what is done when something is wrong.
-        name: first part of all names; the machine's and "controller" without it.
         folder: where the files are written (it is made where it is missing; other files in it are
             left alone).
+        options: the law, its numbers, and what is done when something is wrong.
+        name: first part of all names; the machine's and "controller" without it.
         progress: called with what is done and what there is to do.
 
     Raises:

@@ -134,10 +134,10 @@ class FmuExport(ExportedFiles):
 @keywords(FmuOptions)
 def export_fmu(
     machine: MachineSource,
+    folder: str | Path | None = None,
     options: FmuOptions | None = None,
     *,
     controller: ControllerOptions | None = None,
-    folder: str | Path | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> FmuExport:
@@ -149,9 +149,9 @@ def export_fmu(
 
     Args:
         machine: a mechanism, or its model, whose free parameters stay parameters.
+        folder: where ``NAME.fmu`` is written (it is made where it is missing).
         options: what it computes, for which version.
         controller: of the kind controller: its law, numbers and rate.
-        folder: where ``NAME.fmu`` is written (it is made where it is missing).
         cache: of compiled code; the user's own without it.
         progress: called with what is done and what there is to do.
 
@@ -163,7 +163,7 @@ def export_fmu(
 
     Examples:
         >>> import tauloop as tl
-        >>> fmu = tl.export_fmu(tl.load("five_bar"), tl.FmuOptions(version="2", binary=False))
+        >>> fmu = tl.export_fmu("five_bar", version="2", binary=False)
         >>> sorted(fmu.files)
         ['modelDescription.xml', 'sources/five_bar_plant.c']
     """

@@ -76,9 +76,9 @@ class LinuxcncExport(ExportedCode):
 @keywords(LinuxcncOptions)
 def export_linuxcnc(
     machine: MachineSource,
+    folder: str | Path | None = None,
     options: LinuxcncOptions | None = None,
     *,
-    folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> LinuxcncExport:
     """A kinematics module for LinuxCNC in C, with the geometry on HAL pins, and a headless simulation.
@@ -90,9 +90,9 @@ def export_linuxcnc(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: names and speeds.
         folder: where the files are written (it is made where it is missing; other files in it are
             left alone): all beside first, then renamed. They stay texts without it.
+        options: names and speeds.
         progress: called with what is done and what there is to do.
 
     Raises:

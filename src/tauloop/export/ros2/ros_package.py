@@ -106,9 +106,9 @@ class Ros2Package(ExportedFiles):
 @keywords(Ros2Options)
 def export_ros2(
     machine: MachineSource,
+    folder: str | Path | None = None,
     options: Ros2Options | None = None,
     *,
-    folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Ros2Package:
     """A description package of ROS 2: URDF with ros2_control, launch file, and a node for the passive joints.
@@ -118,8 +118,8 @@ def export_ros2(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: names.
         folder: where the files are written; they stay texts without it.
+        options: names.
         progress: called with what is done and what there is to do.
 
     Raises:
@@ -150,7 +150,9 @@ def export_ros2(
     joints = _Joints(model)
     kinematics = export_c(
         model,
-        ExportOptions(functions=("kinematics",), entry=ACTUATORS, outputs=("q",), name="machine"),
+        options=ExportOptions(
+            functions=("kinematics",), entry=ACTUATORS, outputs=("q",), name="machine"
+        ),
         progress=progress,
     )
     folder_of_texts = resources("tauloop.export.ros2") / "texts"
