@@ -56,7 +56,8 @@ def _spidermill(machine: str = SPIDERMILL.machine) -> tuple[Export, ...]:
     reduced = tl.reduce(tl.load(machine), options).mechanism
     return (
         tl.export_c(
-            reduced, options=tl.ExportOptions(outputs=("force",), name=f"{tl.load(machine).name}_reduced")
+            reduced,
+            options=tl.ExportOptions(outputs=("force",), name=f"{tl.load(machine).name}_reduced"),
         ),
     )
 
