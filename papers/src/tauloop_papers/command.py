@@ -129,6 +129,12 @@ def reproduce(
         raise typer.Exit(FAILED)
 
 
+@reports_errors
+def list_experiments(as_json: JsonOption = False) -> None:
+    """List the experiments of papers, with what each of them checks."""
+    _list(as_json)
+
+
 def _note(name: str, as_json: bool) -> None:
     """The figures of a note."""
     figures = claims(name)

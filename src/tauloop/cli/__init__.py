@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
-from tauloop.cli.startup import prepare_process
+from tauloop.cli.terminal.startup import prepare_process
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:

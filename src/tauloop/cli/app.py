@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import importlib
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -16,95 +17,26 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 import tauloop
-from tauloop.cli.completion import TAKES_MACHINE, machines
+from tauloop.cli.commands import (
+    GROUPS,
+    PAPER,
+    PAPER_ENTRY_POINT,
+    PAPER_REMEDY,
+    SECTIONS,
+    TOP_LEVEL,
+    Command,
+    Group,
+)
 from tauloop.cli.examples import EXAMPLES
+from tauloop.cli.old_names import renewed
+from tauloop.cli.terminal.completion import TAKES_MACHINE, machines
+from tauloop.common.deprecated import REMOVED_IN
 from tauloop.common.extensions import brought
 from tauloop.mechanism.suggestions import suggestion
 
-#: Commands by group, in the order of the help: the module that holds each, and what the list of
-#: commands says of it.
-GROUPS: dict[str, dict[str, tuple[str, str]]] = {
-    "Describe": {
-        "demo": ("demo", "A machine in motion on a page, and what to do next."),
-        "machines": ("machines", "List the shipped machines."),
-        "show": ("describe", "A machine's coordinates, mobility, loops, actuators, parameters."),
-        "check": ("describe", "Does a machine file read, do its loops close, is it driven?"),
-        "new": ("new", "Write a machine file of your own dimensions."),
-        "view": ("view", "Look at a machine in the browser, or as a picture."),
-        "verify": ("verify", "Compare the dynamics with Pinocchio and MuJoCo."),
-        "schema": ("describe", "Print the JSON Schema of machine files, for editors."),
-    },
-    "Kinematics": {
-        "fk": ("kinematics", "Forward kinematics: the platform from the actuators."),
-        "ik": ("kinematics", "Inverse kinematics: the actuators from the platform."),
-        "jacobian": ("kinematics", "Velocities of tool, actuators or platform per unit of others."),
-        "modes": ("modes", "All assembly modes at given actuator positions."),
-        "workspace": ("workspace", "Where a machine can work: reach, singularities, interference."),
-        "play": ("drive_machine", "How play at the actuators shows at the tool."),
-    },
-    "Dynamics": {
-        "dynamics": ("dynamics", "Actuator forces that a motion needs (inverse dynamics)."),
-        "simulate": ("simulate", "Simulate a machine: constant forces, a swing, a round trip."),
-        "equations": ("equations", "Write a machine's equations as text, LaTeX and Python."),
-        "cost": ("cost", "Count the operations of a machine's functions."),
-        "reduce": ("reduce", "Reduce a machine by equivalent lumped masses."),
-        "regroup": ("regroup", "A machine's base parameters as formulas in its lengths."),
-    },
-    "Motion": {
-        "motion": ("motion", "Plan a trajectory: a path, a motion law and a duration."),
-        "fastest": ("fastest", "The fastest motion along a path, tried out under a controller."),
-        "transfer": ("transfer", "The best motion from here to there: its path is free."),
-        "cycle": ("cycle", "A cyclic motion between stations: pick and place, conveyors."),
-    },
-    "Measure": {
-        "excite": ("excite", "Optimise an excitation for identification, under limits."),
-        "identify": ("identify", "Identify dynamic parameters from logs."),
-        "link-parameters": (
-            "link_parameters",
-            "Masses and centres of links from identified parameters.",
-        ),
-        "forces": ("forces", "Forces from outside on the platform, and contacts, from a log."),
-        "track": ("track", "Payload and friction along a log, by a recursive fit."),
-        "subtract": ("subtract", "Subtract the actuators' own forces from a log."),
-        "poses": ("poses", "Choose the poses of a calibration."),
-        "calibrate": ("calibrate", "Calibrate a machine's geometry, with error bars."),
-    },
-    "Studies": {
-        "study": ("study", "Many samples of a calculation: tolerances, sensitivities, sweeps."),
-        "fold": ("fold", "Identify dynamic parameters from any number of logs, by workers."),
-    },
-    "Control": {
-        "control": ("control", "Follow a trajectory under sampled controllers."),
-        "detect-hit": ("detect_hit", "How soon a blow at the platform is noticed, by momenta."),
-        "drive": ("drive", "Simulate a step of a drive line with its control."),
-        "tune": ("tune", "Tune the control of a drive line: least cost, compromises."),
-        "fit-plant": ("fit_plant", "Identify a drive line's parameters from measured steps."),
-        "run": ("run", "Run a machine as a plant that a controller elsewhere drives."),
-        "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
-    },
-    "Export": {
-        "export": ("export", "Write a machine as C99, an FMU, for LinuxCNC, or for ROS 2."),
-        "convert": ("convert", "Write a machine as YAML, MJCF, SDF, or URDF with a side file."),
-        "report": ("report", "Make a page of results: tables, figures, the machine in motion."),
-    },
-    "This computer": {
-        "doctor": ("doctor", "What is installed, what is missing, and how to get it."),
-        "cache": ("cache", "Compiled libraries that are kept: list or remove them."),
-    },
-}
-#: All of them by name.
-COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 #: Group of the entry points by which other distributions bring commands: name of the command, and
 #: its function.
 BROUGHT = "tauloop.commands"
-#: Commands of Tauloop's own other distributions: how each is installed, and what the list says of
-#: it.
-ELSEWHERE = {
-    "reproduce": (
-        "run `pip install ./papers` in a clone of Tauloop (the distribution tauloop-papers)",
-        "Do a paper's experiment again, beside what it states.",
-    ),
-}
 
 
 #: Both ways to ask for help.
@@ -174,22 +106,34 @@ def _first_word(machine: Annotated[str, typer.Argument(autocompletion=machines)]
 
 
 class LazyGroup(Quick, TyperGroup):
-    """A group whose commands are imported when they are asked for: figures and data frames are slow to import."""
+    """Commands that are imported when they are used: pictures and data frames are slow to import.
+
+    Subclasses state which there are.
+    """
+
+    def entries(self) -> Mapping[str, Command | Group]:
+        """Return the commands and groups of this group by name."""
+        raise NotImplementedError
+
+    def path_of(self, name: str) -> str:
+        """Return the words that name a command of this group."""
+        raise NotImplementedError
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names of all commands."""
-        return [*COMMANDS, *sorted({*ELSEWHERE, *brought(BROUGHT)} - {*COMMANDS})]
+        """Return the names of all commands."""
+        return [*self.entries()]
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Names of commands that begin so, with their summaries; none of them is imported."""
+        """Return commands that begin so, with their summaries; none of them is imported."""
         if incomplete.startswith("-"):
             return list(super().shell_complete(ctx, incomplete))
-        known = {
-            name: COMMANDS[name][1] if name in COMMANDS else None
+        entries = self.entries()
+        summaries = {
+            name: entries[name].summary if name in entries else None
             for name in self.list_commands(ctx)
         }
         light = TyperGroup(
-            commands={name: TyperCommand(name, help=summary) for name, summary in known.items()}
+            commands={name: TyperCommand(name, help=text) for name, text in summaries.items()}
         )
         return list(
             light.shell_complete(
@@ -198,56 +142,177 @@ class LazyGroup(Quick, TyperGroup):
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command of the first word; of an unknown one, what was meant."""
-        is_known = args[0] in COMMANDS or args[0] in self.list_commands(ctx)
-        if not is_known and (hint := suggestion(args[0], self.list_commands(ctx))):
+        """Return the command of the first word; suggest one in the place of an unknown one."""
+        known = self.list_commands(ctx)
+        if args[0] not in known and (hint := suggestion(args[0], known)):
             ctx.fail(f"No such command {args[0]!r}: {hint}")
-        if ctx.resilient_parsing and len(args) == 1 and args[0] in TAKES_MACHINE:
+        is_first_word = ctx.resilient_parsing and len(args) == 1
+        if is_first_word and self.path_of(args[0]) in TAKES_MACHINE:
             single = typer.Typer(add_completion=False)
             single.command(args[0], cls=FirstWord)(_first_word)
             return args[0], typer.main.get_command(single), []
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, or None."""
-        if cmd_name in COMMANDS:
-            function = getattr(
-                importlib.import_module(f"tauloop.cli.{COMMANDS[cmd_name][0]}"),
-                cmd_name.replace("-", "_"),
-            )
-        elif cmd_name in brought(BROUGHT):
-            function = brought(BROUGHT)[cmd_name].load()
-        else:
-            if cmd_name in ELSEWHERE:
-                ctx.fail(f"{cmd_name} is not installed: {ELSEWHERE[cmd_name][0]}")
+        """Return the command or group of that name, or None."""
+        entry = self.entries().get(cmd_name)
+        if entry is None:
             return None
-        single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
-        example = EXAMPLES.get(cmd_name)
-        single.command(
-            cmd_name, cls=QuickCommand, epilog=f"Example: tauloop {example}" if example else None
-        )(function)
-        return typer.main.get_command(single)
+        if isinstance(entry, Group):
+            return Subgroup(cmd_name)
+        module = importlib.import_module(f"tauloop.cli.{entry.module}")
+        return built(cmd_name, getattr(module, entry.function), EXAMPLES[self.path_of(cmd_name)])
+
+
+class Subgroup(LazyGroup):
+    """The commands below one word of the top level."""
+
+    def __init__(self, name: str) -> None:
+        """Make the group of a name."""
+        entry = TOP_LEVEL[name]
+        assert isinstance(entry, Group)
+        self._commands = entry.commands
+        super().__init__(
+            name=name,
+            help=entry.summary,
+            no_args_is_help=True,
+            context_settings=HELP,
+            rich_markup_mode=None,
+        )
+
+    def entries(self) -> Mapping[str, Command | Group]:
+        """Return its commands."""
+        return self._commands
+
+    def path_of(self, name: str) -> str:
+        """Return the group's name and the command's."""
+        return f"{self.name} {name}"
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands, for which none of them is imported."""
-        summaries = {
-            name: f"Brought by {entry.dist.name}."
-            for name, entry in brought(BROUGHT).items()
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in self._commands.items()])
+
+
+class PaperGroup(LazyGroup):
+    """The commands of the second distribution, which need not be installed."""
+
+    def __init__(self) -> None:
+        """Make the group."""
+        super().__init__(
+            name="paper",
+            help=PAPER.summary,
+            no_args_is_help=True,
+            context_settings=HELP,
+            rich_markup_mode=None,
+        )
+
+    def entries(self) -> Mapping[str, Command | Group]:
+        """Return its commands."""
+        return PAPER.commands
+
+    def path_of(self, name: str) -> str:
+        """Return the group's name and the command's."""
+        return f"paper {name}"
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command of the distribution; refuse it where that is not installed."""
+        entry = PAPER.commands.get(cmd_name)
+        if entry is None:
+            return None
+        point = brought(BROUGHT).get(PAPER_ENTRY_POINT)
+        if point is None:
+            ctx.fail(f"paper {cmd_name} is not installed: {PAPER_REMEDY}")
+        module = importlib.import_module(point.module)
+        return built(cmd_name, getattr(module, entry.function))
+
+    format_commands = Subgroup.format_commands
+    _commands = PAPER.commands
+
+
+class TopLevel(LazyGroup):
+    """All commands and groups, and the commands that installed packages bring."""
+
+    def entries(self) -> Mapping[str, Command | Group]:
+        """Return the commands and groups of Tauloop itself."""
+        return {**TOP_LEVEL, "paper": PAPER}
+
+    def path_of(self, name: str) -> str:
+        """Return the name."""
+        return name
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; names of earlier versions are replaced with a warning."""
+        words, pairs = renewed(args)
+        if not ctx.resilient_parsing:
+            for old, new in pairs:
+                text = f"warning: {old} is deprecated and will be removed in Tauloop {REMOVED_IN}: use {new}"
+                typer.echo(text, err=True)
+        return list(super().parse_args(ctx, words))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands and groups, with those of installed packages."""
+        return [*self.entries(), *_others()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command or group of that name, or None."""
+        if cmd_name == "paper":
+            return PaperGroup()
+        if cmd_name in self.entries():
+            return super().get_command(ctx, cmd_name)
+        others = _others()
+        return built(cmd_name, others[cmd_name].load()) if cmd_name in others else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, for which none of them is imported."""
+        groups = {**GROUPS, "paper": PAPER}
+        others = {
+            name: f"Command of {entry.dist.name}."
+            for name, entry in _others().items()
             if entry.dist
         }
-        summaries |= {name: summary for name, (_, summary) in ELSEWHERE.items()}
-        others = {
-            name: ("", summary)
-            for name, summary in sorted(summaries.items())
-            if name not in COMMANDS
-        }
-        for title, commands in {**GROUPS, "Others": others}.items():
+        for title, entries in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])
+                formatter.write_dl([_line(name, entry) for name, entry in entries.items()])
+        with formatter.section("Groups"):
+            formatter.write_dl([_line(name, entry) for name, entry in groups.items()])
+        if others:
+            with formatter.section("Others"):
+                formatter.write_dl([*others.items()])
+
+
+def _line(name: str, entry: Command | Group) -> tuple[str, str]:
+    """Return the line of a command in the help; that of a group has its commands."""
+    if isinstance(entry, Command):
+        return name, entry.summary
+    return name, f"{entry.summary.removesuffix('.')}: {', '.join(entry.commands)}."
+
+
+def _others() -> dict[str, Any]:
+    """Return the entry points of commands of installed packages, by name."""
+    points = brought(BROUGHT)
+    names = sorted({*points} - {*TOP_LEVEL, PAPER_ENTRY_POINT})
+    return {name: points[name] for name in names}
+
+
+def built(name: str, function: Any, example: str = "") -> Any:
+    """Return the command of a function, whose help ends with an example."""
+    single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
+    epilog = f"Example: tauloop {example}" if example else None
+    single.command(name, cls=QuickCommand, epilog=epilog)(function)
+    return typer.main.get_command(single)
+
+
+def find_command(path: str) -> Any:
+    """Return the command of a path such as ``plan stroke``, imported."""
+    group: Any = typer.main.get_command(app)
+    for word in path.split():
+        group = group.get_command(None, word)
+    return group
 
 
 app = typer.Typer(
-    cls=LazyGroup,
+    cls=TopLevel,
     name="tauloop",
     help="Parallel robots: one description of a machine gives its kinematics, dynamics, simulation and identification.",
     no_args_is_help=True,
@@ -275,8 +340,8 @@ def _frame(
 
 def main() -> None:
     """Run the command line."""
-    from tauloop.cli.interrupts import ends_soon
-    from tauloop.cli.screen import streams
+    from tauloop.cli.terminal.interrupts import ends_soon
+    from tauloop.cli.terminal.screen import streams
 
     with ends_soon(), streams():
         app()

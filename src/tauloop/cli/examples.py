@@ -1,10 +1,12 @@
-"""An example of each command, which its help ends with; they stand in `examples.txt`, a line each."""
+"""An example of each command, with which its help ends; `examples.txt` has one in each line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from tauloop.cli.commands import command_words
+
 _LINES = (Path(__file__).parent / "examples.txt").read_text(encoding="utf-8").splitlines()
-#: Words behind ``tauloop``, by command.
-EXAMPLES: Mapping[str, str] = {line.partition(" ")[0]: line for line in _LINES}
+#: Words after ``tauloop``, by command.
+EXAMPLES: Mapping[str, str] = {command_words(line.split()): line for line in _LINES}

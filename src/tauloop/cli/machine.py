@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tauloop.cli.asked import MACHINE, is_quiet
-from tauloop.cli.completion import machines
-from tauloop.cli.screen import Screen
+from tauloop.cli.terminal.completion import machines
+from tauloop.cli.terminal.screen import Screen
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.limits import require_within_limits

@@ -32,7 +32,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from tauloop.cli.completion import COMPLETIONS
+from tauloop.cli.terminal.completion import COMPLETIONS
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import KEY, Option, described
 

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from tauloop.cli.asked import ASKED, MACHINE, is_json, is_quiet
 from tauloop.cli.options import flags, gathered, options_class, spread
-from tauloop.cli.progress import bar
-from tauloop.cli.screen import Screen, json_text
+from tauloop.cli.terminal.progress import bar
+from tauloop.cli.terminal.screen import Screen, json_text
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.common.files import require_writable, unwritable_folder, write_file, write_text
 from tauloop.common.progress import Stages

@@ -81,6 +81,42 @@ NAMES: Mapping[str, str] = {
 JSON_KEYS: Mapping[str, str] = {
     "evidence": "diagnostics",
 }
+#: Old commands of `tauloop`, each with the words that replace it. Three of them are groups now; the
+#: old command is meant where the next word is none of the group's commands.
+COMMANDS: Mapping[str, str] = {
+    "machines": "list",
+    "schema": "env schema",
+    "doctor": "env doctor",
+    "cache": "env cache",
+    "play": "accuracy backlash",
+    "ballbar": "accuracy ballbar",
+    "equations": "model equations",
+    "cost": "model cost",
+    "reduce": "model reduce",
+    "regroup": "model base-parameters",
+    "link-parameters": "model link-parameters",
+    "motion": "plan stroke",
+    "fastest": "plan path",
+    "transfer": "plan transfer",
+    "cycle": "plan cycle",
+    "excite": "plan excitation",
+    "poses": "plan poses",
+    "forces": "log forces",
+    "track": "log track",
+    "subtract": "log subtract",
+    "study": "study run",
+    "fold": "identify --folded folded",
+    "control": "control follow",
+    "detect-hit": "control collision",
+    "drive": "drive step",
+    "tune": "drive tune",
+    "fit-plant": "drive fit",
+    "reproduce": "paper reproduce",
+}
+#: Old options of commands, each with what replaces it: another option, or in capitals an argument.
+#: The key is the command of today; its old name where the option now has another meaning; either
+#: followed by options that a command line must have; or "" for every command.
+OPTIONS: Mapping[str, Mapping[str, str]] = {}
 
 
 def warn(old: str, new: str, stacklevel: int = 3) -> None:

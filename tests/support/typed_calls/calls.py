@@ -19,7 +19,7 @@ motion: np.ndarray = model.forward_dynamics(x, v, u).acceleration
 by_actuators: tl.Forces = model.inverse_dynamics(q, v, a, coordinates="actuators")
 poses: np.ndarray = model.tool_pose(x)
 energy = model.bias(x, v), model.gravity_forces(x), model.kinetic_energy(x, v)
-known: str = tl.inverse_dynamics(m, x, v, a).known
+coordinates: str = tl.inverse_dynamics(m, x, v, a).given
 accelerations: np.ndarray = tl.forward_dynamics(m, x, v, u).acceleration
 end = tl.simulate(m, duration="1 s").status
 tl.simulate("delta", duration=0.5, rtol=1e-8, until="platform.z<-0.7")

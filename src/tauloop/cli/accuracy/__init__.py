@@ -1,0 +1,1 @@
+"""Commands on the accuracy of a machine at its tool."""

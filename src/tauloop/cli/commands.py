@@ -1,0 +1,437 @@
+"""The commands of ``tauloop``: where each is, what it is for, and which function of Python it calls.
+
+The help, the completion of the tab key, the pages of the documentation and the tests of the grammar
+(docs/decisions/command-line.md) all follow from the tables below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A command: it parses its words, calls one function, and prints the result.
+
+    Attributes:
+        module: the module below `tauloop.cli` that contains it.
+        function: its function there.
+        summary: one line of the list of commands.
+        python: the functions of Python that it calls, of which the first has the same meaning as
+            the command; empty where the command has no counterpart.
+    """
+
+    module: str
+    function: str
+    summary: str
+    python: tuple[str, ...] = ()
+
+
+class Group(NamedTuple):
+    """Several commands below one word, which does nothing alone but print its help.
+
+    Attributes:
+        summary: one line of the list of commands.
+        commands: by their names.
+    """
+
+    summary: str
+    commands: Mapping[str, Command]
+
+
+PLAN = Group(
+    "Plan a motion or the poses of a calibration.",
+    {
+        "stroke": Command(
+            "plan.stroke",
+            "stroke",
+            "Plan a trajectory: a path, a motion law and a duration.",
+            ("tl.plan_stroke",),
+        ),
+        "path": Command(
+            "plan.path",
+            "path",
+            "Plan the fastest motion along a path, under limits.",
+            ("tl.plan_path",),
+        ),
+        "transfer": Command(
+            "plan.transfer",
+            "transfer",
+            "Plan the best motion between two poses; its path is free.",
+            ("tl.plan_transfer",),
+        ),
+        "cycle": Command(
+            "plan.cycle",
+            "cycle",
+            "Plan a cyclic motion between stations: pick and place, conveyors.",
+            ("tl.plan_cycle",),
+        ),
+        "excitation": Command(
+            "plan.excitation",
+            "excitation",
+            "Optimize a motion for identification, under limits.",
+            ("tl.plan_excitation",),
+        ),
+        "poses": Command(
+            "plan.poses",
+            "poses",
+            "Choose the poses to measure for a calibration.",
+            ("tl.plan_poses",),
+        ),
+    },
+)
+EXPORT = Group(
+    "Write a machine as code for controllers and simulators.",
+    {
+        "c": Command(
+            "deliver.export_c", "export_c", "Write functions of a machine as C99.", ("tl.export_c",)
+        ),
+        "controller": Command(
+            "deliver.export_controller",
+            "export_controller",
+            "Write a sampled controller as C99.",
+            ("tl.export_controller",),
+        ),
+        "fmu": Command(
+            "deliver.export_fmu",
+            "export_fmu",
+            "Write a machine or its controller as an FMU.",
+            ("tl.export_fmu",),
+        ),
+        "linuxcnc": Command(
+            "deliver.export_linuxcnc",
+            "export_linuxcnc",
+            "Write a component for LinuxCNC.",
+            ("tl.export_linuxcnc",),
+        ),
+        "ros2": Command(
+            "deliver.export_ros2",
+            "export_ros2",
+            "Write a package for ROS 2.",
+            ("tl.export_ros2",),
+        ),
+    },
+)
+RUN = Group(
+    "Run a machine in real time.",
+    {
+        "plant": Command(
+            "deliver.run_plant",
+            "run_plant",
+            "Run a machine as a plant for a controller in another process.",
+            ("tl.run_plant",),
+        ),
+    },
+)
+
+#: What the top level contains, by the section of the help, in its order.
+SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
+    "Start": {
+        "demo": Command(
+            "start.demo",
+            "demo",
+            "Write a page with a machine in motion, and name the next steps.",
+            ("tl.demo",),
+        ),
+        "new": Command(
+            "start.new", "new", "Write a machine file of your dimensions.", ("tl.new_machine",)
+        ),
+        "list": Command(
+            "start.list",
+            "list_shipped",
+            "List the shipped machines or drive lines.",
+            ("tl.mechanism.machine_index", "tl.drives.shipped_drives"),
+        ),
+        "show": Command(
+            "start.show",
+            "show",
+            "Show a machine's coordinates, mobility, loops, actuators and parameters.",
+            ("tl.describe",),
+        ),
+        "check": Command(
+            "start.check",
+            "check",
+            "Check that a machine file is valid, its loops close and it is driven.",
+            ("tl.check",),
+        ),
+        "view": Command(
+            "start.view",
+            "view",
+            "Show a machine in the browser, or as a picture or film.",
+            ("tl.view",),
+        ),
+        "convert": Command(
+            "start.convert",
+            "convert",
+            "Write a machine as YAML, MJCF, SDF or URDF.",
+            ("tl.convert",),
+        ),
+    },
+    "Compute": {
+        "fk": Command(
+            "compute.fk",
+            "fk",
+            "Compute forward kinematics: the platform from the actuators.",
+            ("tl.forward_kinematics",),
+        ),
+        "ik": Command(
+            "compute.ik",
+            "ik",
+            "Compute inverse kinematics: the actuators from the platform.",
+            ("tl.inverse_kinematics",),
+        ),
+        "jacobian": Command(
+            "compute.jacobian",
+            "jacobian",
+            "Compute the Jacobian of tool, actuators or platform.",
+            ("tl.jacobian",),
+        ),
+        "modes": Command(
+            "compute.modes",
+            "modes",
+            "List all assembly modes or working modes of one pose.",
+            ("tl.assembly_modes", "tl.working_modes"),
+        ),
+        "workspace": Command(
+            "compute.workspace",
+            "workspace",
+            "Map the workspace: reach, singularities, interference.",
+            ("tl.workspace",),
+        ),
+        "dynamics": Command(
+            "compute.dynamics",
+            "dynamics",
+            "Compute the actuator forces of a motion (inverse dynamics).",
+            ("tl.inverse_dynamics",),
+        ),
+        "simulate": Command(
+            "compute.simulate",
+            "simulate",
+            "Simulate a machine: constant forces, free motion, a round trip.",
+            ("tl.simulate", "tl.co_simulate"),
+        ),
+    },
+    "Plan": {"plan": PLAN},
+    "Measure": {
+        "identify": Command(
+            "measure.identify",
+            "identify",
+            "Identify dynamic parameters from logs.",
+            ("tl.identify", "tl.fold_logs"),
+        ),
+        "calibrate": Command(
+            "measure.calibrate",
+            "calibrate",
+            "Calibrate a machine's geometry, with error bars.",
+            ("tl.calibrate",),
+        ),
+        "verify": Command(
+            "measure.verify",
+            "verify",
+            "Compare the dynamics with Pinocchio and MuJoCo.",
+            ("tl.verify",),
+        ),
+    },
+    "Deliver": {
+        "export": EXPORT,
+        "run": RUN,
+        "report": Command(
+            "deliver.report",
+            "report",
+            "Write a page of results: tables, pictures, the machine in motion.",
+            ("tl.write_report",),
+        ),
+    },
+}
+#: The groups, below the sections; their names are nouns.
+GROUPS: Mapping[str, Group] = {
+    "control": Group(
+        "A machine under sampled control.",
+        {
+            "follow": Command(
+                "control.follow",
+                "follow",
+                "Follow a trajectory under sampled controllers.",
+                ("tl.follow_path", "tl.control_compiled", "tl.co_simulate"),
+            ),
+            "collision": Command(
+                "control.collision",
+                "collision",
+                "Find how soon a collision of the platform is detected.",
+                ("tl.simulate_collision_detection",),
+            ),
+        },
+    ),
+    "drive": Group(
+        "Drive lines: motors, transmissions and their control.",
+        {
+            "step": Command(
+                "drive.step",
+                "step",
+                "Simulate a step of a drive line.",
+                ("tl.simulate_drive_line",),
+            ),
+            "tune": Command(
+                "drive.tune", "tune", "Tune a drive line's control.", ("tl.tune_drive_line",)
+            ),
+            "fit": Command(
+                "drive.fit",
+                "fit",
+                "Identify a drive line's parameters from measured steps.",
+                ("tl.fit_drive_line",),
+            ),
+        },
+    ),
+    "accuracy": Group(
+        "The accuracy of a machine at its tool.",
+        {
+            "backlash": Command(
+                "accuracy.backlash",
+                "backlash",
+                "Map the tool's displacement by backlash of the actuators.",
+                ("tl.backlash_map",),
+            ),
+            "ballbar": Command(
+                "accuracy.ballbar",
+                "ballbar",
+                "Simulate a machine with drive lines on a circle.",
+                ("tl.ballbar",),
+            ),
+        },
+    ),
+    "model": Group(
+        "A machine's equations and parameters.",
+        {
+            "equations": Command(
+                "model.equations",
+                "equations",
+                "Write a machine's equations as text, LaTeX and Python.",
+                ("tl.write_equations",),
+            ),
+            "reduce": Command(
+                "model.reduce",
+                "reduce",
+                "Reduce a machine by equivalent lumped masses.",
+                ("tl.reduce",),
+            ),
+            "cost": Command(
+                "model.cost",
+                "cost",
+                "Count the operations of a machine's functions.",
+                ("tl.count_operations",),
+            ),
+            "base-parameters": Command(
+                "model.base_parameters",
+                "base_parameters",
+                "Derive base parameters as formulas in the machine's lengths.",
+                ("tl.symbolic_base_parameters",),
+            ),
+            "link-parameters": Command(
+                "model.link_parameters",
+                "link_parameters",
+                "Bound masses and centers of links by identified parameters.",
+                ("tl.link_parameters",),
+            ),
+        },
+    ),
+    "log": Group(
+        "Recorded logs.",
+        {
+            "forces": Command(
+                "log.forces",
+                "forces",
+                "Estimate external forces on the platform, and contacts.",
+                ("tl.estimate_external_wrench",),
+            ),
+            "track": Command(
+                "log.track",
+                "track",
+                "Track payload and friction by a recursive fit.",
+                ("tl.track_parameters",),
+            ),
+            "subtract": Command(
+                "log.subtract",
+                "subtract",
+                "Subtract the actuators' forces, measured without the machine.",
+                ("tl.subtract_actuator_forces",),
+            ),
+        },
+    ),
+    "study": Group(
+        "Many samples of a calculation: tolerances, sensitivities, sweeps.",
+        {
+            "run": Command(
+                "study.run", "run", "Compute a study, or what is missing of it.", ("tl.run_study",)
+            ),
+            "show": Command(
+                "study.show",
+                "show",
+                "Show the results of the samples that are computed.",
+                ("tl.study.read_results",),
+            ),
+        },
+    ),
+    "env": Group(
+        "This computer.",
+        {
+            "doctor": Command(
+                "env.doctor",
+                "doctor",
+                "Show what is installed, what is missing, and how to get it.",
+                ("tl.doctor",),
+            ),
+            "cache": Command(
+                "env.cache",
+                "cache",
+                "List or remove compiled libraries.",
+                ("tl.compiler.c.compiled_cache",),
+            ),
+            "schema": Command(
+                "env.schema",
+                "schema",
+                "Print the JSON Schema of machine files, for editors.",
+                ("tl.mechanism.json_schema", "tl.mechanism.drive_schema"),
+            ),
+        },
+    ),
+}
+#: Group and commands of Tauloop's second distribution, and how it is installed. The commands are
+#: functions in the module of its entry point.
+PAPER = Group(
+    "Experiments of papers (the distribution tauloop-papers).",
+    {
+        "list": Command("", "list_experiments", "List the experiments."),
+        "reproduce": Command("", "reproduce", "Reproduce an experiment, and compare the results."),
+    },
+)
+PAPER_ENTRY_POINT = "reproduce"
+PAPER_REMEDY = "run `pip install ./papers` in a clone of Tauloop (the distribution tauloop-papers)"
+
+#: All commands and groups of the top level, by name, without that of papers.
+TOP_LEVEL: Mapping[str, Command | Group] = {
+    **{name: entry for section in SECTIONS.values() for name, entry in section.items()},
+    **GROUPS,
+}
+
+
+def _flat() -> dict[str, Command]:
+    commands: dict[str, Command] = {}
+    for name, entry in TOP_LEVEL.items():
+        if isinstance(entry, Command):
+            commands[name] = entry
+        else:
+            commands |= {f"{name} {kind}": command for kind, command in entry.commands.items()}
+    return commands
+
+
+#: All commands by their words, such as ``plan stroke``.
+COMMANDS: Mapping[str, Command] = _flat()
+
+
+def command_words(words: list[str]) -> str:
+    """Return the words of a command line that name its command, or "" where they name none."""
+    for count in (2, 1):
+        path = " ".join(words[:count])
+        if path in COMMANDS:
+            return path
+    return ""

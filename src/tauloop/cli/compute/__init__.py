@@ -1,0 +1,1 @@
+"""Commands that compute kinematics, workspace, forces and motion."""

@@ -1,0 +1,50 @@
+"""``tauloop dynamics``: inverse dynamics of one pose, or of a motion from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import (
+    FormulationOption,
+    MachineArgument,
+    SideOption,
+    ThreadsOption,
+    WithinLimitsOption,
+    load_model,
+)
+from tauloop.cli.output import command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.terminal.progress import bar
+
+
+@command(out=log_ending, figure=figure_ending)
+def dynamics(
+    machine: MachineArgument,
+    options: tl.DynamicsOptions,
+    side: SideOption = None,
+    formulation: FormulationOption = "newton-euler",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write time, motion of platform and actuators, and forces to this CSV, Parquet or MCAP file."
+        ),
+    ] = None,
+    within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = "1",
+) -> None:
+    """Actuator forces that a motion needs (inverse dynamics).
+
+    A machine with passive freedoms is moved by its actuators (--entry actuators): accelerations are
+    given for these alone, and those of the passive freedoms come out beside the forces. For one
+    pose name the coordinates that differ from the reference pose; for many give a table. A table
+    that passes a singularity between two rows is refused. Exit code 1 when a pose lies beyond a
+    stop.
+    """
+    model = load_model(machine, side, formulation=formulation, threads=threads)
+    with bar("forces") as progress:
+        result = tl.inverse_dynamics(model, options, progress=progress)
+    log, draw = log_file(out, result.log), lambda: result.plot("force")[0].figure
+    finish(result, log, draw=draw, within_limits=within_limits)

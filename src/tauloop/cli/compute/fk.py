@@ -1,0 +1,29 @@
+"""``tauloop fk``: the platform's pose at given positions of the actuators."""
+
+from __future__ import annotations
+
+import tauloop as tl
+from tauloop.cli.compute.poses_given import ActuatorsOption
+from tauloop.cli.machine import BesidePosition, MachineArgument, ThreadsOption, load_model
+from tauloop.cli.output import command, finish
+from tauloop.cli.terminal.progress import bars, search
+
+
+@command()
+def fk(
+    machine: MachineArgument,
+    options: tl.KinematicsOptions,
+    side: BesidePosition | None = None,
+    actuators: ActuatorsOption = None,
+    threads: ThreadsOption = "1",
+) -> None:
+    """Forward kinematics: where the platform and the tool are at given positions of the actuators.
+
+    The machine is followed from its reference pose; --all-modes lists every pose in which its loops
+    close. Passive freedoms that are not named come to rest under springs, gravity and stops. Exit
+    code 1 when a pose lies beyond a stop, when the straight line from the reference pose does not
+    lead to it, or when nothing holds a passive freedom.
+    """
+    model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
+    with bars(not options.all_modes) as report:
+        finish(tl.forward_kinematics(model, actuators, options, report=search(report)))

@@ -1,0 +1,28 @@
+"""``tauloop ik``: the actuators' positions at a given pose of the platform."""
+
+from __future__ import annotations
+
+import tauloop as tl
+from tauloop.cli.compute.poses_given import PlatformOption
+from tauloop.cli.machine import BesidePosition, MachineArgument, ThreadsOption, load_model
+from tauloop.cli.output import command, finish
+from tauloop.cli.terminal.progress import bars, search
+
+
+@command()
+def ik(
+    machine: MachineArgument,
+    options: tl.KinematicsOptions,
+    side: BesidePosition | None = None,
+    platform: PlatformOption = None,
+    threads: ThreadsOption = "1",
+) -> None:
+    """Inverse kinematics: where the actuators are at a given position of the platform.
+
+    On the working mode of the reference pose; --all-modes lists every posture of the legs. Exit
+    code 1 when a pose lies beyond a stop, or when the straight line from the reference pose does
+    not lead to it.
+    """
+    model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
+    with bars(not options.all_modes) as report:
+        finish(tl.inverse_kinematics(model, platform, options, report=search(report)))

@@ -1,0 +1,114 @@
+"""``tauloop simulate``: forward dynamics in time: constant forces, conservative swings, round trips of motions."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import (
+    MachineArgument,
+    SideOption,
+    ThreadsOption,
+    WithinLimitsOption,
+    load_model,
+)
+from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.terminal.progress import bar
+from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
+
+
+@command(out=log_ending, json_file=any_ending, figure=figure_ending)
+def simulate(
+    machine: MachineArgument,
+    options: tl.SimulationOptions,
+    coupling: tl.FmuCoupling,
+    side: SideOption,
+    swing: Annotated[
+        bool,
+        typer.Option(
+            "--swing", help="Without friction, in springs at its drives, pushed: by every route."
+        ),
+    ] = False,
+    frequency: Annotated[
+        float, typer.Option(help="Of the swing's springs, Hz.")
+    ] = SwingOptions.frequency,
+    amplitude: Annotated[
+        float, typer.Option(help="Of the swing, rad or characteristic lengths.")
+    ] = SwingOptions.amplitude,
+    motion: Annotated[
+        Path | None,
+        typer.Option(
+            help="Round trip of a motion: CSV or Parquet with columns time and position.NAME of the platform; its "
+            "forces by inverse dynamics are fed to forward dynamics."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the simulated motion to this CSV, Parquet or MCAP file."),
+    ] = None,
+    within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = "1",
+) -> None:
+    """Simulate a machine: constant forces (a free fall without any), a swing, or the round trip of a motion.
+
+    Cables pull, become slack and are tautened again; without --force their winches are held as they
+    hold the start at rest. With --fmu an FMU of somebody else is an actuator or a drive. Exit code
+    1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion
+    goes beyond a stop, which does not hold it (put an event there).
+    """
+    chosen = _chosen(options, swing, frequency, amplitude, motion, out)
+    model = load_model(machine, side, threads=threads)
+    with bar("simulation") as progress:
+        if coupling == tl.FmuCoupling():
+            result = tl.simulate(model, chosen, progress=progress)
+        else:
+            result = tl.co_simulate(model, chosen, coupling, progress=progress)
+    files = [] if isinstance(result, SwingComparison) else [log_file(out, result.log)]
+    finish(result, *files, within_limits=within_limits)
+
+
+def _chosen(
+    options: tl.SimulationOptions,
+    swing: bool,
+    frequency: float,
+    amplitude: float,
+    motion: Path | None,
+    out: Path | None,
+) -> tl.SimulationOptions | SwingOptions | RoundTripOptions:
+    """The options of what is asked for.
+
+    Raises:
+        tl.InputError: options that do not go together.
+    """
+    if not swing and motion is None:
+        return options
+    beside, shared = ("--swing", ()) if swing else ("--motion", ("route",))
+    general = tl.SimulationOptions()
+    useless = [
+        item.name
+        for item in fields(options)
+        if item.name not in ("duration", "integration", *shared)
+        and getattr(options, item.name) != getattr(general, item.name)
+    ]
+    useless += ["--out"] * (swing and out is not None) + ["--motion"] * (
+        swing and motion is not None
+    )
+    tl.InputError.raise_if_any(
+        tl.Problem(where=name, what=f"means nothing beside {beside}", remedy="leave it out")
+        for name in useless
+    )
+    if motion is None:
+        duration, integration = options.duration or SwingOptions.duration, options.integration
+        return SwingOptions(
+            duration=duration, frequency=frequency, amplitude=amplitude, integration=integration
+        )
+    return RoundTripOptions(
+        motion=motion,
+        duration=options.duration,
+        route=options.route,
+        integration=options.integration,
+    )

@@ -1,0 +1,52 @@
+"""``tauloop workspace``: where a machine can work, and why not elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import (
+    MachineArgument,
+    SideOption,
+    ThreadsOption,
+    WithinLimitsOption,
+    load_model,
+)
+from tauloop.cli.output import any_ending, command, figure_ending, finish, map_file
+from tauloop.cli.terminal.progress import bar
+from tauloop.display.workspace_figure import section_figure
+
+
+@command(figure=figure_ending, out=any_ending, json_file=any_ending)
+def workspace(
+    machine: MachineArgument,
+    options: tl.WorkspaceOptions,
+    side: SideOption = None,
+    colour: Annotated[
+        str,
+        typer.Option(
+            help="What colours usable poses: parallel, serial, constraint, clearance or tension."
+        ),
+    ] = "parallel",
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw a section into this file (PNG, PDF, SVG).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the map as NetCDF.")] = None,
+    within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = "1",
+) -> None:
+    """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
+
+    Over a section or a volume of poses at rest. A platform's orientation is given by angles rx, ry,
+    rz: turned from the reference pose about that vector in the base frame. Exit code 1 when no pose
+    of the grid can be used.
+    """
+    model = load_model(machine, side, within_limits=within_limits, threads=threads)
+    with bar("poses") as progress:
+        result = tl.workspace(model, options, progress=progress)
+    finish(
+        result, map_file(out, result), figure=figure, draw=lambda: section_figure(result, colour)
+    )

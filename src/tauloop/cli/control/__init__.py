@@ -1,0 +1,1 @@
+"""Commands on a machine under sampled control."""

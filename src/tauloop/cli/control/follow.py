@@ -1,0 +1,59 @@
+"""``tauloop control follow``: a trajectory followed under sampled controllers, with and without the machine's model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import (
+    MachineArgument,
+    SideOption,
+    ThreadsOption,
+    WithinLimitsOption,
+    load_model,
+)
+from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.terminal.progress import bar
+
+
+@command(out=log_ending, figure=figure_ending, json_file=any_ending)
+def follow(
+    machine: MachineArgument,
+    options: tl.ControlOptions,
+    coupling: tl.FmuCoupling,
+    side: SideOption,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the motion under the last controller to this CSV, Parquet or MCAP file."
+        ),
+    ] = None,
+    compiled: Annotated[
+        bool,
+        typer.Option(
+            "--compiled", help="Run the code that `tauloop export controller` writes of these laws."
+        ),
+    ] = False,
+    within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = "1",
+) -> None:
+    """Follow a trajectory under sampled controllers, and say how far the machine stays behind.
+
+    With --fmu an FMU of somebody else is a drive, or the controller itself. Exit code 1 when a run
+    ends early (out of reach, singular, not finite) or goes beyond a stop; saturated forces are
+    reported.
+    """
+    with bar("controllers") as progress:
+        model = load_model(machine, side, threads=threads)
+        if coupling != tl.FmuCoupling():
+            if compiled:
+                raise tl.InputError.of("compiled", "means nothing beside --fmu", "leave it out")
+            result: Any = tl.co_simulate(model, options, coupling, progress=progress)
+        else:
+            result = (tl.control_compiled if compiled else tl.follow_path)(
+                model, options, progress=progress
+            )
+    finish(result, log_file(out, result.log), within_limits=within_limits)

@@ -1,0 +1,1 @@
+"""Commands that write code, run plants and make pages."""

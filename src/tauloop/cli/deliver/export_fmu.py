@@ -1,0 +1,55 @@
+"""``tauloop export fmu``: a machine or its controller as an FMU."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.deliver.names import NameOption
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import command, finish, folder
+from tauloop.cli.terminal.progress import bar
+
+
+@command(out=folder)
+def export_fmu(
+    machine: MachineArgument,
+    out: Annotated[
+        Path, typer.Option(help="Write to this folder; other files in it are left alone.")
+    ],
+    options: tl.FmuOptions,
+    controller: tl.ControllerOptions,
+    name: NameOption = None,
+    side: SideOption = None,
+    within_limits: WithinLimitsOption = False,
+) -> None:
+    """Write a machine as NAME.fmu for simulators and real-time targets (FMI 2 or 3).
+
+    The FMU has a library for this platform and its sources.
+    """
+    if options.kind != "controller":
+        _refuse_controller(options.kind, controller)
+    model = load_model(machine, side, within_limits=within_limits)
+    with bar("functions") as progress:
+        result = tl.export_fmu(
+            model, out, replace(options, name=name), controller=controller, progress=progress
+        )
+    finish(result, written=result.written)
+
+
+def _refuse_controller(kind: str, controller: tl.ControllerOptions) -> None:
+    """Refuse options of a controller, all at once, where the FMU holds none."""
+    default = tl.ControllerOptions()
+    tl.InputError.raise_if_any(
+        tl.Problem(
+            where=item.name,
+            what=f"has no meaning for an FMU of the kind {kind}",
+            remedy="leave it out, or add --kind controller",
+        )
+        for item in fields(controller)
+        if getattr(controller, item.name) != getattr(default, item.name)
+    )

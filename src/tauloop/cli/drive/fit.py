@@ -1,0 +1,33 @@
+"""``tauloop drive fit``: parameters of a drive line from measured steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import LineArgument
+from tauloop.cli.output import command, figure_ending, finish
+from tauloop.cli.terminal.progress import bar
+from tauloop.drives import load_drive
+
+
+@command(figure=figure_ending)
+def fit(
+    line: LineArgument,
+    steps: Annotated[
+        Path,
+        typer.Argument(metavar="STEPS", help="A file of measured steps (docs/drive-tuning.md)."),
+    ],
+    options: tl.DriveLineFitOptions,
+) -> None:
+    """Identify parameters of a drive line from criteria of measured steps, and say what these leave open.
+
+    Exit code 1 when a measured figure is missed by more than three tolerances.
+    """
+    drive = load_drive(line)
+    with bar("search") as progress:
+        result = tl.fit_drive_line(drive, steps, options, progress=progress)
+    finish(result)

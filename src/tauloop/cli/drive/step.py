@@ -1,0 +1,66 @@
+"""``tauloop drive step``: a step of a drive line: criteria, limit cycle, figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import LineArgument
+from tauloop.cli.output import (
+    FigureOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    folder,
+    log_ending,
+    log_file,
+)
+from tauloop.display.drive_figure import drive_figure
+from tauloop.drives import load_drive
+from tauloop.export.drive_control import export_control
+
+
+@command(out=log_ending, figure=figure_ending, control_c=folder, json_file=any_ending)
+def step(
+    line: LineArgument,
+    options: tl.DriveOptions,
+    beside: Annotated[
+        str | None,
+        typer.Option(help="A second drive line, for the figure: the same step beside the first."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write all signals to this CSV or Parquet file.")
+    ] = None,
+    figure: FigureOption = None,
+    control_c: Annotated[
+        Path | None,
+        typer.Option(help="Write the control law as C99 with its test program into this folder."),
+    ] = None,
+) -> None:
+    """Simulate a step of a drive line with its control, and judge it.
+
+    Exit code 1 when the run diverges or is given up.
+    """
+    if beside is not None and figure is None:
+        what = "given without --figure, the only thing that it changes"
+        raise tl.InputError(
+            tl.Problem(where="--beside", what=what, remedy="name a figure, or leave it out")
+        )
+    shown = [tl.simulate_drive_line(load_drive(line), options)]
+    if beside is not None:
+        shown.append(
+            tl.simulate_drive_line(load_drive(beside), replace(options, parameters={}, cycle=False))
+        )
+    made = (
+        None
+        if control_c is None
+        else export_control(shown[0].line, options.parameters, folder=control_c)
+    )
+    written = () if made is None else made.written
+    log, draw = log_file(out, shown[0].to_xarray), lambda: drive_figure(*shown)
+    finish(shown[0], log, figure=figure, draw=draw, written=written)

@@ -1,0 +1,44 @@
+"""``tauloop log forces``: forces from outside on a platform, estimated from a recorded log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, load_model
+from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.terminal.progress import bar
+
+
+@command(out=log_ending, figure=figure_ending, json_file=any_ending)
+def forces(
+    machine: MachineArgument,
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="Recording with the positions and forces of all actuators, as of identify.",
+        ),
+    ],
+    options: tl.ExternalWrenchOptions,
+    side: SideOption,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the estimates over time to this CSV, Parquet or MCAP file."),
+    ] = None,
+    threads: ThreadsOption = "1",
+) -> None:
+    """Estimate the wrench that acts on the platform from outside, and find contacts in a log.
+
+    The threshold of a contact follows from stretches without contact, which are named with --free
+    or found from the log. Exit code 1 when the result is doubtful, such as when another log without
+    contact raises too many alarms.
+    """
+    with bar("logs") as progress:
+        result = tl.estimate_external_wrench(
+            load_model(machine, side, threads=threads), log, options, progress=progress
+        )
+    finish(result, log_file(out, result.log))

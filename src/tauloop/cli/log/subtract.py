@@ -1,0 +1,46 @@
+"""``tauloop log subtract``: the structure's forces from a run with the structure and a run without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.output import command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.terminal.progress import bar
+
+
+@command(out=log_ending, figure=figure_ending)
+def subtract(
+    connected: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CONNECTED",
+            help="Log of the run with the structure: columns time, position.NAME, force.NAME; velocity.NAME is kept.",
+        ),
+    ],
+    disconnected: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DISCONNECTED", help="Log of the same motion with the structure taken off."
+        ),
+    ],
+    options: tl.SubtractionOptions,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Write positions and structure's forces to this CSV, Parquet or MCAP file."
+        ),
+    ],
+) -> None:
+    """Subtract the actuators' own forces, measured with the structure taken off, sample by sample.
+
+    The runs are aligned by their positions. The result goes to `tauloop identify`, with a machine
+    whose carts, drives and friction are zero. Exit code 1 when the motions differ so much that the
+    forces may not belong together.
+    """
+    with bar("runs") as progress:
+        result = tl.subtract_actuator_forces(connected, disconnected, options, progress=progress)
+    finish(result, log_file(out, result.log_with_noise))

@@ -1,0 +1,67 @@
+"""``tauloop log track``: payload and friction of a machine along a log, as a controller would follow them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, load_model
+from tauloop.cli.output import (
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    folder,
+    log_ending,
+    log_file,
+)
+from tauloop.cli.terminal.progress import bar
+from tauloop.export.microcontroller import export_tracker
+
+
+@command(out=log_ending, figure=figure_ending, tracker_c=folder, json_file=any_ending)
+def track(
+    machine: MachineArgument,
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="Recording with the positions and forces of all actuators, as of identify.",
+        ),
+    ],
+    fit: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Saved fit: what `tauloop identify --json-file` wrote."),
+    ],
+    options: tl.TrackOptions,
+    side: SideOption,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write estimates and deviations over time to this CSV, Parquet or MCAP file."
+        ),
+    ] = None,
+    tracker_c: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write the tracker as C for a controller into this folder."
+        ),
+    ] = None,
+) -> None:
+    """Track payload and friction along a log by a recursive fit that starts from a saved one.
+
+    Samples pass causal filters, as on a controller. Exit code 1 when the saved fit does not suit
+    the log.
+    """
+    model = load_model(machine, side)
+    with bar("samples") as progress:
+        result = tl.track_parameters(model, log, fit, options, progress=progress)
+    code = (
+        None
+        if tracker_c is None
+        else export_tracker(model, fit, options, filters=result.filters, folder=tracker_c)
+    )
+    finish(result, log_file(out, result.log), written=() if code is None else code.written)

@@ -1,0 +1,1 @@
+"""Commands that compare a machine with measurements and other engines."""

@@ -1,0 +1,60 @@
+"""``tauloop calibrate``: the geometry that a machine really has, from measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import any_ending, command, figure_ending, finish, machine_file, text_file
+from tauloop.cli.terminal.progress import bars
+
+
+@command(out=any_ending, hal=any_ending, ini=any_ending, json_file=any_ending, figure=figure_ending)
+def calibrate(
+    machine: MachineArgument,
+    measurements: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MEASUREMENTS",
+            help="A table with columns encoder.ACTUATOR [unit] and measured.COLUMN [unit], or a YAML that describes "
+            "files, columns, instruments and noise (docs/calibration.md); or several.",
+        ),
+    ],
+    options: tl.CalibrationOptions,
+    side: SideOption,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the calibrated machine to this YAML file.")
+    ] = None,
+    hal: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write HAL lines to this file that set the geometry in LinuxCNC (`export linuxcnc`)."
+        ),
+    ] = None,
+    ini: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write joints' sections of an INI file for LinuxCNC to this file: homes of the geometry."
+        ),
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Draw errors and corrections into this file (PNG, PDF, SVG)."),
+    ] = None,
+    within_limits: WithinLimitsOption = False,
+) -> None:
+    """Calibrate a machine's geometry, with error bars, and say what the data cannot tell.
+
+    Exit code 1 when the result is doubtful; it says why.
+    """
+    mechanism = load_model(machine, side).mechanism
+    with bars() as report:
+        result = tl.calibrate(mechanism, measurements, options, progress=report)
+    written = machine_file(out, lambda: result.mechanism)
+    lines = text_file(hal, lambda: tl.export.linuxcnc.geometry_hal(result.mechanism))
+    joints = text_file(ini, lambda: tl.export.linuxcnc.joints_ini(result.mechanism))
+    finish(result, written, lines, joints, figure=figure, within_limits=within_limits)

@@ -1,0 +1,125 @@
+"""``tauloop identify``: dynamic parameters of a machine from a measured log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, announced, load_machine, load_model
+from tauloop.cli.output import (
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    folder,
+    machine_file,
+)
+from tauloop.cli.terminal.progress import bar
+from tauloop.identification import identification_model
+
+
+def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
+    """What of the other options is against writing the machine."""
+    options = arguments["options"].identification
+    if arguments["write"] is None:
+        return None
+    if not options.consistent:
+        what = "an identified machine needs all its parameters, and base parameters are fewer"
+        return tl.Problem(where="--write", what=what, remedy="add --consistent")
+    beside = [
+        name for name in ("asymmetric", "stribeck", "presliding") if getattr(options.terms, name)
+    ]
+    if beside:
+        what = f"has no meaning beside {', '.join(f'--{name}' for name in beside)}"
+        return tl.Problem(where="--write", what=what, remedy="leave one of them out")
+    return None
+
+
+@command(
+    _cannot_write,
+    write=any_ending,
+    triangle=any_ending,
+    folded=folder,
+    json_file=any_ending,
+    figure=figure_ending,
+)
+def identify(
+    machine: MachineArgument,
+    log: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="LOG",
+            help="Recordings, one or several: a CSV, a Parquet or a bag of ROS with columns time, position.NAME, "
+            "force.NAME, or a YAML that describes files and columns, and says how this one is prepared.",
+        ),
+    ],
+    options: tl.FoldOptions,
+    side: SideOption = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            "--write",
+            "--out",
+            help="Write the identified machine to this YAML file; needs --consistent.",
+        ),
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Draw measured, predicted and residual into this file (PNG, PDF, SVG)."),
+    ] = None,
+    triangle: Annotated[
+        Path | None,
+        typer.Option(help="Write the triangle of folded logs to this file, for a later --add."),
+    ] = None,
+    folded: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Fold each log into a small triangle in this folder, for more logs than fit into memory.",
+        ),
+    ] = None,
+) -> None:
+    """Identify base parameters from logs, and judge them on data that were not fitted.
+
+    With --folded each log is folded into a triangle by a worker, and the result is that of all
+    logs at once; a log that comes later is added by --add.
+
+    Several logs are fitted together; of each the last part is held out. One that states no
+    preparation is prepared as the first. Exit code 1 when the result is doubtful, also for what is
+    wrong with the data (clipped, late, turned, exchanged, dead, copied, in another unit,
+    unexciting) and for masses that cannot be; it says what.
+    """
+    if folded is not None:
+        mechanism = load_model(machine, side).mechanism
+        with bar("readings") as progress:
+            many = tl.fold_logs(mechanism, log, folded, options, progress=progress)
+        finish(many, (triangle, many.write_triangle))
+        return
+    _refuse_folding(options, triangle)
+    identification = options.identification
+    threads = options.study.workers or 1
+    model = announced(
+        identification_model(load_machine(machine, side), identification, threads=threads)
+    )
+    with bar("logs and fits") as progress:
+        result = tl.identify(model, log, identification, progress=progress)
+    finish(result, machine_file(write, result.mechanism), figure=figure)
+
+
+def _refuse_folding(options: tl.FoldOptions, triangle: Path | None) -> None:
+    """Refuse options of folded logs, all at once, where none is folded."""
+    given = {
+        "triangle": triangle is not None,
+        "add": options.add is not None,
+        "resume": options.study.resume,
+        "scheduler": options.study.scheduler is not None,
+    }
+    tl.InputError.raise_if_any(
+        tl.Problem(where=name, what="has no meaning without --folded", remedy="add --folded DIR")
+        for name, is_given in given.items()
+        if is_given
+    )

@@ -1,0 +1,1 @@
+"""Commands on a machine's equations and parameters."""

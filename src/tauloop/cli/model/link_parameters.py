@@ -1,0 +1,36 @@
+"""``tauloop model link-parameters``: masses, mass centres and inertias of links from identified base parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.output import command, figure_ending, finish
+from tauloop.cli.terminal.progress import bar
+
+
+@command(figure=figure_ending)
+def link_parameters(
+    machine: MachineArgument,
+    estimates: Annotated[
+        Path,
+        typer.Argument(
+            help="The JSON file of `tauloop identify ... --json-file`.", metavar="IDENTIFICATION"
+        ),
+    ],
+    options: tl.LinkOptions,
+    side: SideOption = None,
+) -> None:
+    """Say what identified base parameters and what is known determine of the links, and bound the rest.
+
+    Parameters that forces show in combinations only are families, with intervals over all links
+    that can exist. Exit code 1 when no links can have the estimated and known values.
+    """
+    mechanism = load_machine(machine, side)
+    with bar("intervals") as progress:
+        result = tl.link_parameters(mechanism, estimates, options, progress=progress)
+    finish(result)

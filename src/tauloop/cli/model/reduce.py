@@ -1,0 +1,35 @@
+"""``tauloop model reduce``: a smaller machine with the same motion, what it preserves, and its error against the full one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import any_ending, command, finish, machine_file
+from tauloop.cli.terminal.progress import bar
+from tauloop.mechanism.reduction import as_laminas
+
+
+@command(out=any_ending)
+def reduce(
+    machine: MachineArgument,
+    options: tl.ReductionOptions,
+    side: SideOption,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the reduced machine to this machine file (YAML).")
+    ] = None,
+    within_limits: WithinLimitsOption = False,
+) -> None:
+    """Reduce a machine by equivalent lumped masses and parts that move alike.
+
+    Exact steps run wherever they apply; approximations only when asked for. Exit code 1 when no
+    approximation was asked for and a force differs nevertheless.
+    """
+    mechanism = load_model(machine, side, within_limits=within_limits).mechanism
+    with bar("reduction") as progress:
+        reduction = tl.reduce(mechanism, options, progress=progress)
+    finish(reduction, machine_file(out, lambda: as_laminas(reduction.mechanism)))

@@ -1,0 +1,83 @@
+"""Command lines of earlier versions, rewritten with the names of today.
+
+The tables of old names are in `tauloop.common.deprecated`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tauloop.cli.commands import GROUPS, TOP_LEVEL, command_words
+from tauloop.common import deprecated
+from tauloop.mechanism.suggestions import suggestion
+
+
+def renewed(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return a command line, without ``tauloop``, with the names of today, and the pairs of names.
+
+    Args:
+        words: the words of a command line of any version.
+    """
+    old = _old_command(words)
+    replaced: list[tuple[str, str]] = []
+    new_words = list(words)
+    if old:
+        new = deprecated.COMMANDS[old]
+        new_words = [*new.split(), *words[1:]]
+        replaced.append((f"tauloop {old}", f"tauloop {new}"))
+    path = command_words(new_words)
+    if not path:
+        return new_words, replaced
+    first = len(path.split())
+    options, pairs = _renewed_options(new_words[first:], _option_table(path, old, words))
+    return [*new_words[:first], *options], replaced + pairs
+
+
+def _old_command(words: Sequence[str]) -> str:
+    """Return the old name of a command that a command line begins with, or ""."""
+    if not words or words[0] not in deprecated.COMMANDS:
+        return ""
+    name = words[0]
+    if name not in TOP_LEVEL:
+        return name
+    if len(words) == 1 or words[1] in ("-h", "--help"):
+        return ""
+    commands = GROUPS[name].commands
+    is_meant = words[1] not in commands and not suggestion(words[1], commands)
+    return name if is_meant else ""
+
+
+def _option_table(path: str, old: str, words: Sequence[str]) -> Mapping[str, str]:
+    """Return the old options of a command, each with what replaces it.
+
+    Tables of an old name of the command apply to that name alone; a table whose name ends with
+    options applies where a command line has all of them.
+    """
+    table = dict(deprecated.OPTIONS.get("", {}))
+    for key, options in deprecated.OPTIONS.items():
+        name, dash, condition = key.partition(" --")
+        is_given = not dash or f"--{condition}" in " ".join(words)
+        if name in (path, old) and name and is_given:
+            table |= options
+    return table
+
+
+def _renewed_options(
+    words: Sequence[str], table: Mapping[str, str]
+) -> tuple[list[str], list[tuple[str, str]]]:
+    renewed_words: list[str] = []
+    arguments: list[str] = []
+    pairs: list[tuple[str, str]] = []
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        new = table.get(name) if name.startswith("-") else None
+        if new is None or new == name:
+            renewed_words.append(word)
+        elif new.startswith("-"):
+            renewed_words.append(f"{new}{equals}{value}")
+            pairs.append((name, new))
+        else:
+            arguments += [value if equals else next(rest, "")]
+            pairs.append((name, f"the argument {new}"))
+    return [*renewed_words, *arguments], pairs

@@ -1,0 +1,1 @@
+"""Commands that plan motions, excitations and poses."""

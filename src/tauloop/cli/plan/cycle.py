@@ -1,0 +1,39 @@
+"""``tauloop plan cycle``: a cyclic motion between stations, under limits and motors' heat, tried out under a controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, load_model
+from tauloop.cli.output import any_ending, command, figure_ending, log_ending
+from tauloop.cli.plan.planned import CArrayOption, SamplesOption, TableOption, finish_motion
+from tauloop.cli.terminal.progress import bar
+
+
+@command(out=log_ending, figure=figure_ending, c_array=any_ending, json_file=any_ending)
+def cycle(
+    machine: MachineArgument,
+    stations: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LIST", help="A YAML file: stations in order, with dwell times and conveyors."
+        ),
+    ],
+    options: tl.CycleOptions,
+    side: SideOption,
+    samples: SamplesOption = 1000.0,
+    out: TableOption = None,
+    c_array: CArrayOption = None,
+) -> None:
+    """A cyclic motion between stations, as fast as limits, conveyors and the motors' heat allow.
+
+    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the
+    simulator.
+    """
+    with bar("legs") as progress:
+        result = tl.plan_cycle(load_model(machine, side), stations, options, progress=progress)
+    finish_motion(result, samples, out, c_array)

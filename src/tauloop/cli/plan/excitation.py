@@ -1,0 +1,49 @@
+"""``tauloop plan excitation``: a motion that tells the dynamic parameters best, under all limits of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending
+from tauloop.cli.terminal.progress import bars
+from tauloop.identification import slow_sampling
+
+
+def _slow_sampling(arguments: Mapping[str, Any]) -> tl.Problem | None:
+    """Whether a table that is asked for would not show its fastest term."""
+    task = arguments["options"].task
+    return (
+        slow_sampling(arguments["frequency"], task.harmonics, task.period)
+        if arguments["out"] is not None
+        else None
+    )
+
+
+@command(out=log_ending, figure=figure_ending, also=_slow_sampling, json_file=any_ending)
+def excitation(
+    machine: MachineArgument,
+    options: tl.ExcitationOptions,
+    side: SideOption,
+    frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write one period of the motion to this CSV, Parquet or MCAP file."),
+    ] = None,
+    within_limits: WithinLimitsOption = False,
+) -> None:
+    """Optimise an excitation: finite Fourier series under limits, from several starts.
+
+    Ranges, speeds and forces of the machine file hold for all joints and rods, driven or not.
+    Ctrl-C ends the search and keeps the best motion so far. Exit code 1 when no start ends at an
+    optimum, or a check fails.
+    """
+    mechanism = load_model(machine, side, within_limits=within_limits).mechanism
+    with bars() as report:
+        result = tl.plan_excitation(mechanism, options, progress=report)
+    finish(result, (out, lambda path: result.write_log(path, frequency)))

@@ -1,0 +1,43 @@
+"""``tauloop plan poses``: which poses to measure for a calibration, and how many are enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import (
+    MachineArgument,
+    SideOption,
+    ThreadsOption,
+    WithinLimitsOption,
+    load_model,
+)
+from tauloop.cli.output import any_ending, command, figure_ending, finish
+from tauloop.cli.terminal.progress import bars
+
+
+@command(out=any_ending, figure=figure_ending, json_file=any_ending)
+def poses(
+    machine: MachineArgument,
+    options: tl.PosePlanOptions,
+    side: SideOption,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw poses and curve into this file (PNG, PDF, SVG).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the selected poses to this CSV file.")
+    ] = None,
+    within_limits: WithinLimitsOption = False,
+    threads: ThreadsOption = "1",
+) -> None:
+    """Choose the poses that show the parameters of a calibration best, within reach, limits and clearance.
+
+    Exit code 1 when the poses leave more open than the instrument's noise.
+    """
+    model = load_model(machine, side, within_limits=within_limits, threads=threads)
+    with bars() as report:
+        plan = tl.plan_poses(model, options, progress=report)
+    finish(plan, (out, plan.write_csv), figure=figure)

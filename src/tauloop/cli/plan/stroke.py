@@ -1,0 +1,36 @@
+"""``tauloop plan stroke``: a trajectory along a path, as a table that other commands read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import command, figure_ending, finish, log_ending, log_file
+
+
+@command(out=log_ending, figure=figure_ending)
+def stroke(
+    machine: MachineArgument,
+    options: tl.StrokeOptions,
+    side: SideOption,
+    frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."
+        ),
+    ] = None,
+    within_limits: WithinLimitsOption = False,
+) -> None:
+    """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
+
+    The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes
+    through a singularity is refused with the place. `tauloop transfer` finds the path, too
+    (--optimise time, energy or wear), and `tauloop fastest` keeps more limits along a path.
+    """
+    result = tl.plan_stroke(load_model(machine, side, within_limits=within_limits), options)
+    finish(result, log_file(out, lambda: result.log(frequency)))

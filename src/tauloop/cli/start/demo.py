@@ -1,0 +1,52 @@
+"""``tauloop demo``: a page with a machine in motion, and what to do next."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.asked import is_json, is_quiet
+from tauloop.cli.machine import SideOption, load_model
+from tauloop.cli.output import command, console, page_ending, print_json
+from tauloop.cli.terminal.completion import machines
+from tauloop.cli.terminal.progress import bar
+from tauloop.mechanism import shipped_machines
+
+
+@command(out=page_ending)
+def demo(
+    machine: Annotated[
+        str,
+        typer.Argument(
+            metavar="MACHINE",
+            help="A shipped machine, a YAML, URDF or MJCF (.xml) file.",
+            autocompletion=machines,
+        ),
+    ] = shipped_machines(gallery=False)[0],
+    side: SideOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the page (HTML) there; demo-MACHINE.html without it.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = True,
+) -> None:
+    """Show a machine in motion: a page with the machine in 3D, its stroke and its motors' forces; and what to do next.
+
+    The page is one file that needs no network. It needs `pip install 'tauloop[report]'`.
+    """
+    model = load_model(machine, side)
+    with bar("page") as progress:
+        shown = tl.demo(model, out or Path(f"demo-{model.mechanism.name}.html"), progress=progress)
+    if is_json():
+        print_json(shown.as_dict())
+        return
+    console().print(f"written: {shown.path}", soft_wrap=True)
+    for line in shown.next_steps(machine):
+        console().print(line, soft_wrap=True)
+    if show and not is_quiet():
+        webbrowser.open(shown.path.absolute().as_uri())

@@ -1,0 +1,37 @@
+"""``tauloop list``: the machines and drive lines that come with Tauloop."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated
+
+import typer
+
+from tauloop.cli.asked import is_json
+from tauloop.cli.output import command, console, finish, print_json
+from tauloop.drives import shipped_drives
+from tauloop.mechanism import machine_index
+
+
+class Shipped(enum.Enum):
+    """What comes with Tauloop."""
+
+    machines = "machines"
+    drives = "drives"
+
+
+@command()
+def list_shipped(
+    shipped: Annotated[
+        Shipped,
+        typer.Argument(metavar="[KIND]", help=f"What to list: {' or '.join(Shipped.__members__)}."),
+    ] = Shipped.machines,
+) -> None:
+    """List the shipped machines, or the shipped drive lines."""
+    if shipped is Shipped.machines:
+        finish(machine_index())
+    elif is_json():
+        print_json({"drives": shipped_drives()})
+    else:
+        for name in shipped_drives():
+            console().print(name)

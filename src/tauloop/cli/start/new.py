@@ -1,0 +1,99 @@
+"""``tauloop new``: a machine file of one's own dimensions, by options or by questions."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.authoring import TEMPLATES, NamedValue, dimensions, title
+from tauloop.cli.asked import is_json, is_quiet
+from tauloop.cli.machine import BesidePosition
+from tauloop.cli.output import any_ending, command, console, figure_ending, finish
+from tauloop.cli.terminal.completion import sources
+from tauloop.cli.terminal.progress import bar
+
+
+@command(out=any_ending, figure=figure_ending)
+def new(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Of the new machine; NAME.yaml is written.")
+    ],
+    options: tl.NewMachineOptions,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="With --from urdf or mjcf: the file to read."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="SOURCE",
+            autocompletion=sources,
+            help=f"What it is made from: {', '.join(TEMPLATES)}; or a machine, YAML, URDF or MJCF file.",
+        ),
+    ] = None,
+    side: BesidePosition | None = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the machine file there, in place of NAME.yaml here.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Write over a file that is there already.")
+    ] = False,
+) -> None:
+    """Write a machine file of your own dimensions, ready for `tauloop view` and `tauloop check`.
+
+    In a terminal it asks for what no --set says; elsewhere, and with --quiet, the template's values
+    stand. The machine is checked: closure, mobility, units, and reach over its work volume. Exit
+    code 1 when it does not work or reach.
+    """
+    path = Path(name)
+    name, out = path.stem if path.suffix else name, out or path.with_suffix(".yaml")
+    if out.exists() and not replace:
+        raise tl.InputError.of(
+            str(out), "is there already", "give another name or --out, or --replace it"
+        )
+    asks = sys.stdin.isatty() and sys.stderr.isatty() and not (is_json() or is_quiet())
+    if file is None and source is None:
+        source = _source(asks)
+    read = side or BesidePosition()
+    options = dataclasses.replace(options, side=read.side, reading=read.options())
+    origin = file or source or ""
+    if asks:
+        asked = {
+            item.name: _answer(item)
+            for item in dimensions(origin)
+            if item.name not in options.values
+        }
+        own = {name: text for name, (text, default) in asked.items() if text != default}
+        options = dataclasses.replace(options, values={**options.values, **own})
+    with bar("what to change") as progress:
+        made = tl.new_machine(name, origin, options, progress=progress)
+    finish(made, written=made.write(out))
+    if not is_json():
+        console().print(f"look at it: tauloop view {out}", soft_wrap=True)
+
+
+def _source(asks: bool) -> str:
+    if not asks:
+        raise tl.InputError.of(
+            "--from", "is missing", f"choose among {', '.join(TEMPLATES)}, or name a file"
+        )
+    for template, path in TEMPLATES.items():
+        typer.echo(f"{template:<14} {title(path)}", err=True)
+    return str(typer.prompt("Made from which of these, or which file", err=True))
+
+
+def _answer(item: NamedValue) -> tuple[str, str]:
+    """What was answered, asked again until it fits, and what stands without an answer."""
+    between = f" [{item.bounds[0]} to {item.bounds[1]}]" if len(item.bounds) == 2 else ""
+    while True:
+        text = str(typer.prompt(f"{item.name}: {item.note}{between}", default=item.text, err=True))
+        try:
+            return item.accepted(text), item.text
+        except tl.InputError as error:
+            typer.echo(str(error), err=True)

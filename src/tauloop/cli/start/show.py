@@ -1,0 +1,17 @@
+"""``tauloop show``: what a machine is."""
+
+from __future__ import annotations
+
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.output import command, figure_ending, finish
+
+
+@command(figure=figure_ending)
+def show(
+    machine: MachineArgument,
+    options: tl.DescribeOptions,
+    side: SideOption = None,
+) -> None:
+    """Show a machine: coordinates, mobility, loops, actuators, parameters."""
+    finish(tl.describe(load_machine(machine, side), options))

@@ -1,0 +1,39 @@
+"""``tauloop study run``: many samples of a calculation, on the cores of this machine or on a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.output import any_ending, command, finish, folder
+from tauloop.cli.terminal.progress import bar
+
+FileArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A YAML file: a machine, what varies, what is computed."),
+]
+FolderOption = Annotated[
+    Path | None, typer.Option(help="Folder of the study's parts; FILE.study without it.")
+]
+
+
+@command(out=folder, json_file=any_ending)
+def run(
+    file: FileArgument,
+    options: tl.StudyOptions,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the Parquet parts into this folder.")
+    ] = None,
+) -> None:
+    """Compute a study: tolerances, sensitivities, sweeps, many logs.
+
+    Its parts are written into a folder next to its file. Sample i depends on the seed and on i
+    alone: no number depends on the workers, or on where the study was stopped. After an
+    interruption --resume goes on. Exit code 1 when samples are missing.
+    """
+    with bar("samples") as progress:
+        result = tl.run_study(file, out or file.with_suffix(".study"), options, progress=progress)
+    finish(result)

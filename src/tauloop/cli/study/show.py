@@ -1,0 +1,19 @@
+"""``tauloop study show``: the results of a study by the samples that are computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tauloop as tl
+from tauloop.cli.output import any_ending, command, finish
+from tauloop.cli.study.run import FileArgument, FolderOption
+
+
+@command(json_file=any_ending)
+def show(file: FileArgument, folder: FolderOption = None) -> None:
+    """Show the results of a study by the samples that are computed, without computing any.
+
+    Exit code 1 when samples are missing.
+    """
+    parts: Path = folder or file.with_suffix(".study")
+    finish(tl.study.read_results(file, parts))

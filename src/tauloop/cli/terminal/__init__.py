@@ -1,0 +1,1 @@
+"""The terminal: streams, signals, bars of progress, completion."""

@@ -1,0 +1,102 @@
+"""What the tab key offers behind a command: machines, and names of their parameters and actuators.
+
+Machine files are read for it, and no equations are made: CasADi is not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+#: Commands whose first argument is a machine.
+TAKES_MACHINE = frozenset(
+    {
+        *("demo", "show", "check", "view", "convert", "fk", "ik", "jacobian", "modes"),
+        *("workspace", "dynamics", "simulate", "identify", "calibrate", "verify"),
+        *("plan stroke", "plan path", "plan transfer", "plan cycle", "plan excitation"),
+        *("plan poses", "export c", "export controller", "export fmu", "export linuxcnc"),
+        *("export ros2", "run plant", "control follow", "control collision"),
+        *("accuracy backlash", "accuracy ballbar", "model equations", "model reduce"),
+        *("model cost", "model base-parameters", "model link-parameters", "log forces"),
+        "log track",
+    }
+)
+#: Endings of files that hold a machine.
+ENDINGS = (".yaml", ".urdf", ".xml", ".mjcf")
+
+
+def machines(incomplete: str) -> list[str]:
+    """Shipped machines, and files and folders, that begin so."""
+    from tauloop.mechanism.shipped import shipped_machines
+
+    return [*_beginning(shipped_machines(), incomplete), *_files(incomplete)]
+
+
+def sources(incomplete: str) -> list[str]:
+    """What a new machine is made from: templates too."""
+    from tauloop.authoring.templates import TEMPLATES
+
+    return list(dict.fromkeys([*_beginning(TEMPLATES, incomplete), *machines(incomplete)]))
+
+
+def parameters(ctx: Any, incomplete: str) -> list[str]:
+    """Parameters of the command's machine, or of the source of a new one; behind a comma too."""
+    if source := ctx.params.get("source"):
+        from tauloop.authoring import dimensions
+
+        return _listed(lambda: [item.name for item in dimensions(source)], incomplete)
+    return _listed(lambda: [item.name for item in _machine(ctx).parameters], incomplete)
+
+
+def actuators(ctx: Any, incomplete: str) -> list[str]:
+    """Actuators of the command's machine; behind a comma too."""
+    return _listed(lambda: [item.name for item in _machine(ctx).actuators], incomplete)
+
+
+#: By what an option names (`tauloop.common.options.Option.names`).
+COMPLETIONS: Mapping[str, Callable[[Any, str], list[str]]] = {
+    "parameters": parameters,
+    "actuators": actuators,
+}
+
+
+def _machine(ctx: Any) -> Any:
+    from tauloop.formats import load
+
+    # an option that still waits for its value leaves arguments unread
+    unread = (word for word in ctx.args if not word.startswith("-"))
+    return load(str(ctx.params.get("machine") or next(unread, "")))
+
+
+def _listed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+    """Names for the last of several with commas between them; none of a machine that cannot be read."""
+    from tauloop.common.errors import TauloopError
+
+    before, comma, last = incomplete.rpartition(",")
+    try:
+        return [f"{before}{comma}{name}" for name in _beginning(names(), last)]
+    except TauloopError:
+        return []
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _files(incomplete: str) -> list[str]:
+    folder = incomplete.rpartition("/")[0] + "/" if "/" in incomplete else ""
+    try:
+        paths = sorted(Path(folder or ".").iterdir())
+    except OSError:
+        return []
+    names = [
+        f"{folder}{path.name}" + "/" * path.is_dir()
+        for path in paths
+        if path.is_dir() or path.suffix.lower() in ENDINGS
+    ]
+    return [
+        name
+        for name in _beginning(names, incomplete)
+        if not name.startswith(".") or incomplete.startswith(".")
+    ]
