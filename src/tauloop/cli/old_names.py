@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tauloop.cli.commands import GROUPS, TOP_LEVEL, command_words
+from tauloop.cli.outputs import FIGURE
 from tauloop.common import deprecated
 from tauloop.mechanism.suggestions import suggestion
 
@@ -78,6 +79,11 @@ def _renewed_options(
             renewed_words.append(f"{new}{equals}{value}")
             pairs.append((name, new))
         else:
-            arguments += [value if equals else next(rest, "")]
+            value = value if equals else next(rest, "")
+            # `convert` once named its machine file so, and names its picture so now
+            if name == "--out" and value.endswith(FIGURE.endings):
+                renewed_words += [name, value]
+                continue
+            arguments.append(value)
             pairs.append((name, f"the argument {new}"))
     return [*renewed_words, *arguments], pairs

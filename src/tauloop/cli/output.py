@@ -15,6 +15,7 @@ from rich.console import Console
 
 from tauloop.cli.asked import ASKED, MACHINE, is_json, is_quiet
 from tauloop.cli.options import flags, gathered, options_class, spread
+from tauloop.cli.outputs import FileKind, chosen_files, out_option
 from tauloop.cli.terminal.progress import bar
 from tauloop.cli.terminal.screen import Screen, json_text
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError, solving
@@ -41,9 +42,6 @@ JsonFileOption = Annotated[
     ),
 ]
 
-#: The option `--figure`.
-FigureOption = Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")]
-
 #: The option `--json` of every command.
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print JSON for machines instead of text.")
@@ -53,11 +51,8 @@ QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print problems alone: no tables, notes, progress.")
 ]
 
-#: What a command gets without taking it: the files that it is said to write, and how every command
-#: prints.
+#: What a command gets without taking it: how every command prints.
 _SHARED: Mapping[str, Any] = {
-    "figure": FigureOption,
-    "json_file": JsonFileOption,
     "as_json": JsonOption,
     "quiet": QuietOption,
 }
@@ -71,34 +66,6 @@ def console() -> Console:
 def print_json(data: Mapping[str, Any]) -> None:
     """Print plain data as JSON on standard output."""
     typer.echo(json_text(plain(data)))
-
-
-def log_ending(path: Path) -> Problem | None:
-    """What is wrong with the name of a file that is to hold a log."""
-    from tauloop.logs.files.writing import unknown_ending
-
-    return unknown_ending(path)
-
-
-def figure_ending(path: Path) -> Problem | None:
-    """What is wrong with the name of a file that is to hold a figure."""
-    from tauloop.display.figures import unknown_figure_ending
-
-    return unknown_figure_ending(path)
-
-
-def film_ending(path: Path) -> Problem | None:
-    """What is wrong with the name of a file that is to hold a film."""
-    from tauloop.viewer.film import film_problem
-
-    return film_problem(path)
-
-
-def page_ending(path: Path) -> Problem | None:
-    """What is wrong with the name of a file that is to hold a page."""
-    if path.suffix.lower() in (".html", ".htm"):
-        return None
-    return Problem(where=str(path), what="is no name of a page", remedy="end it with .html")
 
 
 def any_ending(_: Path) -> None:
@@ -116,13 +83,10 @@ def writes(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Check the files that a command writes before its work begins.
 
-    Of `figure` and `json_file` the command gets the option even where it takes no such argument:
-    `finish` writes them.
-
     Args:
         also: what else is wrong with the command's arguments, to be said together.
-        files: what is wrong with a name, by the command's argument: `log_ending`, `figure_ending`,
-            `any_ending`; `folder` for one that holds files.
+        files: what is wrong with a name, by the command's argument: `any_ending`; `folder`
+            for one that holds files.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
@@ -205,7 +169,7 @@ def finish(
 ) -> None:
     """Write a result's files, draw it, print it as JSON or as tables; exit with 1 where it is doubtful.
 
-    The file of `--json-file` holds the whole result, with the record that `tauloop report` makes a
+    The JSON file of `--out` holds the whole result, with the record that `tauloop report` makes a
     page of.
 
     A quiet command says only what makes it doubtful, on standard error.
@@ -213,7 +177,7 @@ def finish(
     Args:
         result: what the command has found.
         files: what is written of it.
-        figure: file of its figure, what `plot` draws, if it is not that of `--figure`; figures that
+        figure: file of its figure, what `plot` draws, if it is not that of `--out`; figures that
             packages bring stand beside it, each named after its part.
         draw: makes the figure, where it shows what the result alone does not say.
         within_limits: whether it is refused where it goes beyond a stop.
@@ -323,26 +287,43 @@ def _own_figure(parts: Sequence[ReportPart], result: Any) -> Any:
 
 def command(
     also: Callable[[Mapping[str, Any]], Problem | None] = lambda _: None,
-    **files: Callable[[Path], Problem | None],
+    out_default: str = "",
+    **files: FileKind | Callable[[Path], Problem | None],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command: it `writes` files and `reports_errors`."""
-    return lambda function: reports_errors(writes(also, **files)(function))
+    """Make a function a command, which `reports_errors` and checks its files before its work.
+
+    Args:
+        also: what else is wrong with the command's arguments, to be reported together.
+        out_default: what is written without ``--out``, in words.
+        files: the files that it writes, by parameter. A `FileKind` is one of those that ``--out``
+            names; of `figure` and `json_file` the function need not take the parameter, because
+            `finish` writes them. Anything else checks the value of the parameter itself.
+    """
+    kinds = {name: kind for name, kind in files.items() if isinstance(kind, FileKind)}
+    checks = {name: check for name, check in files.items() if not isinstance(check, FileKind)}
+
+    def decorated(function: Callable[..., None]) -> Callable[..., None]:
+        checked = writes(also, **checks)(function)
+        checked.kinds = kinds  # type: ignore[attr-defined]
+        checked.out_default = out_default  # type: ignore[attr-defined]
+        return reports_errors(checked)
+
+    return decorated
 
 
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Turn Tauloop's errors into a message (or JSON, when the command was asked for it) and exit code 2.
 
     A parameter that is annotated with a class of options becomes an option of the command for each
-    of its fields; what is wrong with a field is said of that option. Every command has `--json` and
-    `--quiet`, even where it takes neither.
+    of its fields; what is wrong with a field is reported of that option. Every command has `--json`
+    and `--quiet`, even where it takes neither, and `--out` where it writes files.
     """
     # evaluated here, where the names that the annotations use are known
     signature = inspect.signature(command, eval_str=True)
     classes = {name: options_class(p.annotation) for name, p in signature.parameters.items()}
     options = {name: kind for name, kind in classes.items() if kind is not None}
-    files = getattr(command, "writes", ())
-    untaken = [name for name in _SHARED if name not in signature.parameters]
-    added = {name: _SHARED[name] for name in untaken if name in ("as_json", "quiet", *files)}
+    kinds: Mapping[str, FileKind] = getattr(command, "kinds", {})
+    added = {name: item for name, item in _SHARED.items() if name not in signature.parameters}
     names = {
         name: next(iter(entry.param_decls or ()), f"--{name.replace('_', '-')}")
         for name, annotation in (
@@ -353,18 +334,21 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     }
     for kind in options.values():
         names |= flags(kind)
+    names |= dict.fromkeys(kinds, "--out")
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
-        before = ASKED.set({name: kwargs.get(name) for name in _SHARED})
+        asked = {name: kwargs.get(name) for name in (*_SHARED, "json_file")}
+        before = ASKED.set(asked)
         MACHINE.set(None)
         try:
             with solving(InputError):
-                own = {
-                    name: value
-                    for name, value in kwargs.items()
-                    if name in files or name not in added
-                }
+                own = {name: value for name, value in kwargs.items() if name not in added}
+                if kinds:
+                    files = chosen_files(own.pop("out") or (), kinds)
+                    asked |= {name: files.get(name) for name in ("figure", "json_file")}
+                    taken = [name for name in kinds if name in signature.parameters]
+                    own |= {name: files.get(name) for name in taken}
                 command(
                     *args, **own | {name: gathered(kind, own) for name, kind in options.items()}
                 )
@@ -388,11 +372,14 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
-        parameters += spread(options[name]) if name in options else [parameter]
+        if name not in kinds:
+            parameters += spread(options[name]) if name in options else [parameter]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    if kinds:
+        annotation = out_option(kinds, getattr(command, "out_default", ""))
+        parameters.append(inspect.Parameter("out", keyword, default=None, annotation=annotation))
     for name, annotation in added.items():
-        default = None if name in files else False
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=annotation))
+        parameters.append(inspect.Parameter(name, keyword, default=False, annotation=annotation))
     wrapped.__signature__ = signature.replace(parameters=_in_order(parameters))  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped

@@ -116,7 +116,19 @@ COMMANDS: Mapping[str, str] = {
 #: Old options of commands, each with what replaces it: another option, or in capitals an argument.
 #: The key is the command of today; its old name where the option now has another meaning; either
 #: followed by options that a command line must have; or "" for every command.
-OPTIONS: Mapping[str, Mapping[str, str]] = {}
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "": {"--figure": "--out", "--json-file": "--out"},
+    "view": {"--png": "--out", "--film": "--out"},
+    "convert": {"--out": "OUT"},
+    "identify": {"--write": "--out", "--folder": "--folded"},
+    "calibrate": {"--hal": "--out", "--ini": "--out"},
+    "plan path": {"--c-array": "--out"},
+    "plan transfer": {"--c-array": "--out"},
+    "plan cycle": {"--c-array": "--out"},
+    "model equations": {"--text": "--out", "--latex": "--out", "--python": "--out"},
+    "log track": {"--tracker-c": "--out", "--fit": "FIT"},
+    "drive step": {"--control-c": "--out"},
+}
 
 
 def warn(old: str, new: str, stacklevel: int = 3) -> None:

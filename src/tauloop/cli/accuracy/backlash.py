@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
 from tauloop.cli.machine import (
@@ -15,21 +12,20 @@ from tauloop.cli.machine import (
     WithinLimitsOption,
     load_model,
 )
-from tauloop.cli.output import any_ending, command, figure_ending, finish, map_file
+from tauloop.cli.output import command, finish, map_file
+from tauloop.cli.outputs import FIGURE, MAP
 from tauloop.cli.terminal.progress import bar
 from tauloop.display.play_figure import play_figure
 from tauloop.drives import play_section
 
 
-@command(figure=figure_ending, out=any_ending)
+@command(figure=FIGURE, out=MAP)
 def backlash(
     machine: MachineArgument,
     options: tl.BacklashOptions,
     side: SideOption = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw the section into this file (PNG, PDF, SVG).")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the map of the volume as NetCDF.")] = None,
+    figure: Path | None = None,
+    out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
 ) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
 from tauloop.cli.machine import (
@@ -16,22 +13,18 @@ from tauloop.cli.machine import (
     WithinLimitsOption,
     load_model,
 )
-from tauloop.cli.output import command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import command, finish, log_file
+from tauloop.cli.outputs import FIGURE, TABLE
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=log_ending, figure=figure_ending)
+@command(out=TABLE.of("time, motion of platform and actuators, and forces"), figure=FIGURE)
 def dynamics(
     machine: MachineArgument,
     options: tl.DynamicsOptions,
     side: SideOption = None,
     formulation: FormulationOption = "newton-euler",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write time, motion of platform and actuators, and forces to this CSV, Parquet or MCAP file."
-        ),
-    ] = None,
+    out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
 ) -> None:

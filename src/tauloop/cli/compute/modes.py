@@ -15,11 +15,12 @@ from tauloop.cli.machine import (
     WithinLimitsOption,
     load_model,
 )
-from tauloop.cli.output import any_ending, command, figure_ending, finish
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import FIGURE, RESULT
 from tauloop.cli.terminal.progress import bars, search
 
 
-@command(figure=figure_ending, json_file=any_ending)
+@command(figure=FIGURE, json_file=RESULT)
 def modes(
     machine: MachineArgument,
     options: tl.ModeOptions,
@@ -36,10 +37,7 @@ def modes(
             "--working", help="The platform's position is given; list the postures of the legs."
         ),
     ] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(help="Draw the modes side by side into this file (PNG, PDF, SVG)."),
-    ] = None,
+    figure: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
 ) -> None:

@@ -16,12 +16,13 @@ from tauloop.cli.machine import (
     WithinLimitsOption,
     load_model,
 )
-from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import command, finish, log_file
+from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
 from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
 
 
-@command(out=log_ending, json_file=any_ending, figure=figure_ending)
+@command(out=TABLE.of("the simulated motion"), json_file=RESULT, figure=FIGURE)
 def simulate(
     machine: MachineArgument,
     options: tl.SimulationOptions,
@@ -46,10 +47,7 @@ def simulate(
             "forces by inverse dynamics are fed to forward dynamics."
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write the simulated motion to this CSV, Parquet or MCAP file."),
-    ] = None,
+    out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
 ) -> None:

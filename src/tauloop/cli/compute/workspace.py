@@ -15,12 +15,13 @@ from tauloop.cli.machine import (
     WithinLimitsOption,
     load_model,
 )
-from tauloop.cli.output import any_ending, command, figure_ending, finish, map_file
+from tauloop.cli.output import command, finish, map_file
+from tauloop.cli.outputs import FIGURE, MAP, RESULT
 from tauloop.cli.terminal.progress import bar
 from tauloop.display.workspace_figure import section_figure
 
 
-@command(figure=figure_ending, out=any_ending, json_file=any_ending)
+@command(figure=FIGURE, out=MAP, json_file=RESULT)
 def workspace(
     machine: MachineArgument,
     options: tl.WorkspaceOptions,
@@ -31,10 +32,8 @@ def workspace(
             help="What colours usable poses: parallel, serial, constraint, clearance or tension."
         ),
     ] = "parallel",
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw a section into this file (PNG, PDF, SVG).")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the map as NetCDF.")] = None,
+    figure: Path | None = None,
+    out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
 ) -> None:

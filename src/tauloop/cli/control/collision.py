@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, load_model
-from tauloop.cli.output import any_ending, command, figure_ending, finish
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import FIGURE, RESULT
 from tauloop.cli.terminal.progress import bar
 
 
-@command(figure=figure_ending, json_file=any_ending)
+@command(figure=FIGURE, json_file=RESULT)
 def collision(
     machine: MachineArgument,
     options: tl.CollisionDetectionOptions,

@@ -15,22 +15,18 @@ from tauloop.cli.machine import (
     WithinLimitsOption,
     load_model,
 )
-from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import command, finish, log_file
+from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=log_ending, figure=figure_ending, json_file=any_ending)
+@command(out=TABLE.of("the motion under the last controller"), figure=FIGURE, json_file=RESULT)
 def follow(
     machine: MachineArgument,
     options: tl.ControlOptions,
     coupling: tl.FmuCoupling,
     side: SideOption,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the motion under the last controller to this CSV, Parquet or MCAP file."
-        ),
-    ] = None,
+    out: Path | None = None,
     compiled: Annotated[
         bool,
         typer.Option(

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
+from tauloop.cli.deliver.exported import EXPORT_DEFAULT, EXPORT_FOLDER, export_folder
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import command, finish, folder
+from tauloop.cli.output import command, finish
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=folder)
+@command(out=EXPORT_FOLDER, out_default=EXPORT_DEFAULT)
 def export_c(
     machine: MachineArgument,
-    out: Annotated[
-        Path, typer.Option(help="Write to this folder; other files in it are left alone.")
-    ],
     options: tl.ExportOptions,
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
+    out: Path | None = None,
 ) -> None:
     """Write functions of a machine as C99, with a program that checks them.
 
@@ -30,5 +26,7 @@ def export_c(
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:
-        result = tl.export_c(model, out, options, progress=progress)
+        result = tl.export_c(
+            model, options, folder=export_folder(out, model, "c"), progress=progress
+        )
     finish(result, written=result.written)

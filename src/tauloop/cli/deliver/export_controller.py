@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
-from tauloop.cli.deliver.names import NameOption
+from tauloop.cli.deliver.exported import (
+    EXPORT_DEFAULT,
+    EXPORT_FOLDER,
+    NameOption,
+    export_folder,
+)
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import command, finish, folder
+from tauloop.cli.output import command, finish
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=folder)
+@command(out=EXPORT_FOLDER, out_default=EXPORT_DEFAULT)
 def export_controller(
     machine: MachineArgument,
-    out: Annotated[
-        Path, typer.Option(help="Write to this folder; other files in it are left alone.")
-    ],
     options: tl.ControllerOptions,
     name: NameOption = None,
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
+    out: Path | None = None,
 ) -> None:
     """Write a sampled controller of a machine as C99 that is safe by construction, and a program that checks it."""
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:
-        result = tl.export_controller(model, out, options, name=name, progress=progress)
+        result = tl.export_controller(
+            model,
+            options,
+            name=name,
+            folder=export_folder(out, model, "controller"),
+            progress=progress,
+        )
     finish(result, written=result.written)

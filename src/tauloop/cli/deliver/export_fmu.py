@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
-from tauloop.cli.deliver.names import NameOption
+from tauloop.cli.deliver.exported import (
+    EXPORT_DEFAULT,
+    EXPORT_FOLDER,
+    NameOption,
+    export_folder,
+)
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import command, finish, folder
+from tauloop.cli.output import command, finish
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=folder)
+@command(out=EXPORT_FOLDER, out_default=EXPORT_DEFAULT)
 def export_fmu(
     machine: MachineArgument,
-    out: Annotated[
-        Path, typer.Option(help="Write to this folder; other files in it are left alone.")
-    ],
     options: tl.FmuOptions,
     controller: tl.ControllerOptions,
     name: NameOption = None,
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
+    out: Path | None = None,
 ) -> None:
     """Write a machine as NAME.fmu for simulators and real-time targets (FMI 2 or 3).
 
@@ -36,7 +36,11 @@ def export_fmu(
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:
         result = tl.export_fmu(
-            model, out, replace(options, name=name), controller=controller, progress=progress
+            model,
+            replace(options, name=name),
+            controller=controller,
+            folder=export_folder(out, model, "fmu"),
+            progress=progress,
         )
     finish(result, written=result.written)
 

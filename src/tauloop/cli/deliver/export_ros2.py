@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
-from tauloop.cli.deliver.names import NameOption
+from tauloop.cli.deliver.exported import (
+    EXPORT_DEFAULT,
+    EXPORT_FOLDER,
+    NameOption,
+    export_folder,
+)
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import command, finish, folder
+from tauloop.cli.output import command, finish
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=folder)
+@command(out=EXPORT_FOLDER, out_default=EXPORT_DEFAULT)
 def export_ros2(
     machine: MachineArgument,
-    out: Annotated[
-        Path, typer.Option(help="Write to this folder; other files in it are left alone.")
-    ],
     name: NameOption = None,
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
+    out: Path | None = None,
 ) -> None:
     """Write a package of ROS 2: URDF with ros2_control, launch file, and a node for the passive joints.
 
@@ -30,5 +30,10 @@ def export_ros2(
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:
-        result = tl.export_ros2(model, out, tl.Ros2Options(package=name or ""), progress=progress)
+        result = tl.export_ros2(
+            model,
+            tl.Ros2Options(package=name or ""),
+            folder=export_folder(out, model, "ros2"),
+            progress=progress,
+        )
     finish(result, written=result.written)

@@ -8,20 +8,19 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import command, finish, page_ending
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import PAGE
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=page_ending)
+@command(out=PAGE, out_default="report.html without it")
 def report(
     results: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULT", help="JSON files that commands wrote with --json-file."),
+        typer.Argument(metavar="RESULT", help="JSON files that commands wrote with --out."),
     ],
     options: tl.ReportOptions,
-    out: Annotated[Path, typer.Option(help="Write the page to this file (HTML).")] = Path(
-        "report.html"
-    ),
+    out: Path | None = None,
 ) -> None:
     """Make one HTML page of results: what was done with which files, tables, figures, the machine in motion, doubts.
 
@@ -29,5 +28,5 @@ def report(
     'tauloop[report]'`.
     """
     with bar("page") as progress:
-        result = tl.write_report(results, out, options, progress=progress)
+        result = tl.write_report(results, out or Path("report.html"), options, progress=progress)
     finish(result)

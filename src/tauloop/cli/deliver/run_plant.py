@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
-from tauloop.cli.output import command, finish, log_ending, log_file
+from tauloop.cli.output import command, finish, log_file
+from tauloop.cli.outputs import TABLE
 
 
-@command(out=log_ending)
+@command(out=TABLE.of("forces and measurements (needs a duration)"))
 def run_plant(
     machine: MachineArgument,
     options: tl.PlantOptions,
     side: SideOption = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write forces and what was measured to this CSV, Parquet or MCAP file; needs a duration."
-        ),
-    ] = None,
+    out: Path | None = None,
 ) -> None:
     """Run a machine with its drive lines as a plant that a controller in another process drives.
 

@@ -9,12 +9,13 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import LineArgument
-from tauloop.cli.output import command, figure_ending, finish
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import FIGURE
 from tauloop.cli.terminal.progress import bar
 from tauloop.drives import load_drive
 
 
-@command(figure=figure_ending)
+@command(figure=FIGURE)
 def fit(
     line: LineArgument,
     steps: Annotated[

@@ -11,21 +11,22 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import LineArgument
 from tauloop.cli.output import (
-    FigureOption,
-    any_ending,
     command,
-    figure_ending,
     finish,
-    folder,
-    log_ending,
     log_file,
 )
+from tauloop.cli.outputs import FIGURE, FOLDER, RESULT, TABLE
 from tauloop.display.drive_figure import drive_figure
 from tauloop.drives import load_drive
 from tauloop.export.drive_control import export_control
 
 
-@command(out=log_ending, figure=figure_ending, control_c=folder, json_file=any_ending)
+@command(
+    out=TABLE.of("all signals"),
+    figure=FIGURE,
+    control_c=FOLDER.of("the control law as C99 with its test program"),
+    json_file=RESULT,
+)
 def step(
     line: LineArgument,
     options: tl.DriveOptions,
@@ -33,14 +34,9 @@ def step(
         str | None,
         typer.Option(help="A second drive line, for the figure: the same step beside the first."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write all signals to this CSV or Parquet file.")
-    ] = None,
-    figure: FigureOption = None,
-    control_c: Annotated[
-        Path | None,
-        typer.Option(help="Write the control law as C99 with its test program into this folder."),
-    ] = None,
+    out: Path | None = None,
+    figure: Path | None = None,
+    control_c: Path | None = None,
 ) -> None:
     """Simulate a step of a drive line with its control, and judge it.
 

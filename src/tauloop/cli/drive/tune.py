@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import LineArgument
-from tauloop.cli.output import command, figure_ending, finish
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import FIGURE
 from tauloop.cli.terminal.interrupts import keeping
 from tauloop.cli.terminal.progress import bars
 from tauloop.drives import load_drive
 
 
-@command(figure=figure_ending)
+@command(figure=FIGURE)
 def tune(
     line: LineArgument,
     options: tl.TuningOptions,

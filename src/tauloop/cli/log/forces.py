@@ -9,11 +9,12 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, load_model
-from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import command, finish, log_file
+from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=log_ending, figure=figure_ending, json_file=any_ending)
+@command(out=TABLE.of("the estimates over time"), figure=FIGURE, json_file=RESULT)
 def forces(
     machine: MachineArgument,
     log: Annotated[
@@ -25,10 +26,7 @@ def forces(
     ],
     options: tl.ExternalWrenchOptions,
     side: SideOption,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write the estimates over time to this CSV, Parquet or MCAP file."),
-    ] = None,
+    out: Path | None = None,
     threads: ThreadsOption = "1",
 ) -> None:
     """Estimate the wrench that acts on the platform from outside, and find contacts in a log.

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import command, finish, log_file
+from tauloop.cli.outputs import FIGURE, TABLE
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=log_ending, figure=figure_ending)
+@command(out=TABLE.of("positions and the structure's forces"), figure=FIGURE)
 def subtract(
     connected: Annotated[
         Path,
@@ -28,12 +29,7 @@ def subtract(
         ),
     ],
     options: tl.SubtractionOptions,
-    out: Annotated[
-        Path,
-        typer.Option(
-            help="Write positions and structure's forces to this CSV, Parquet or MCAP file."
-        ),
-    ],
+    out: Path | None = None,
 ) -> None:
     """Subtract the actuators' own forces, measured with the structure taken off, sample by sample.
 

@@ -10,19 +10,21 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import (
-    any_ending,
     command,
-    figure_ending,
     finish,
-    folder,
-    log_ending,
     log_file,
 )
+from tauloop.cli.outputs import FIGURE, FOLDER, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
 from tauloop.export.microcontroller import export_tracker
 
 
-@command(out=log_ending, figure=figure_ending, tracker_c=folder, json_file=any_ending)
+@command(
+    out=TABLE.of("estimates and deviations over time"),
+    figure=FIGURE,
+    tracker_c=FOLDER.of("the tracker as C for a controller"),
+    json_file=RESULT,
+)
 def track(
     machine: MachineArgument,
     log: Annotated[
@@ -34,22 +36,14 @@ def track(
     ],
     fit: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="Saved fit: what `tauloop identify --json-file` wrote."),
+        typer.Argument(
+            metavar="FIT", help="Saved fit: the JSON file that `tauloop identify --out` wrote."
+        ),
     ],
     options: tl.TrackOptions,
     side: SideOption,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write estimates and deviations over time to this CSV, Parquet or MCAP file."
-        ),
-    ] = None,
-    tracker_c: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Write the tracker as C for a controller into this folder."
-        ),
-    ] = None,
+    out: Path | None = None,
+    tracker_c: Path | None = None,
 ) -> None:
     """Track payload and friction along a log by a recursive fit that starts from a saved one.
 

@@ -9,11 +9,14 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import any_ending, command, figure_ending, finish, machine_file, text_file
+from tauloop.cli.output import command, finish, machine_file, text_file
+from tauloop.cli.outputs import FIGURE, HAL, INI, MACHINE, RESULT
 from tauloop.cli.terminal.progress import bars
 
 
-@command(out=any_ending, hal=any_ending, ini=any_ending, json_file=any_ending, figure=figure_ending)
+@command(
+    out=MACHINE.of("the calibrated machine"), hal=HAL, ini=INI, json_file=RESULT, figure=FIGURE
+)
 def calibrate(
     machine: MachineArgument,
     measurements: Annotated[
@@ -26,25 +29,10 @@ def calibrate(
     ],
     options: tl.CalibrationOptions,
     side: SideOption,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the calibrated machine to this YAML file.")
-    ] = None,
-    hal: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write HAL lines to this file that set the geometry in LinuxCNC (`export linuxcnc`)."
-        ),
-    ] = None,
-    ini: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write joints' sections of an INI file for LinuxCNC to this file: homes of the geometry."
-        ),
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(help="Draw errors and corrections into this file (PNG, PDF, SVG)."),
-    ] = None,
+    out: Path | None = None,
+    hal: Path | None = None,
+    ini: Path | None = None,
+    figure: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Calibrate a machine's geometry, with error bars, and say what the data cannot tell.

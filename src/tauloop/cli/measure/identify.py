@@ -11,13 +11,12 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, announced, load_machine, load_model
 from tauloop.cli.output import (
-    any_ending,
     command,
-    figure_ending,
     finish,
     folder,
     machine_file,
 )
+from tauloop.cli.outputs import FIGURE, MACHINE, RESULT, TRIANGLE
 from tauloop.cli.terminal.progress import bar
 from tauloop.identification import identification_model
 
@@ -41,11 +40,11 @@ def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
 
 @command(
     _cannot_write,
-    write=any_ending,
-    triangle=any_ending,
+    write=MACHINE.of("the identified machine (needs --consistent)"),
+    triangle=TRIANGLE,
     folded=folder,
-    json_file=any_ending,
-    figure=figure_ending,
+    json_file=RESULT,
+    figure=FIGURE,
 )
 def identify(
     machine: MachineArgument,
@@ -59,22 +58,9 @@ def identify(
     ],
     options: tl.FoldOptions,
     side: SideOption = None,
-    write: Annotated[
-        Path | None,
-        typer.Option(
-            "--write",
-            "--out",
-            help="Write the identified machine to this YAML file; needs --consistent.",
-        ),
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(help="Draw measured, predicted and residual into this file (PNG, PDF, SVG)."),
-    ] = None,
-    triangle: Annotated[
-        Path | None,
-        typer.Option(help="Write the triangle of folded logs to this file, for a later --add."),
-    ] = None,
+    write: Path | None = None,
+    figure: Path | None = None,
+    triangle: Path | None = None,
     folded: Annotated[
         Path | None,
         typer.Option(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import any_ending, command, finish
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import RESULT
 from tauloop.cli.terminal.progress import bar
 
 
-@command(json_file=any_ending)
+@command(json_file=RESULT)
 def verify(
     machine: MachineArgument,
     options: tl.VerifyOptions,

@@ -9,17 +9,18 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import command, figure_ending, finish
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import FIGURE
 from tauloop.cli.terminal.progress import bar
 
 
-@command(figure=figure_ending)
+@command(figure=FIGURE)
 def link_parameters(
     machine: MachineArgument,
     estimates: Annotated[
         Path,
         typer.Argument(
-            help="The JSON file of `tauloop identify ... --json-file`.", metavar="IDENTIFICATION"
+            help="The JSON file that `tauloop identify --out` wrote.", metavar="IDENTIFICATION"
         ),
     ],
     options: tl.LinkOptions,

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import any_ending, command, finish, machine_file
+from tauloop.cli.output import command, finish, machine_file
+from tauloop.cli.outputs import MACHINE
 from tauloop.cli.terminal.progress import bar
 from tauloop.mechanism.reduction import as_laminas
 
 
-@command(out=any_ending)
+@command(out=MACHINE.of("the reduced machine"))
 def reduce(
     machine: MachineArgument,
     options: tl.ReductionOptions,
     side: SideOption,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the reduced machine to this machine file (YAML).")
-    ] = None,
+    out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Reduce a machine by equivalent lumped masses and parts that move alike.

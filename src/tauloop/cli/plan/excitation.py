@@ -10,7 +10,8 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import any_ending, command, figure_ending, finish, log_ending
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bars
 from tauloop.identification import slow_sampling
 
@@ -25,16 +26,15 @@ def _slow_sampling(arguments: Mapping[str, Any]) -> tl.Problem | None:
     )
 
 
-@command(out=log_ending, figure=figure_ending, also=_slow_sampling, json_file=any_ending)
+@command(
+    out=TABLE.of("one period of the motion"), figure=FIGURE, also=_slow_sampling, json_file=RESULT
+)
 def excitation(
     machine: MachineArgument,
     options: tl.ExcitationOptions,
     side: SideOption,
     frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write one period of the motion to this CSV, Parquet or MCAP file."),
-    ] = None,
+    out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Optimise an excitation: finite Fourier series under limits, from several starts.

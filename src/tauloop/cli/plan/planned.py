@@ -15,18 +15,6 @@ if TYPE_CHECKING:
 SamplesOption = Annotated[
     float, typer.Option(help="Samples per second in the table and the C array, Hz.")
 ]
-TableOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."
-    ),
-]
-CArrayOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Write positions, velocities and forces of the actuators as arrays to this C file."
-    ),
-]
 
 
 def finish_motion(

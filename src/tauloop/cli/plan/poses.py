@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
 from tauloop.cli.machine import (
@@ -15,21 +12,18 @@ from tauloop.cli.machine import (
     WithinLimitsOption,
     load_model,
 )
-from tauloop.cli.output import any_ending, command, figure_ending, finish
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import CSV, FIGURE, RESULT
 from tauloop.cli.terminal.progress import bars
 
 
-@command(out=any_ending, figure=figure_ending, json_file=any_ending)
+@command(out=CSV.of("the selected poses"), figure=FIGURE, json_file=RESULT)
 def poses(
     machine: MachineArgument,
     options: tl.PosePlanOptions,
     side: SideOption,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw poses and curve into this file (PNG, PDF, SVG).")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the selected poses to this CSV file.")
-    ] = None,
+    figure: Path | None = None,
+    out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
 ) -> None:

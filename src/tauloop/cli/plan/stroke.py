@@ -9,21 +9,17 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
-from tauloop.cli.output import command, figure_ending, finish, log_ending, log_file
+from tauloop.cli.output import command, finish, log_file
+from tauloop.cli.outputs import FIGURE, TABLE
 
 
-@command(out=log_ending, figure=figure_ending)
+@command(out=TABLE.of("time, positions, velocities and accelerations"), figure=FIGURE)
 def stroke(
     machine: MachineArgument,
     options: tl.StrokeOptions,
     side: SideOption,
     frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."
-        ),
-    ] = None,
+    out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_model
-from tauloop.cli.output import any_ending, command, figure_ending, log_ending
-from tauloop.cli.plan.planned import CArrayOption, SamplesOption, TableOption, finish_motion
+from tauloop.cli.output import command
+from tauloop.cli.outputs import C_ARRAY, FIGURE, RESULT, TABLE
+from tauloop.cli.plan.planned import SamplesOption, finish_motion
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=log_ending, figure=figure_ending, c_array=any_ending, json_file=any_ending)
+@command(
+    out=TABLE.of("time, positions, velocities and accelerations"),
+    figure=FIGURE,
+    c_array=C_ARRAY,
+    json_file=RESULT,
+)
 def transfer(
     machine: MachineArgument,
     options: tl.TransferOptions,
     side: SideOption,
     samples: SamplesOption = 1000.0,
-    out: TableOption = None,
-    c_array: CArrayOption = None,
+    out: Path | None = None,
+    c_array: Path | None = None,
 ) -> None:
     """The best motion from here to there: its path is free, past obstacles and away from singularities.
 

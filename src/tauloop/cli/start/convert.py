@@ -9,20 +9,21 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import any_ending, command, figure_ending, finish
+from tauloop.cli.output import any_ending, command, finish
+from tauloop.cli.outputs import FIGURE
 
 
-@command(out=any_ending, figure=figure_ending)
+@command(target=any_ending, figure=FIGURE)
 def convert(
     machine: MachineArgument,
-    options: tl.ConvertOptions,
-    out: Annotated[
+    target: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            help="Write the machine to this file; arm.urdf gets arm.urdf.side.yaml next to it.",
+        typer.Argument(
+            metavar="OUT",
+            help="File of the machine; arm.urdf gets arm.urdf.side.yaml next to it.",
         ),
     ],
+    options: tl.ConvertOptions,
     side: SideOption = None,
 ) -> None:
     """Write a machine as a machine file (YAML), for MuJoCo (MJCF), for Gazebo (SDF), or as URDF.
@@ -32,5 +33,5 @@ def convert(
     is listed. What is written is read again and compared at random states; exit code 1 where forces
     or the pose of the tool differ.
     """
-    conversion = tl.convert(load_machine(machine, side), out, options)
+    conversion = tl.convert(load_machine(machine, side), target, options)
     finish(conversion, written=conversion.written.files)

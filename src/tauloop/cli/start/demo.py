@@ -11,13 +11,14 @@ import typer
 import tauloop as tl
 from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.machine import SideOption, load_model
-from tauloop.cli.output import command, console, page_ending, print_json
+from tauloop.cli.output import command, console, print_json
+from tauloop.cli.outputs import PAGE
 from tauloop.cli.terminal.completion import machines
 from tauloop.cli.terminal.progress import bar
 from tauloop.mechanism import shipped_machines
 
 
-@command(out=page_ending)
+@command(out=PAGE, out_default="demo-MACHINE.html without it")
 def demo(
     machine: Annotated[
         str,
@@ -28,9 +29,7 @@ def demo(
         ),
     ] = shipped_machines(gallery=False)[0],
     side: SideOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the page (HTML) there; demo-MACHINE.html without it.")
-    ] = None,
+    out: Path | None = None,
     show: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
     ] = True,

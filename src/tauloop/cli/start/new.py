@@ -13,12 +13,13 @@ import tauloop as tl
 from tauloop.authoring import TEMPLATES, NamedValue, dimensions, title
 from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.machine import BesidePosition
-from tauloop.cli.output import any_ending, command, console, figure_ending, finish
+from tauloop.cli.output import command, console, finish
+from tauloop.cli.outputs import FIGURE, MACHINE
 from tauloop.cli.terminal.completion import sources
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=any_ending, figure=figure_ending)
+@command(out_default="NAME.yaml without it", out=MACHINE.of("the machine file"), figure=FIGURE)
 def new(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Of the new machine; NAME.yaml is written.")
@@ -38,9 +39,7 @@ def new(
         ),
     ] = None,
     side: BesidePosition | None = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the machine file there, in place of NAME.yaml here.")
-    ] = None,
+    out: Path | None = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Write over a file that is there already.")
     ] = False,

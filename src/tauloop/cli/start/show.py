@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import command, figure_ending, finish
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import FIGURE
 
 
-@command(figure=figure_ending)
+@command(figure=FIGURE)
 def show(
     machine: MachineArgument,
     options: tl.DescribeOptions,

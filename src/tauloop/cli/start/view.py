@@ -14,37 +14,24 @@ from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption,
 from tauloop.cli.output import (
     command,
     console,
-    figure_ending,
-    film_ending,
     finish,
     print_json,
     require_limits,
 )
+from tauloop.cli.outputs import FIGURE, FILM
 from tauloop.cli.terminal.progress import bar
 
 if TYPE_CHECKING:
     from tauloop.viewer import View
 
 
-@command(png=figure_ending, film=film_ending)
+@command(png=FIGURE, film=FILM)
 def view(
     machine: MachineArgument,
     options: tl.ViewOptions,
     side: SideOption = None,
-    png: Annotated[
-        Path | None,
-        typer.Option(
-            "--png",
-            "--figure",
-            help="Draw it into this file (PNG, PDF, SVG) and do not start the viewer.",
-        ),
-    ] = None,
-    film: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the motion as a film: HTML (plays and turns in any browser), GIF or MP4; no viewer."
-        ),
-    ] = None,
+    png: Path | None = None,
+    film: Path | None = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 lets other computers in.")
     ] = "127.0.0.1",
@@ -76,9 +63,7 @@ def view(
     ]
     if watch and (not files or png is not None or film is not None):
         what = "draws no picture" if files else f"{machine} is no file that you edit"
-        raise tl.InputError.of(
-            "watch", what, "give the machine's file, and neither --png nor --film"
-        )
+        raise tl.InputError.of("watch", what, "give the machine's file, and no --out")
 
     def looked_at() -> View:
         return tl.view(load_model(machine, side), options)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import tauloop as tl
-from tauloop.cli.output import any_ending, command, finish, folder
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import FOLDER, RESULT
 from tauloop.cli.terminal.progress import bar
 
+STUDY_FOLDER = replace(FOLDER, content="the Parquet parts", endings=(".study",))
 FileArgument = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A YAML file: a machine, what varies, what is computed."),
@@ -20,13 +23,11 @@ FolderOption = Annotated[
 ]
 
 
-@command(out=folder, json_file=any_ending)
+@command(out=STUDY_FOLDER, out_default="FILE.study without it", json_file=RESULT)
 def run(
     file: FileArgument,
     options: tl.StudyOptions,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the Parquet parts into this folder.")
-    ] = None,
+    out: Path | None = None,
 ) -> None:
     """Compute a study: tolerances, sensitivities, sweeps, many logs.
 

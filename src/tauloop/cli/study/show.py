@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import tauloop as tl
-from tauloop.cli.output import any_ending, command, finish
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import RESULT
 from tauloop.cli.study.run import FileArgument, FolderOption
 
 
-@command(json_file=any_ending)
+@command(json_file=RESULT)
 def show(file: FileArgument, folder: FolderOption = None) -> None:
     """Show the results of a study by the samples that are computed, without computing any.
 

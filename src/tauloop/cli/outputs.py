@@ -1,0 +1,152 @@
+"""Files that commands write: ``--out`` names them all, and the ending of each chooses what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.files import require_writable, unwritable_folder
+from tauloop.common.records import dataclass
+
+#: Endings that are shown of kinds with many.
+_SHOWN_ENDINGS = 3
+
+
+def _nothing_wrong(_: Path) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKind:
+    """A kind of file.
+
+    Attributes:
+        content: what the file holds, after "Write".
+        endings: the endings that choose it, the usual ones first.
+        is_folder: whether it is a folder, which a name without an ending chooses too.
+        problem: what is wrong with a name that has the ending.
+    """
+
+    content: str
+    endings: tuple[str, ...] = ()
+    is_folder: bool = False
+    problem: Callable[[Path], Problem | None] = _nothing_wrong
+
+    def of(self, content: str) -> FileKind:
+        """Return the same kind of file with other content."""
+        return replace(self, content=content)
+
+    @property
+    def description(self) -> str:
+        """Its content, and its usual endings in brackets."""
+        endings = "DIR/" if self.is_folder else ", ".join(self.endings[:_SHOWN_ENDINGS])
+        return f"{self.content} ({endings})"
+
+    def takes(self, text: str) -> bool:
+        """Return whether a path chooses this kind by its form."""
+        has_ending = Path(text).name.lower().endswith(self.endings) if self.endings else False
+        if self.is_folder:
+            return has_ending or not Path(text).suffix or text.endswith("/") or Path(text).is_dir()
+        return has_ending and not text.endswith("/")
+
+
+def _table_problem(path: Path) -> Problem | None:
+    from tauloop.logs.files.writing import unknown_ending
+
+    return unknown_ending(path)
+
+
+def _figure_problem(path: Path) -> Problem | None:
+    from tauloop.display.figures import unknown_figure_ending
+
+    return unknown_figure_ending(path)
+
+
+def _film_problem(path: Path) -> Problem | None:
+    from tauloop.viewer.film import film_problem
+
+    return film_problem(path)
+
+
+TABLE = FileKind(
+    content="a table",
+    endings=(".csv", ".parquet", ".mcap", ".csv.gz", ".db3", ".rosbag2"),
+    problem=_table_problem,
+)
+CSV = FileKind(content="a table", endings=(".csv",))
+RESULT = FileKind(content="the whole result, for `tauloop report`", endings=(".json",))
+FIGURE = FileKind(
+    content="a picture",
+    endings=(".png", ".pdf", ".svg", ".jpg", ".jpeg", ".eps", ".ps", ".tif", ".tiff", ".webp"),
+    problem=_figure_problem,
+)
+FILM = FileKind(content="a film", endings=(".html", ".gif", ".mp4"), problem=_film_problem)
+PAGE = FileKind(content="the page", endings=(".html", ".htm"))
+MACHINE = FileKind(content="the machine", endings=(".yaml", ".yml"))
+MAP = FileKind(content="the map as NetCDF", endings=(".nc",))
+C_ARRAY = FileKind(content="the actuators' motion as C arrays", endings=(".c", ".h"))
+HAL = FileKind(content="the geometry as HAL lines for LinuxCNC", endings=(".hal",))
+INI = FileKind(content="the joints' sections of an INI file for LinuxCNC", endings=(".ini",))
+TEXT = FileKind(content="the text", endings=(".txt",))
+LATEX = FileKind(content="a LaTeX document", endings=(".tex",))
+PYTHON = FileKind(content="a Python module that needs NumPy alone", endings=(".py",))
+TRIANGLE = FileKind(content="the triangle of all logs, for a later --add", endings=(".npz",))
+FOLDER = FileKind(content="files", is_folder=True, problem=unwritable_folder)
+
+
+def out_option(kinds: Mapping[str, FileKind], default: str = "") -> Any:
+    """Return the annotation of ``--out`` for a command that writes files of these kinds."""
+    *first, last = [kind.description for kind in kinds.values()]
+    words = f"{', '.join(first)} or {last}; the ending chooses" if first else last
+    sentences = [f"Write {words}", default, "May be repeated" if first else ""]
+    text = " ".join(f"{sentence}." for sentence in sentences if sentence)
+    return Annotated[list[str] | None, typer.Option("--out", "-o", metavar="PATH", help=text)]
+
+
+def chosen_files(texts: Sequence[str], kinds: Mapping[str, FileKind]) -> dict[str, Path]:
+    """Return the file of each kind that ``--out`` names, by the command's parameter.
+
+    Raises:
+        InputError: no kind of this command has the ending, two files are of one kind, or a file
+            cannot be written; all at once.
+    """
+    problems = Problems()
+    chosen: dict[str, Path] = {}
+    for text in texts:
+        name = _kind_of(text, kinds)
+        if not name:
+            descriptions = "; ".join(kind.description for kind in kinds.values())
+            problems.add(
+                "out",
+                f"{text!r} does not have the ending of a file that this command writes",
+                f"end it as its content needs: {descriptions}",
+            )
+        elif name in chosen:
+            content = kinds[name].content
+            problems.add(
+                "out", f"{chosen[name]} and {text} both hold {content}", "give one of them"
+            )
+        else:
+            chosen[name] = Path(text)
+    for name, path in chosen.items():
+        problem = kinds[name].problem(path)
+        problems += [problem] if problem else []
+    with problems.collecting(InputError):
+        require_writable(*(path for name, path in chosen.items() if not kinds[name].is_folder))
+    InputError.raise_if_any(problems)
+    return chosen
+
+
+def _kind_of(text: str, kinds: Mapping[str, FileKind]) -> str:
+    """Return the parameter whose kind a path chooses, or ""."""
+    if len(kinds) == 1:
+        (name, kind) = next(iter(kinds.items()))
+        return name if kind.is_folder or kind.takes(text) else ""
+    names = [name for name, kind in kinds.items() if not kind.is_folder and kind.takes(text)]
+    folders = [name for name, kind in kinds.items() if kind.is_folder and kind.takes(text)]
+    return next(iter([*names, *folders]), "")
