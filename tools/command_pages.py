@@ -14,7 +14,8 @@ from typing import Any, get_type_hints
 import typer
 
 import tauloop as tl
-from tauloop.cli.app import COMMANDS, GROUPS, app
+from tauloop.cli.app import app, find_command
+from tauloop.cli.commands import COMMANDS, GROUPS
 from tauloop.cli.options import flags as flags_of, options_class
 from tauloop.common.options import KEY
 
@@ -74,7 +75,7 @@ _TYPES = {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
 @cache
 def command(name: str) -> Any:
     """A command of the program, imported."""
-    return GROUP.get_command(None, name)
+    return find_command(name)
 
 
 def options(name: str) -> list[Any]:

@@ -43,7 +43,7 @@ class ConvertOptions(Options):
         'mjcf'
     """
 
-    to: str = option("", metavar="FORMAT")
+    to: str = option("", metavar="FORMAT", flag="--format")
     solids: bool = option(True, flag="--solids/--no-solids")
     side: Path | None = option(None, flag="")
     reading: ImportOptions | None = option(None, flag="")

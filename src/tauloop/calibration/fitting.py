@@ -72,7 +72,7 @@ class FitOptions(Options):
     )
     loss: Loss = option(SQUARES, named=LOSSES)
     leave_out_weak: bool = False
-    exchanges: float = option(SECONDS, least=0.0, unit=units.TIME)
+    exchanges: float = option(SECONDS, least=0.0, metavar="TIME", unit=units.TIME)
     scale_covariance: bool = option(True, flag="")
     refuse: bool = option(True, flag="")
 

@@ -79,13 +79,13 @@ class CalibrationOptions(Options):
     """
 
     measure: str = option("position", choices=KINDS)
-    noise: str | float | None = None
+    noise: str | float | None = option(None, metavar="QUANTITY")
     encoder_noise: str | float | None = None
     data: Path | None = None
     parameters: tuple[str, ...] = option(
-        (), read=listed, repeated=True, flag="--parameters -p", names="parameters"
+        (), read=listed, repeated=True, names="parameters", metavar="NAMES"
     )
-    priors: tuple[str, ...] = option((), read=listed, repeated=True, flag="--prior")
+    priors: tuple[str, ...] = option((), read=listed, repeated=True, metavar="NAMES")
     tolerances: Tolerances | None = option(None, flag="")
     residuals: ResidualKind = option(FORWARD_KINEMATICS, named=RESIDUALS)
     fit: FitOptions = field(default_factory=FitOptions)
@@ -93,10 +93,10 @@ class CalibrationOptions(Options):
     align: bool = False
     against: tuple[str, ...] = option((), read=listed, repeated=True)
     draws: int = option(30, least=2)
-    replicates: int = option(0, least=0, flag="--bootstrap")
+    replicates: int = option(0, least=0)
     leave_one_out: bool = False
     seed: int = option(0, least=0)
-    processes: int = option(1, least=1, flag="--threads")
+    processes: int = option(1, least=1, flag="--workers -j")
 
 
 @keywords(CalibrationOptions)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tauloop.cli.asked import MACHINE, is_quiet
-from tauloop.cli.terminal.completion import machines
+from tauloop.cli.terminal.completion import machines, parameters
 from tauloop.cli.terminal.screen import Screen
-from tauloop.common.errors import InputError
+from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.equations.formulations import FORMULATIONS
@@ -40,8 +40,8 @@ LineArgument = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BesidePosition:
-    """How a machine of another tool's file is read; each field is an option. ``--platform`` is a position."""
+class ImportArguments:
+    """How a machine is read, and which of its parameters differ; each field is an option."""
 
     side: Annotated[
         Path | None,
@@ -97,10 +97,10 @@ class BesidePosition:
             help="Of an MJCF: the keyframe that the machine starts at.",
         ),
     ] = None
-    model: Annotated[
+    model_name: Annotated[
         str | None,
         typer.Option(
-            "--model",
+            "--model-name",
             metavar="NAME",
             help="Of an SDF world with several machines: the one that is meant.",
         ),
@@ -138,7 +138,7 @@ class BesidePosition:
             motors=_names("--motors", self.motors),
             rods=RodRecognition() if self.rods else None,
             keyframe=self.keyframe or "",
-            model=self.model or "",
+            model=self.model_name or "",
             origins=self.origins,
             xacro=tuple(self.xacro or ()),
             package_folders=tuple(self.package_folder or ()),
@@ -147,23 +147,23 @@ class BesidePosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside(BesidePosition):
-    """The same, where ``--platform`` names the body too."""
+class SetArguments(ImportArguments):
+    """The same, and values of parameters."""
 
-    platform_body: Annotated[
-        str | None,
+    values: Annotated[
+        list[str] | None,
         typer.Option(
-            "--platform-body",
-            "--platform",
-            metavar="BODY",
-            help="Of a URDF, SDF or MJCF: the body that does the work.",
+            "--set",
+            metavar="NAME=VALUE",
+            help="Change parameters for this run, such as 'arm_length=0.3 m'; numbers alone are SI. May be repeated.",
+            autocompletion=parameters,
         ),
     ] = None
 
 
-#: A parameter with this annotation stands for all of `Beside`: `tauloop.cli.output.reports_errors`
-#: spreads it out.
-SideOption = Beside | None
+#: A parameter with this annotation stands for all of `SetArguments`:
+#: `tauloop.cli.output.reports_errors` spreads it out.
+SideOption = SetArguments | None
 
 FormulationOption = Annotated[
     str,
@@ -181,27 +181,27 @@ WithinLimitsOption = Annotated[
 ]
 
 #: Text: Typer would import Pydantic for a number, a tenth of a second.
-ThreadsOption = Annotated[
+WorkersOption = Annotated[
     str,
     typer.Option(
-        "--threads",
-        metavar="N",
-        help="Cores that batches are shared out over; no number depends on it.",
+        "--workers", "-j", metavar="N", help="Number of parallel workers; no result depends on it."
     ),
 ]
 
 
-def load_machine(name: str, beside: BesidePosition | None = None) -> Mechanism:
+def load_machine(name: str, beside: ImportArguments | None = None) -> Mechanism:
     """The machine of that name or file."""
-    beside = beside or Beside()
+    beside = beside or ImportArguments()
     mechanism = load(name, beside.side, options=beside.options())
+    if isinstance(beside, SetArguments) and beside.values:
+        mechanism = _with_values(mechanism, beside.values)
     MACHINE.set(mechanism)
     return mechanism
 
 
 def load_model(
     name: str,
-    beside: BesidePosition | None = None,
+    beside: ImportArguments | None = None,
     *,
     within_limits: bool = False,
     threads: str = "1",
@@ -218,9 +218,11 @@ def load_model(
 
 
 def thread_count(text: str) -> int:
-    """The number that ``--threads`` says."""
+    """Return the number of ``--workers``."""
     if not (text.isdecimal() and int(text) > 0):
-        raise InputError.of("--threads", f"{text!r} is no number of threads", "give 1, 2 or more")
+        raise InputError.of(
+            "--workers", f"{text!r} is not a number of workers", "give 1, 2 or more"
+        )
     return int(text)
 
 
@@ -243,6 +245,28 @@ def announced(model: Model, within_limits: bool = False) -> Model:
     ):
         screen.print(f"note: {note}")
     return model
+
+
+def _with_values(mechanism: Mechanism, texts: list[str]) -> Mechanism:
+    """Return the machine with other values of some parameters, written with units or in SI units.
+
+    Raises:
+        InputError: a name is not a parameter, or a value is not a quantity of its kind; all of them.
+    """
+    from tauloop.mechanism.description.quantities import pairs, quantity
+    from tauloop.mechanism.description.units import parse_unit
+
+    problems = Problems()
+    values: dict[str, float] = {}
+    for name, text in pairs("values", texts, problems, "arm_length=0.3").items():
+        if name not in mechanism.parameters.names:
+            problems.add(f"values {name}", "is not a parameter", mechanism.parameters.near(name))
+            continue
+        unit = mechanism.parameters[name].unit
+        with problems.collecting(InputError):
+            values[name] = quantity(f"values {name}", text, parse_unit(unit or "1").dimension)
+    InputError.raise_if_any(problems)
+    return mechanism.with_values(values)
 
 
 def _names(option_name: str, text: str | None) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ The tables of old names are in `tauloop.common.deprecated`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from tauloop.cli.commands import GROUPS, TOP_LEVEL, command_words
@@ -76,6 +77,10 @@ def _renewed_options(
         if new is None or new == name:
             renewed_words.append(word)
         elif new.startswith("-"):
+            new, _, factor = new.partition(" *")
+            if factor:
+                value, equals = value if equals else next(rest, ""), "="
+                value = _scaled(value, float(factor))
             renewed_words.append(f"{new}{equals}{value}")
             pairs.append((name, new))
         else:
@@ -87,3 +92,12 @@ def _renewed_options(
             arguments.append(value)
             pairs.append((name, f"the argument {new}"))
     return [*renewed_words, *arguments], pairs
+
+
+def _scaled(value: str, factor: float) -> str:
+    """Return the value of an option with its numbers multiplied, such as ``a=20,b=30``."""
+    return re.sub(
+        r"(^|[=,])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)(?=\s*(?:,|$))",
+        lambda match: f"{match[1]}{float(match[2]) * factor:g}",
+        value,
+    )

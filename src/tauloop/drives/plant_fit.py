@@ -147,17 +147,17 @@ class DriveLineFitOptions(Options):
         read=partial(ranges_of, where="unknowns"),
         repeated=True,
         metavar="NAME=LOW:HIGH",
-        flag="--unknown",
+        flag="--bounds",
     )
     values: Mapping[str, float] = option(factory=dict, flag="--set")
-    motors: str = option(MOTORS[0], choices=MOTORS)
-    tolerance: float = option(0.01, least=1e-12)
+    motors: str = option(MOTORS[0], choices=MOTORS, flag="--motor-setup")
+    tolerance: float = option(0.01, least=1e-12, flag="--value-tolerance")
     generations: int = option(60, least=0)
     population: int = option(40, least=5)
-    polish: int = option(50, least=1)
+    polish: int = option(50, least=1, flag="--local-evaluations")
     seed: int = option(0, least=0)
-    rtol: float = 1e-7
-    threads: int = option(1, least=1)
+    rtol: float = option(1e-7, flag="--tolerance")
+    threads: int = option(1, least=1, flag="--workers -j")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note unknowns without a range, and those that are known."""

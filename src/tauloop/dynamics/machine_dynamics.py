@@ -75,10 +75,12 @@ class DynamicsOptions(Options):
         {'z': 2.0}
     """
 
-    position: str | Mapping[str, str | float] | None = option(None, read=str)
-    velocity: str | Mapping[str, str | float] | None = option(None, read=str)
-    acceleration: str | Mapping[str, str | float] | None = option(None, read=str)
-    motion: Path | None = None
+    position: str | Mapping[str, str | float] | None = option(
+        None, read=str, flag="--pose", metavar="VALUES"
+    )
+    velocity: str | Mapping[str, str | float] | None = option(None, read=str, metavar="VALUES")
+    acceleration: str | Mapping[str, str | float] | None = option(None, read=str, metavar="VALUES")
+    motion: Path | None = option(None, metavar="FILE")
     entry: Entry = PLATFORM
     from_momenta: bool = False
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)

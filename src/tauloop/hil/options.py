@@ -75,11 +75,13 @@ class PlantOptions(Options):
     frequency: float = rate_option()
     udp: str = option("127.0.0.1:47800", metavar="HOST:PORT")
     shm: str | None = None
-    duration: float | None = option(None, above=0.0, below=math.inf, unit=units.TIME)
+    duration: float | None = option(
+        None, above=0.0, below=math.inf, metavar="TIME", unit=units.TIME
+    )
     lockstep: bool = False
     stall: str = option("hold", choices=STALLS)
     watchdog: int = option(20, least=0)
-    timeout: float = option(1.0, above=0.0, below=math.inf, unit=units.TIME)
+    timeout: float = option(1.0, above=0.0, below=math.inf, metavar="TIME", unit=units.TIME)
     method: str | None = option(None, choices=tuple(METHODS))
     substeps: int | None = option(None, least=1, most=MOST_SUBSTEPS)
     alone: bool = False

@@ -46,11 +46,12 @@ ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
 STATED = ("velocity", "cutoff", "order", "standstill", "trim", "decimation")
 
 
-def _named(where: str, example: str, metavar: str, *, bare: bool = False) -> Any:
-    """A field of values by name that the command line may repeat; bare names where no value is needed."""
-    return option(
-        factory=dict, read=pairs_reader(where, example, bare=bare), repeated=True, metavar=metavar
-    )
+def _named(
+    where: str, example: str, metavar: str, *, bare: bool = False, flag: str | None = None
+) -> Any:
+    """Return a field of values by name that the command line may repeat; with `bare`, names alone."""
+    read = pairs_reader(where, example, bare=bare)
+    return option(factory=dict, read=read, repeated=True, metavar=metavar, flag=flag)
 
 
 def refuse_beside(
@@ -97,8 +98,8 @@ class PreparationOptions(Options):
         50.0
     """
 
-    velocity: str | None = option(None, choices=SOURCES)
-    cutoff: float | None = option(None, unit=units.FREQUENCY)
+    velocity: str | None = option(None, choices=SOURCES, flag="--velocity-source")
+    cutoff: float | None = option(None, metavar="FREQUENCY", unit=units.FREQUENCY)
     order: int | None = None
     standstill: float | None = None
     trim: int | None = None
@@ -106,8 +107,10 @@ class PreparationOptions(Options):
     scan_cutoffs: tuple[float, ...] = option((), unit=units.FREQUENCY)
     scan_orders: tuple[int, ...] = (1, 2, 4)
     scan_standstills: tuple[float, ...] = ()
-    period: float | None = option(None, unit=units.TIME)
-    highest: float | None = option(None, unit=units.FREQUENCY)
+    period: float | None = option(None, metavar="TIME", unit=units.TIME)
+    highest: float | None = option(
+        None, flag="--max-frequency", metavar="FREQUENCY", unit=units.FREQUENCY
+    )
     hold: Mapping[str, float | str] = _named("hold", "elbow=0.2", "NAME=VALUE", bare=True)
     fill_gaps: int | None = option(None, least=1)
     resample: bool = False
@@ -163,7 +166,9 @@ class TermOptions(Options):
     """
 
     known: Mapping[str, float | str] = _named("known", "'tip_mass=0.3 kg'", "NAME=VALUE")
-    payload: Mapping[str, str] = _named("payload", "loaded.csv=forearm", "LOG=BODY")
+    payload: Mapping[str, str] = _named(
+        "payload", "loaded.csv=forearm", "LOG=BODY", flag="--payload-body"
+    )
     asymmetric: tuple[str, ...] = option((), metavar="NAME")
     stribeck: Mapping[str, float | str] = _named("stribeck", "'elbow=0.2 rad/s'", "NAME=SPEED")
     presliding: Mapping[str, float | str] = _named(
@@ -223,7 +228,7 @@ class IdentificationOptions(Options):
     data: Path | None = None
     validation: LogSource | None = option(None, read=Path, metavar="LOG")
     hold_out: float = option(0.3, least=0.0, most=0.9)
-    parameters: str = option("standard", choices=PARAMETERS)
+    parameters: str = option("standard", choices=PARAMETERS, flag="--unknowns")
     output: str = option("actuators", choices=OUTPUTS)
     estimator: str | Estimator = option("wls", choices=ESTIMATORS)
     column_error: float = 0.01

@@ -81,11 +81,11 @@ class ReductionOptions(Options):
         5
     """
 
-    massless_rods: tuple[str, ...] = option((), flag="--massless", metavar="ROD")
-    lumped_rods: tuple[str, ...] = option((), flag="--lumped", metavar="ROD")
+    massless_rods: tuple[str, ...] = option((), metavar="ROD")
+    lumped_rods: tuple[str, ...] = option((), metavar="ROD")
     shares_parameters: bool = option(False, flag="--share-parameters")
     states: int = option(200, least=1)
-    speed: float = option(1.0, least=0.0)
+    speed: float = option(1.0, least=0.0, flag="--velocity-spread")
     seed: int = option(0, least=0)
 
 

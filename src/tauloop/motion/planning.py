@@ -19,7 +19,10 @@ from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.logs import read_log, samples
 from tauloop.logs.log import channels
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader, quantity
+from tauloop.mechanism.description.quantities import (
+    pairs_reader,
+    quantity,
+)
 from tauloop.mechanism.description.units import ANGLE
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
@@ -95,25 +98,33 @@ class StrokeOptions(Options):
         'polyline'
     """
 
-    shape: str = option("line", choices=tuple(SHAPES), flag="--shape --path")
+    shape: str = option("line", choices=tuple(SHAPES))
     start: Mapping[str, str | float] | None = option(
-        None, flag="--from", read=pairs_reader("start")
+        None, flag="--start", read=pairs_reader("start")
     )
     via: tuple[str | Mapping[str, str | float], ...] = ()
-    end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
+    end: Mapping[str, str | float] | None = option(None, flag="--end", read=pairs_reader("end"))
     points: Path | None = None
-    turn: tuple[float, ...] | None = option(None, unit=units.ANGLE)
-    from_heading: str | float | None = option(None, read=str, metavar="ANGLE")
-    to_heading: str | float | None = option(None, read=str, metavar="ANGLE")
+    turn: tuple[float, ...] | None = option(
+        None, flag="--rotation", metavar="RX,RY,RZ", unit=units.ANGLE
+    )
+    from_heading: str | float | None = option(
+        None, read=str, metavar="ANGLE", flag="--start-heading"
+    )
+    to_heading: str | float | None = option(None, read=str, metavar="ANGLE", flag="--end-heading")
     terms: int = option(5, least=1)
-    frequencies: tuple[float, ...] = option((0.1, 1.0), unit=units.FREQUENCY)
+    frequencies: tuple[float, ...] = option(
+        (0.1, 1.0), metavar="FREQUENCY,FREQUENCY", unit=units.FREQUENCY
+    )
     seed: int = option(0, least=0)
-    blend: float = option(0.02, unit=units.LENGTH)
+    blend: float = option(0.02, metavar="LENGTH", unit=units.LENGTH)
     entry: Entry = PLATFORM
     law: str = option("3-4-5", choices=(*LAWS, FASTEST))
-    time: float | None = option(None, unit=units.TIME)
-    speed: float | None = option(None, unit=units.SPEEDS)
-    acceleration: float | None = option(None, unit=units.ACCELERATIONS)
+    time: float | None = option(None, flag="--duration", metavar="TIME", unit=units.TIME)
+    speed: float | None = option(None, flag="--max-velocity", metavar="LIMIT", unit=units.SPEEDS)
+    acceleration: float | None = option(
+        None, flag="--max-acceleration", metavar="LIMIT", unit=units.ACCELERATIONS
+    )
     share: float | None = None
     returns: bool = False
 

@@ -52,9 +52,9 @@ class Integration:
         own: any integrator in place of what these say.
     """
 
-    rtol: float = 1e-11
-    atol: float = 1e-12
-    step: float | None = option(None, unit=units.TIME)
+    rtol: float = option(1e-11, flag="--tolerance")
+    atol: float = option(1e-12, flag="--absolute-tolerance")
+    step: float | None = option(None, flag="--fixed-step", metavar="TIME", unit=units.TIME)
     stiff: bool = False
     own: Integrator | None = option(None, flag="")
 
@@ -103,20 +103,24 @@ class SimulationOptions(Options):
         ('platform.z<-0.7',)
     """
 
-    duration: float | None = option(None, least=0.0, unit=units.TIME)
+    duration: float | None = option(None, least=0.0, metavar="TIME", unit=units.TIME)
     force: str | Mapping[str, str | float] | ForceLaw | None = option(
-        None, read=pairs_reader("force", "motor1=1.5"), names="actuators"
+        None, read=pairs_reader("force", "motor1=1.5"), names="actuators", metavar="VALUES"
     )
     wrench: str | Mapping[str, str | float] | Wrench | None = option(
-        None, read=pairs_reader("wrench", "fx=10")
+        None, read=pairs_reader("wrench", "fx=10"), metavar="VALUES"
     )
-    position: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("position"))
-    velocity: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("velocity"))
-    until: tuple[str | Event, ...] = ()
-    watch: tuple[str | Event, ...] = ()
+    position: str | Mapping[str, str | float] | None = option(
+        None, read=pairs_reader("position"), flag="--pose", metavar="VALUES"
+    )
+    velocity: str | Mapping[str, str | float] | None = option(
+        None, read=pairs_reader("velocity"), metavar="VALUES"
+    )
+    until: tuple[str | Event, ...] = option((), metavar="EVENT")
+    watch: tuple[str | Event, ...] = option((), flag="--record", metavar="EVENT")
     route: Route = _ROUTE
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
-    sensitivities: tuple[str, ...] = option((), flag="--sensitivity")
+    sensitivities: tuple[str, ...] = option(())
     integration: Integration = field(default_factory=Integration)
 
     def _note_mismatches(self, problems: Problems) -> None:

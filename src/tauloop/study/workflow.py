@@ -33,17 +33,23 @@ SHORTEST, LONGEST, BATCHES = 0.1, 10.0, 50
 GROWTH = 8
 
 
+def _workers(text: str) -> int | str:
+    """Return a number of workers, or the address of a cluster as it is."""
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions(Options):
     """Where a study is computed, and whether one goes on.
 
     Attributes:
-        workers: processes on this machine; without it as many as there are cores, where this
-            process alone would take more than ten seconds (in a script that keeps its work below
-            `if __name__ == '__main__':`).
-        scheduler: address of a Dask scheduler, such as 'tcp://127.0.0.1:8786', whose workers
-            compute; 'local' starts one with workers on this machine's loopback.
-        resume: go on with what lies in the folder.
+        workers: number of parallel workers, or the address of a Dask scheduler whose workers
+            compute, such as 'tcp://127.0.0.1:8786' ('local' starts one on this machine); no result
+            depends on it. Without it as many processes as there are cores, where this process alone
+            would take more than ten seconds (in a script that keeps its work below `if __name__ ==
+            '__main__':`).
+        scheduler: the address, in Python also next to a number of workers for 'local'.
+        resume: continue with what the folder contains.
 
     Examples:
         >>> import tauloop as tl
@@ -51,9 +57,21 @@ class StudyOptions(Options):
         False
     """
 
-    workers: int | None = option(None, least=1, flag="--threads")
-    scheduler: str | None = option(None, metavar="ADDRESS")
+    workers: int | str | None = option(
+        None, least=1, flag="--workers -j", read=_workers, metavar="N|ADDRESS"
+    )
+    scheduler: str | None = option(None, flag="")
     resume: bool = False
+
+    @property
+    def count(self) -> int | None:
+        """The number of processes; None where it is left to the study or to a cluster."""
+        return None if isinstance(self.workers, str) else self.workers
+
+    @property
+    def cluster(self) -> str | None:
+        """The address of a cluster's scheduler; None without one."""
+        return self.workers if isinstance(self.workers, str) else self.scheduler
 
 
 @keywords(StudyOptions)
@@ -101,7 +119,7 @@ def run_study(
         left, tick = sum(last - first for first, last in todo), progress or (lambda *_: None)
         aside: list[tuple[int, int]] = []
         if left:
-            with workers_of(options.workers, options.scheduler, left) as workers:
+            with workers_of(options.count, options.cluster, left) as workers:
                 done = study.count - left
                 for batch in _batches(study, todo, workers, aside):
                     kept.write(batch.first, batch.inputs, batch.outcome)

@@ -67,15 +67,19 @@ class ViewOptions(Options):
         True
     """
 
-    position: str | Mapping[str, str | float] | None = option(None, read=str)
+    position: str | Mapping[str, str | float] | None = option(
+        None, read=str, flag="--pose", metavar="VALUES"
+    )
     entry: Entry = PLATFORM
-    motion: Path | Playback | None = option(None, read=Path)
-    simulation: Path | None = None
-    measured: Path | Playback | None = option(None, read=Path)
-    beside: str | Path | Mechanism | Model | None = option(None, read=str, metavar="MACHINE")
+    motion: Path | Playback | None = option(None, read=Path, metavar="FILE")
+    simulation: Path | None = option(None, metavar="FILE")
+    measured: Path | Playback | None = option(None, read=Path, metavar="LOG")
+    beside: str | Path | Mechanism | Model | None = option(
+        None, read=str, metavar="MACHINE", flag="--compare"
+    )
     forces: bool = False
     workspace: tuple[str, ...] = option((), read=listed)
-    colouring: str = option("reach", choices=COLOURINGS)
+    colouring: str = option("reach", choices=COLOURINGS, flag="--color")
     modes: Entry | None = None
 
     def _note_mismatches(self, problems: Problems) -> None:

@@ -50,10 +50,12 @@ class PoseLimits(Options):
         joint_ranges: whether ranges of joints and rods in the machine file must be kept.
     """
 
-    ranges: Mapping[str, tuple[float, float]] | None = option(None, read=ranges_of, flag="--range")
+    ranges: Mapping[str, tuple[float, float]] | None = option(
+        None, read=ranges_of, metavar="NAME=LOW:HIGH"
+    )
     singularity: float | None = option(None, least=0.0, most=1.0)
-    clearance: float | None = option(None, least=0.0, unit=units.LENGTH)
-    turn: float = option(0.15, least=0.0, unit=units.ANGLE)
+    clearance: float | None = option(None, least=0.0, metavar="LENGTH", unit=units.LENGTH)
+    turn: float = option(0.15, least=0.0, flag="--max-rotation", metavar="ANGLE", unit=units.ANGLE)
     joint_ranges: bool = option(True, flag="")
 
 

@@ -105,18 +105,22 @@ class PosePlanOptions(Options):
         8
     """
 
-    parameters: tuple[str, ...] = option((), read=listed)
+    parameters: tuple[str, ...] = option((), read=listed, metavar="NAMES")
     measure: str = option("position", choices=KINDS)
-    center: Vector3 | None = option(None, read=_point)
+    center: Vector3 | None = option(None, read=_point, flag="--ball-center", metavar="X,Y,Z")
     coordinate: str | None = None
     instrument: Instrument | Path | None = option(None, read=Path, metavar="FILE")
     count: int = option(60, least=1)
     candidates: int = option(2000, least=1)
     criterion: Criterion = option(D_OPTIMAL, named=CRITERIA)
-    noise: float = option(2e-05, least=0.0, metavar="LENGTH", unit=units.LENGTH)
-    turn_noise: float = option(2e-05, least=0.0, metavar="ANGLE", unit=units.ANGLE)
-    tolerance: float = option(0.001, least=0.0, unit=(units.LENGTH, units.ANGLE, units.ONE))
-    priors: bool = True
+    noise: float = option(2e-05, least=0.0, metavar="QUANTITY", unit=units.LENGTH)
+    turn_noise: float = option(
+        2e-05, least=0.0, metavar="ANGLE", flag="--angle-noise", unit=units.ANGLE
+    )
+    tolerance: float = option(
+        0.001, least=0.0, flag="--usual-correction", unit=(units.LENGTH, units.ANGLE, units.ONE)
+    )
+    priors: bool = option(True, flag="--tolerance-priors/--no-tolerance-priors")
     tolerances: Tolerances | None = option(None, flag="")
     limits: PoseLimits = field(default_factory=PoseLimits)
     curve: bool = False

@@ -8,8 +8,8 @@ import tauloop as tl
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
-    ThreadsOption,
     WithinLimitsOption,
+    WorkersOption,
     load_model,
 )
 from tauloop.cli.output import command, finish, map_file
@@ -27,7 +27,7 @@ def backlash(
     figure: Path | None = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
     """How play at the actuators shows at the tool, over the work volume and in a section of it.
 

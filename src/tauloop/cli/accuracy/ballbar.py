@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import ImportArguments, MachineArgument, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE, RESULT
 from tauloop.cli.terminal.progress import bar
@@ -13,7 +13,7 @@ from tauloop.cli.terminal.progress import bar
 def ballbar(
     machine: MachineArgument,
     options: tl.BallbarOptions,
-    side: SideOption = None,
+    side: ImportArguments | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Drive a machine with drive lines round a circle: with two motors, with one, without play, and with rigid drives.

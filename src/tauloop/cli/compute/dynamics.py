@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import tauloop as tl
+from tauloop.cli.compute.poses_given import ActuatorsOption, at_actuators
 from tauloop.cli.machine import (
     FormulationOption,
     MachineArgument,
     SideOption,
-    ThreadsOption,
     WithinLimitsOption,
+    WorkersOption,
     load_model,
 )
 from tauloop.cli.output import command, finish, log_file
@@ -22,20 +23,23 @@ from tauloop.cli.terminal.progress import bar
 def dynamics(
     machine: MachineArgument,
     options: tl.DynamicsOptions,
+    actuators: ActuatorsOption = None,
     side: SideOption = None,
     formulation: FormulationOption = "newton-euler",
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
     """Actuator forces that a motion needs (inverse dynamics).
 
-    A machine with passive freedoms is moved by its actuators (--entry actuators): accelerations are
-    given for these alone, and those of the passive freedoms come out beside the forces. For one
-    pose name the coordinates that differ from the reference pose; for many give a table. A table
+    A machine with passive freedoms is moved by its actuators (--actuators, or --entry actuators
+    with a table): accelerations are given for these alone, and those of the passive freedoms are
+    computed with the forces. For one pose name the coordinates that differ from the reference pose;
+    for many give a table. A table
     that passes a singularity between two rows is refused. Exit code 1 when a pose lies beyond a
     stop.
     """
+    options = at_actuators(options, actuators)
     model = load_model(machine, side, formulation=formulation, threads=threads)
     with bar("forces") as progress:
         result = tl.inverse_dynamics(model, options, progress=progress)

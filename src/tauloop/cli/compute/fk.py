@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tauloop as tl
 from tauloop.cli.compute.poses_given import ActuatorsOption
-from tauloop.cli.machine import BesidePosition, MachineArgument, ThreadsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, WorkersOption, load_model
 from tauloop.cli.output import command, finish
 from tauloop.cli.terminal.progress import bars, search
 
@@ -13,9 +13,9 @@ from tauloop.cli.terminal.progress import bars, search
 def fk(
     machine: MachineArgument,
     options: tl.KinematicsOptions,
-    side: BesidePosition | None = None,
+    side: SideOption = None,
     actuators: ActuatorsOption = None,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
     """Forward kinematics: where the platform and the tool are at given positions of the actuators.
 

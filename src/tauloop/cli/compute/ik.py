@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tauloop as tl
-from tauloop.cli.compute.poses_given import PlatformOption
-from tauloop.cli.machine import BesidePosition, MachineArgument, ThreadsOption, load_model
+from tauloop.cli.compute.poses_given import PoseOption
+from tauloop.cli.machine import MachineArgument, SideOption, WorkersOption, load_model
 from tauloop.cli.output import command, finish
 from tauloop.cli.terminal.progress import bars, search
 
@@ -13,9 +13,9 @@ from tauloop.cli.terminal.progress import bars, search
 def ik(
     machine: MachineArgument,
     options: tl.KinematicsOptions,
-    side: BesidePosition | None = None,
-    platform: PlatformOption = None,
-    threads: ThreadsOption = "1",
+    side: SideOption = None,
+    platform: PoseOption = None,
+    threads: WorkersOption = "1",
 ) -> None:
     """Inverse kinematics: where the actuators are at a given position of the platform.
 

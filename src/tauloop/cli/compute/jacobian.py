@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tauloop as tl
-from tauloop.cli.compute.poses_given import ActuatorsOption, PlatformOption
-from tauloop.cli.machine import BesidePosition, MachineArgument, load_model
+from tauloop.cli.compute.poses_given import ActuatorsOption, PoseOption
+from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import command, finish
 
 
@@ -12,8 +12,8 @@ from tauloop.cli.output import command, finish
 def jacobian(
     machine: MachineArgument,
     options: tl.JacobianOptions,
-    side: BesidePosition | None = None,
-    platform: PlatformOption = None,
+    side: SideOption = None,
+    platform: PoseOption = None,
     actuators: ActuatorsOption = None,
 ) -> None:
     """The Jacobian of the tool, the actuators or the platform at one pose, per unit of platform or actuators.

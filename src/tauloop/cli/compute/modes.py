@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop.cli.compute.poses_given import ActuatorsOption, PoseOption
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
-    ThreadsOption,
     WithinLimitsOption,
+    WorkersOption,
     load_model,
 )
 from tauloop.cli.output import command, finish
@@ -25,32 +26,30 @@ def modes(
     machine: MachineArgument,
     options: tl.ModeOptions,
     side: SideOption = None,
-    position: Annotated[
-        str | None,
-        typer.Option(
-            help="What is given, such as 'motor_1=20deg,motor_2=1.2' (SI); the rest as at reference."
-        ),
-    ] = None,
+    pose: PoseOption = None,
+    actuators: ActuatorsOption = None,
     working: Annotated[
         bool,
-        typer.Option(
-            "--working", help="The platform's position is given; list the postures of the legs."
-        ),
+        typer.Option("--working", help="List working modes, at --pose or at the reference pose."),
     ] = False,
     figure: Path | None = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
     """List all assembly modes: every pose in which the loops close at given actuator positions.
 
+    With --pose or --working it lists all working modes: every posture of the legs at a pose.
     What is beyond a stop in a mode is named; --within-limits leaves such modes out, and refuses
     where no other is. Exit code 1 when the diagnostics leave a doubt whether these are all.
     """
+    if actuators is not None and (working or pose is not None):
+        raise tl.InputError.of("actuators", "given with a pose of the platform", "give one of them")
     model = load_model(machine, side, threads=threads)
     with bars() as report:
-        result = (tl.working_modes if working else tl.assembly_modes)(
-            model, position, options, report=search(report)
-        )
+        if working or pose is not None:
+            result = tl.working_modes(model, pose, options, report=search(report))
+        else:
+            result = tl.assembly_modes(model, actuators, options, report=search(report))
     if within_limits:
         result = result.within_limits()
     finish(result, figure=figure)

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, TypeVar
 
 import typer
 
+import tauloop as tl
 from tauloop.cli.terminal.completion import actuators
+from tauloop.equations.ports import ACTUATORS
 
 ActuatorsOption = Annotated[
     str | None,
     typer.Option(
-        help="Their positions, such as 'motor_1=20deg,slide=5mm'; the rest as at reference.",
+        metavar="VALUES",
+        help="Positions of the actuators, such as 'motor_1=20deg,slide=5mm'; the rest as at the reference.",
         autocompletion=actuators,
     ),
 ]
-PlatformOption = Annotated[
+PoseOption = Annotated[
     str | None,
     typer.Option(
-        help="Its position, such as 'x=50mm,rz=10deg'; the rest as at reference. rx, ry, rz turn it from there about "
-        "that vector in the base frame."
+        "--pose",
+        metavar="VALUES",
+        help="Position of the platform, such as 'x=50mm,rz=10deg'; the rest as at the reference. "
+        "rx, ry, rz rotate it from there about that vector in the base frame.",
     ),
 ]
+
+_Options = TypeVar("_Options", tl.DynamicsOptions, tl.ViewOptions)
+
+
+def at_actuators(options: _Options, actuators: str | None) -> _Options:
+    """Return options of a pose whose actuators' positions are given; the same without them.
+
+    Raises:
+        InputError: a position of the platform is given as well.
+    """
+    if actuators is None:
+        return options
+    if options.position is not None:
+        raise tl.InputError.of("actuators", "given with --pose", "give one of them")
+    return replace(options, position=actuators, entry=ACTUATORS)

@@ -1,4 +1,4 @@
-"""``tauloop simulate``: forward dynamics in time: constant forces, conservative swings, round trips of motions."""
+"""``tauloop simulate``: forward dynamics in time: constant forces, free motion, round trips of motions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import tauloop as tl
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
-    ThreadsOption,
     WithinLimitsOption,
+    WorkersOption,
     load_model,
 )
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import FREQUENCY
 from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
 
 
@@ -28,37 +30,45 @@ def simulate(
     options: tl.SimulationOptions,
     coupling: tl.FmuCoupling,
     side: SideOption,
-    swing: Annotated[
+    free: Annotated[
         bool,
         typer.Option(
-            "--swing", help="Without friction, in springs at its drives, pushed: by every route."
+            "--free",
+            help="Simulate free motion without friction, in springs at the drives, by every route.",
         ),
     ] = False,
-    frequency: Annotated[
-        float, typer.Option(help="Of the swing's springs, Hz.")
-    ] = SwingOptions.frequency,
+    spring_frequency: Annotated[
+        str,
+        typer.Option(
+            metavar="FREQUENCY",
+            help="Natural frequency of the springs of a free motion, such as 4Hz.",
+        ),
+    ] = f"{SwingOptions.frequency:g}",
     amplitude: Annotated[
-        float, typer.Option(help="Of the swing, rad or characteristic lengths.")
+        float,
+        typer.Option(help="Amplitude of a free motion, rad or characteristic lengths."),
     ] = SwingOptions.amplitude,
     motion: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="Round trip of a motion: CSV or Parquet with columns time and position.NAME of the platform; its "
-            "forces by inverse dynamics are fed to forward dynamics."
+            "forces by inverse dynamics are fed to forward dynamics.",
         ),
     ] = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
-    """Simulate a machine: constant forces (a free fall without any), a swing, or the round trip of a motion.
+    """Simulate a machine: constant forces (a free fall without any), a free motion, or a round trip.
 
     Cables pull, become slack and are tautened again; without --force their winches are held as they
     hold the start at rest. With --fmu an FMU of somebody else is an actuator or a drive. Exit code
     1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion
     goes beyond a stop, which does not hold it (put an event there).
     """
-    chosen = _chosen(options, swing, frequency, amplitude, motion, out)
+    frequency = quantity("spring_frequency", spring_frequency, FREQUENCY)
+    chosen = _chosen(options, free, frequency, amplitude, motion, out)
     model = load_model(machine, side, threads=threads)
     with bar("simulation") as progress:
         if coupling == tl.FmuCoupling():
@@ -71,7 +81,7 @@ def simulate(
 
 def _chosen(
     options: tl.SimulationOptions,
-    swing: bool,
+    free: bool,
     frequency: float,
     amplitude: float,
     motion: Path | None,
@@ -82,9 +92,9 @@ def _chosen(
     Raises:
         tl.InputError: options that do not go together.
     """
-    if not swing and motion is None:
+    if not free and motion is None:
         return options
-    beside, shared = ("--swing", ()) if swing else ("--motion", ("route",))
+    beside, shared = ("--free", ()) if free else ("--motion", ("route",))
     general = tl.SimulationOptions()
     useless = [
         item.name
@@ -92,9 +102,7 @@ def _chosen(
         if item.name not in ("duration", "integration", *shared)
         and getattr(options, item.name) != getattr(general, item.name)
     ]
-    useless += ["--out"] * (swing and out is not None) + ["--motion"] * (
-        swing and motion is not None
-    )
+    useless += ["--out"] * (free and out is not None) + ["--motion"] * (free and motion is not None)
     tl.InputError.raise_if_any(
         tl.Problem(where=name, what=f"means nothing beside {beside}", remedy="leave it out")
         for name in useless

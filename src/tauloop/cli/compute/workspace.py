@@ -11,8 +11,8 @@ import tauloop as tl
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
-    ThreadsOption,
     WithinLimitsOption,
+    WorkersOption,
     load_model,
 )
 from tauloop.cli.output import command, finish, map_file
@@ -26,16 +26,16 @@ def workspace(
     machine: MachineArgument,
     options: tl.WorkspaceOptions,
     side: SideOption = None,
-    colour: Annotated[
+    color: Annotated[
         str,
         typer.Option(
-            help="What colours usable poses: parallel, serial, constraint, clearance or tension."
+            help="Color by a property of the poses: parallel, serial, constraint, clearance or tension."
         ),
     ] = "parallel",
     figure: Path | None = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
     """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
 
@@ -46,6 +46,4 @@ def workspace(
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:
         result = tl.workspace(model, options, progress=progress)
-    finish(
-        result, map_file(out, result), figure=figure, draw=lambda: section_figure(result, colour)
-    )
+    finish(result, map_file(out, result), figure=figure, draw=lambda: section_figure(result, color))

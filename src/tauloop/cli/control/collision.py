@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, WorkersOption, load_model
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE, RESULT
 from tauloop.cli.terminal.progress import bar
@@ -14,7 +14,7 @@ def collision(
     machine: MachineArgument,
     options: tl.CollisionDetectionOptions,
     side: SideOption,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
     """Find how soon a blow at a moving platform is noticed without a sensor of forces.
 

@@ -11,8 +11,8 @@ import tauloop as tl
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
-    ThreadsOption,
     WithinLimitsOption,
+    WorkersOption,
     load_model,
 )
 from tauloop.cli.output import command, finish, log_file
@@ -34,7 +34,7 @@ def follow(
         ),
     ] = False,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
     """Follow a trajectory under sampled controllers, and say how far the machine stays behind.
 

@@ -26,7 +26,5 @@ def export_c(
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:
-        result = tl.export_c(
-            model, options, folder=export_folder(out, model, "c"), progress=progress
-        )
+        result = tl.export_c(model, export_folder(out, model, "c"), options, progress=progress)
     finish(result, written=result.written)

@@ -30,9 +30,9 @@ def export_controller(
     with bar("functions") as progress:
         result = tl.export_controller(
             model,
+            export_folder(out, model, "controller"),
             options,
             name=name,
-            folder=export_folder(out, model, "controller"),
             progress=progress,
         )
     finish(result, written=result.written)

@@ -37,9 +37,9 @@ def export_fmu(
     with bar("functions") as progress:
         result = tl.export_fmu(
             model,
+            export_folder(out, model, "fmu"),
             replace(options, name=name),
             controller=controller,
-            folder=export_folder(out, model, "fmu"),
             progress=progress,
         )
     finish(result, written=result.written)

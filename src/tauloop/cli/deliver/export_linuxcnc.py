@@ -34,8 +34,8 @@ def export_linuxcnc(
     with bar("functions") as progress:
         result = tl.export_linuxcnc(
             model,
+            export_folder(out, model, "linuxcnc"),
             replace(options, name=name),
-            folder=export_folder(out, model, "linuxcnc"),
             progress=progress,
         )
     finish(result, written=result.written)

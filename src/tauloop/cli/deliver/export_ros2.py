@@ -32,8 +32,8 @@ def export_ros2(
     with bar("functions") as progress:
         result = tl.export_ros2(
             model,
-            tl.Ros2Options(package=name or ""),
-            folder=export_folder(out, model, "ros2"),
+            export_folder(out, model, "ros2"),
+            package=name or "",
             progress=progress,
         )
     finish(result, written=result.written)

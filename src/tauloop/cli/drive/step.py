@@ -30,9 +30,11 @@ from tauloop.export.drive_control import export_control
 def step(
     line: LineArgument,
     options: tl.DriveOptions,
-    beside: Annotated[
+    compare: Annotated[
         str | None,
-        typer.Option(help="A second drive line, for the figure: the same step beside the first."),
+        typer.Option(
+            metavar="LINE", help="Compare with this drive line (shipped or a file) in the picture."
+        ),
     ] = None,
     out: Path | None = None,
     figure: Path | None = None,
@@ -42,15 +44,17 @@ def step(
 
     Exit code 1 when the run diverges or is given up.
     """
-    if beside is not None and figure is None:
-        what = "given without --figure, the only thing that it changes"
+    if compare is not None and figure is None:
+        what = "given without a picture, the only thing that it changes"
         raise tl.InputError(
-            tl.Problem(where="--beside", what=what, remedy="name a figure, or leave it out")
+            tl.Problem(where="compare", what=what, remedy="add --out step.png, or leave it out")
         )
     shown = [tl.simulate_drive_line(load_drive(line), options)]
-    if beside is not None:
+    if compare is not None:
         shown.append(
-            tl.simulate_drive_line(load_drive(beside), replace(options, parameters={}, cycle=False))
+            tl.simulate_drive_line(
+                load_drive(compare), replace(options, parameters={}, cycle=False)
+            )
         )
     made = (
         None

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, WorkersOption, load_model
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
@@ -27,7 +27,7 @@ def forces(
     options: tl.ExternalWrenchOptions,
     side: SideOption,
     out: Path | None = None,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
     """Estimate the wrench that acts on the platform from outside, and find contacts in a log.
 

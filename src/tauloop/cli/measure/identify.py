@@ -87,7 +87,7 @@ def identify(
         return
     _refuse_folding(options, triangle)
     identification = options.identification
-    threads = options.study.workers or 1
+    threads = options.study.count or 1
     model = announced(
         identification_model(load_machine(machine, side), identification, threads=threads)
     )
@@ -102,7 +102,7 @@ def _refuse_folding(options: tl.FoldOptions, triangle: Path | None) -> None:
         "triangle": triangle is not None,
         "add": options.add is not None,
         "resume": options.study.resume,
-        "scheduler": options.study.scheduler is not None,
+        "workers": options.study.cluster is not None,
     }
     tl.InputError.raise_if_any(
         tl.Problem(where=name, what="has no meaning without --folded", remedy="add --folded DIR")

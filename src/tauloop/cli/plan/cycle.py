@@ -31,7 +31,7 @@ def cycle(
     ],
     options: tl.CycleOptions,
     side: SideOption,
-    samples: SamplesOption = 1000.0,
+    samples: SamplesOption = "1000",
     out: Path | None = None,
     c_array: Path | None = None,
 ) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
+from tauloop.cli.plan.planned import RateOption, frequency
 from tauloop.cli.terminal.progress import bars
 from tauloop.identification import slow_sampling
 
@@ -20,7 +19,7 @@ def _slow_sampling(arguments: Mapping[str, Any]) -> tl.Problem | None:
     """Whether a table that is asked for would not show its fastest term."""
     task = arguments["options"].task
     return (
-        slow_sampling(arguments["frequency"], task.harmonics, task.period)
+        slow_sampling(frequency("--rate", arguments["rate"]), task.harmonics, task.period)
         if arguments["out"] is not None
         else None
     )
@@ -33,7 +32,7 @@ def excitation(
     machine: MachineArgument,
     options: tl.ExcitationOptions,
     side: SideOption,
-    frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
+    rate: RateOption = "1000",
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
@@ -46,4 +45,4 @@ def excitation(
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bars() as report:
         result = tl.plan_excitation(mechanism, options, progress=report)
-    finish(result, (out, lambda path: result.write_log(path, frequency)))
+    finish(result, (out, lambda path: result.write_log(path, frequency("--rate", rate))))

@@ -22,7 +22,7 @@ def path(
     machine: MachineArgument,
     options: tl.PathOptions,
     side: SideOption,
-    samples: SamplesOption = 1000.0,
+    samples: SamplesOption = "1000",
     out: Path | None = None,
     c_array: Path | None = None,
 ) -> None:

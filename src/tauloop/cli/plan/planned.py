@@ -8,21 +8,40 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tauloop.cli.output import finish, log_file, text_file
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import FREQUENCY
 
 if TYPE_CHECKING:
     from tauloop.simulation import Cycle, FastestMotion
 
 SamplesOption = Annotated[
-    float, typer.Option(help="Samples per second in the table and the C array, Hz.")
+    str,
+    typer.Option(
+        "--table-rate",
+        metavar="FREQUENCY",
+        help="Samples per second in the table and the C arrays, such as 1kHz.",
+    ),
+]
+RateOption = Annotated[
+    str,
+    typer.Option(
+        "--rate", metavar="FREQUENCY", help="Samples per second in the table, such as 1kHz."
+    ),
 ]
 
 
+def frequency(option_name: str, text: str) -> float:
+    """Return a frequency in Hz, written with a unit or without."""
+    return quantity(option_name, text, FREQUENCY)
+
+
 def finish_motion(
-    result: Cycle | FastestMotion, samples: float, out: Path | None, c_array: Path | None
+    result: Cycle | FastestMotion, samples: str, out: Path | None, c_array: Path | None
 ) -> None:
     """Write, draw and print a planned motion."""
+    rate = frequency("--table-rate", samples)
     log, text = (
-        log_file(out, lambda: result.log(samples)),
-        text_file(c_array, lambda: result.c_array(samples)),
+        log_file(out, lambda: result.log(rate)),
+        text_file(c_array, lambda: result.c_array(rate)),
     )
     finish(result, log, text)

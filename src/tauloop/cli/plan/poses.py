@@ -8,8 +8,8 @@ import tauloop as tl
 from tauloop.cli.machine import (
     MachineArgument,
     SideOption,
-    ThreadsOption,
     WithinLimitsOption,
+    WorkersOption,
     load_model,
 )
 from tauloop.cli.output import command, finish
@@ -25,7 +25,7 @@ def poses(
     figure: Path | None = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
-    threads: ThreadsOption = "1",
+    threads: WorkersOption = "1",
 ) -> None:
     """Choose the poses that show the parameters of a calibration best, within reach, limits and clearance.
 

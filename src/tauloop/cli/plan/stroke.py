@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, TABLE
+from tauloop.cli.plan.planned import RateOption, frequency
 
 
 @command(out=TABLE.of("time, positions, velocities and accelerations"), figure=FIGURE)
@@ -18,7 +16,7 @@ def stroke(
     machine: MachineArgument,
     options: tl.StrokeOptions,
     side: SideOption,
-    frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
+    rate: RateOption = "1000",
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
@@ -29,4 +27,4 @@ def stroke(
     (--optimise time, energy or wear), and `tauloop fastest` keeps more limits along a path.
     """
     result = tl.plan_stroke(load_model(machine, side, within_limits=within_limits), options)
-    finish(result, log_file(out, lambda: result.log(frequency)))
+    finish(result, log_file(out, lambda: result.log(frequency("--rate", rate))))

@@ -22,7 +22,7 @@ def transfer(
     machine: MachineArgument,
     options: tl.TransferOptions,
     side: SideOption,
-    samples: SamplesOption = 1000.0,
+    samples: SamplesOption = "1000",
     out: Path | None = None,
     c_array: Path | None = None,
 ) -> None:

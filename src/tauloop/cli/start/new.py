@@ -12,7 +12,7 @@ import typer
 import tauloop as tl
 from tauloop.authoring import TEMPLATES, NamedValue, dimensions, title
 from tauloop.cli.asked import is_json, is_quiet
-from tauloop.cli.machine import BesidePosition
+from tauloop.cli.machine import ImportArguments
 from tauloop.cli.output import command, console, finish
 from tauloop.cli.outputs import FIGURE, MACHINE
 from tauloop.cli.terminal.completion import sources
@@ -27,18 +27,18 @@ def new(
     options: tl.NewMachineOptions,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="With --from urdf or mjcf: the file to read."),
+        typer.Argument(metavar="FILE", help="With --template urdf or mjcf: the file to read."),
     ] = None,
     source: Annotated[
         str | None,
         typer.Option(
-            "--from",
+            "--template",
             metavar="SOURCE",
             autocompletion=sources,
             help=f"What it is made from: {', '.join(TEMPLATES)}; or a machine, YAML, URDF or MJCF file.",
         ),
     ] = None,
-    side: BesidePosition | None = None,
+    side: ImportArguments | None = None,
     out: Path | None = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Write over a file that is there already.")
@@ -59,7 +59,7 @@ def new(
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not (is_json() or is_quiet())
     if file is None and source is None:
         source = _source(asks)
-    read = side or BesidePosition()
+    read = side or ImportArguments()
     options = dataclasses.replace(options, side=read.side, reading=read.options())
     origin = file or source or ""
     if asks:
@@ -80,7 +80,7 @@ def new(
 def _source(asks: bool) -> str:
     if not asks:
         raise tl.InputError.of(
-            "--from", "is missing", f"choose among {', '.join(TEMPLATES)}, or name a file"
+            "--template", "is missing", f"choose among {', '.join(TEMPLATES)}, or name a file"
         )
     for template, path in TEMPLATES.items():
         typer.echo(f"{template:<14} {title(path)}", err=True)

@@ -10,6 +10,7 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.asked import is_json
+from tauloop.cli.compute.poses_given import ActuatorsOption, at_actuators
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import (
     command,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 def view(
     machine: MachineArgument,
     options: tl.ViewOptions,
+    actuators: ActuatorsOption = None,
     side: SideOption = None,
     png: Path | None = None,
     film: Path | None = None,
@@ -42,11 +44,11 @@ def view(
         bool,
         typer.Option(
             "--watch",
-            help="Show the machine anew whenever its file is saved, or what is wrong in it.",
+            help="Show the machine again whenever its file is saved, or the problems in it.",
         ),
     ] = False,
     in_browser: Annotated[
-        bool, typer.Option("--open", help="Open the printed address in the browser.")
+        bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
     within_limits: WithinLimitsOption = False,
 ) -> None:
@@ -56,6 +58,7 @@ def view(
     loop misses by how much. What lies beyond a stop is named. Only the address printed, with its
     token, is served. The browser's part needs `pip install 'tauloop[view]'`.
     """
+    options = at_actuators(options, actuators)
     files = [
         path
         for path in (Path(machine), None if side is None else side.side)

@@ -59,19 +59,19 @@ class DriveOptions(Options):
         0.05
     """
 
-    step: float = option(0.1, unit=units.POSITIONS)
-    duration: float = option(10.0, unit=units.TIME)
+    step: float = option(0.1, metavar="QUANTITY", unit=units.POSITIONS)
+    duration: float = option(10.0, metavar="TIME", unit=units.TIME)
     parameters: Mapping[str, float] = option(
-        flag="--set", factory=dict, read=parameters_of, metavar="NAME=NUMBER,..."
+        flag="--set", factory=dict, read=parameters_of, metavar="NAME=VALUE"
     )
-    motors: str = option(MOTORS[0], choices=MOTORS)
-    load: float = option(0.0, unit=units.FORCES)
-    load_time: float = option(0.0, unit=units.TIME)
+    motors: str = option(MOTORS[0], choices=MOTORS, flag="--motor-setup")
+    load: float = option(0.0, metavar="QUANTITY", unit=units.FORCES)
+    load_time: float = option(0.0, metavar="TIME", unit=units.TIME)
     cycle: bool = False
-    rtol: float = LINE_INTEGRATOR.rtol
+    rtol: float = option(LINE_INTEGRATOR.rtol, flag="--tolerance")
     integrator: Integrator | None = option(None, flag="")
-    until: tuple[str, ...] = ()
-    watch: tuple[str, ...] = ()
+    until: tuple[str, ...] = option((), metavar="EVENT")
+    watch: tuple[str, ...] = option((), flag="--record", metavar="EVENT")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note an integrator and events that cannot be."""

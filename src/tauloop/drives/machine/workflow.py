@@ -24,7 +24,7 @@ from tauloop.integrate.integrators import Integrator
 from tauloop.kinematics.watched import events_of
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity
-from tauloop.mechanism.description.units import ONE
+from tauloop.mechanism.description.units import ANGLE, LENGTH
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 
@@ -39,8 +39,8 @@ WORDS = {
 SECTION, VOLUME = 61, 13
 
 
-def _micro(text: str) -> float:
-    return 1e-6 * quantity("presliding", text, ONE)
+def _distance(text: str) -> float:
+    return quantity("presliding", text, LENGTH, ANGLE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class BallbarOptions(Options):
             without it.
         parameters: other values of drive lines, such as 'track1.motor.drive.gap=1e-4'.
         presliding: Coulomb friction of the machine itself as LuGre friction, whose bristles bend so
-            far: m or rad, on the command line um or urad.
+            far: m or rad.
         rtol: relative error of an integration step.
         integrator: any integrator in place of the explicit one of that error.
         interpreted: step by step in Python, thousands of times slower.
@@ -70,20 +70,24 @@ class BallbarOptions(Options):
         0.5
     """
 
-    plane: tuple[str, ...] = option(("x", "y"), read=listed, metavar="NAME,NAME")
-    radius: float = option(0.1, unit=units.LENGTH)
-    speed: float = option(0.5, unit=units.SPEED)
-    center: Mapping[str, str | float] | None = option(None, read=pairs_reader("center"))
+    plane: tuple[str, ...] = option(("x", "y"), read=listed, metavar="NAMES")
+    radius: float = option(0.1, metavar="LENGTH", unit=units.LENGTH)
+    speed: float = option(0.5, metavar="SPEED", unit=units.SPEED)
+    center: Mapping[str, str | float] | None = option(
+        None, read=pairs_reader("center"), flag="--pose", metavar="VALUES"
+    )
     only: tuple[str, ...] = option((), read=listed, metavar="NAME,...")
     parameters: Mapping[str, float] = option(
-        flag="--set", factory=dict, read=parameters_of, metavar="NAME=NUMBER,..."
+        flag="--set", factory=dict, read=parameters_of, metavar="NAME=VALUE"
     )
-    presliding: float | None = option(None, read=_micro, metavar="UM")
-    rtol: float = PATH_INTEGRATOR.rtol
+    presliding: float | None = option(
+        None, read=_distance, metavar="QUANTITY", flag="--presliding-distance"
+    )
+    rtol: float = option(PATH_INTEGRATOR.rtol, flag="--tolerance")
     integrator: Integrator | None = option(None, flag="")
     interpreted: bool = False
-    until: tuple[str | Event, ...] = ()
-    watch: tuple[str | Event, ...] = ()
+    until: tuple[str | Event, ...] = option((), metavar="EVENT")
+    watch: tuple[str | Event, ...] = option((), flag="--record", metavar="EVENT")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note words that are no variation, and what is no plane."""
@@ -157,12 +161,12 @@ def ballbar(
 
 
 def _amount(text: str) -> str | float | dict[str, float]:
-    """Play, from um or urad; "lines" as it is."""
+    """Return backlash in SI units; "lines" as it is."""
     if text == "lines":
         return text
     if "=" not in text:
-        return 1e-6 * quantity("play", text, ONE)
-    return {name: 1e-6 * value for name, value in numbers_of(text, "play", ONE).items()}
+        return quantity("play", text, LENGTH, ANGLE)
+    return numbers_of(text, "play", LENGTH, ANGLE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,9 +174,8 @@ class BacklashOptions(Options):
     """Play, and where it is looked at.
 
     Attributes:
-        play: from end to end, m or rad, on the command line um or urad: of every actuator, or by
-            name, such as 'track1.motor=10'; or 'lines': the gaps of the drive lines. 10 um without
-            it.
+        play: from end to end, m or rad: of every actuator, such as '20 um', or by name, such as
+            'track1.motor=10um'; or 'lines': the gaps of the drive lines. 10 um without it.
         plane: positions of the section, such as 'y,z'; the first two without it.
         section: positions that are held in it, such as 'x=0.1' (SI).
         ranges: work volume, such as 'x=-0.2:0.2'; as in the machine file without it.
@@ -183,11 +186,18 @@ class BacklashOptions(Options):
         {'track1.motor': 2e-05}
     """
 
-    play: str | float | Mapping[str, float] = option(PLAY, read=_amount, metavar="UM")
-    plane: tuple[str, ...] = option((), read=listed, metavar="NAME,NAME")
-    section: Mapping[str, str | float] = option(factory=dict, read=pairs_reader("section"))
+    play: str | float | Mapping[str, float] = option(
+        PLAY, read=_amount, metavar="QUANTITY", flag="--backlash"
+    )
+    plane: tuple[str, ...] = option((), read=listed, metavar="NAMES")
+    section: Mapping[str, str | float] = option(
+        factory=dict, read=pairs_reader("section"), flag="--pose", metavar="VALUES"
+    )
     ranges: Mapping[str, tuple[float, float]] | None = option(
-        None, flag="--range", read=ranges_of, unit=(units.LENGTH, units.ANGLE, units.ONE)
+        None,
+        read=ranges_of,
+        metavar="NAME=LOW:HIGH",
+        unit=(units.LENGTH, units.ANGLE, units.ONE),
     )
 
 

@@ -96,25 +96,25 @@ class TuningOptions(Options):
     bounds: Mapping[str, tuple[float, float]] = option(
         factory=dict, read=read_bounds, repeated=True, metavar="NAME=LOW:HIGH"
     )
-    weights: Mapping[str, float] = option(factory=dict, flag="--weight")
+    weights: Mapping[str, float] = option(factory=dict)
     combine: str = option("sum", choices=tuple(COMBINED))
-    method: SearchMethod = option(METHODS["pattern"], named=METHODS)
+    method: SearchMethod = option(METHODS["pattern"], named=METHODS, flag="--search")
     exact_gradients: bool = False
-    start: Mapping[str, float] = option(factory=dict)
+    start: Mapping[str, float] = option(factory=dict, flag="--initial")
     starts: int = option(1, least=1)
     values: Mapping[str, float] = option(factory=dict, flag="--set")
-    motors: str = option(MOTORS[0], choices=MOTORS)
-    step: float = option(0.1, unit=units.POSITIONS)
-    duration: float = option(10.0, unit=units.TIME)
-    load: float = option(0.0, unit=units.FORCES)
-    load_time: float = option(0.0, unit=units.TIME)
+    motors: str = option(MOTORS[0], choices=MOTORS, flag="--motor-setup")
+    step: float = option(0.1, metavar="QUANTITY", unit=units.POSITIONS)
+    duration: float = option(10.0, metavar="TIME", unit=units.TIME)
+    load: float = option(0.0, metavar="QUANTITY", unit=units.FORCES)
+    load_time: float = option(0.0, metavar="TIME", unit=units.TIME)
     budget: int = option(BUDGET, least=1)
     pareto: bool = False
     population: int = option(40, least=4)
     generations: int = option(20, least=1)
     seed: int = option(0, least=0)
-    rtol: float = 1e-7
-    threads: int = option(1, least=1)
+    rtol: float = option(1e-7, flag="--tolerance")
+    threads: int = option(1, least=1, flag="--workers -j")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note what does not go together."""

@@ -51,7 +51,7 @@ class ControllerOptions(Options):
         3
     """
 
-    law: str = option("computed-torque", choices=LAWS)
+    law: str = option("computed-torque", choices=LAWS, flag="--controller")
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(
         100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf
@@ -59,16 +59,27 @@ class ControllerOptions(Options):
     damping: float = option(1.0, above=0.0, below=np.inf)
     frequency: float = rate_option()
     differences: bool = False
-    limit: tuple[float, ...] = option((), above=0.0, below=np.inf, unit=units.FORCES)
-    deceleration: tuple[float, ...] = option(
-        (20.0,), above=0.0, below=np.inf, unit=units.ACCELERATIONS
+    limit: tuple[float, ...] = option(
+        (), above=0.0, below=np.inf, metavar="QUANTITIES", unit=units.FORCES
     )
-    hold: int = option(3, least=0)
+    deceleration: tuple[float, ...] = option(
+        (20.0,), above=0.0, below=np.inf, metavar="QUANTITIES", unit=units.ACCELERATIONS
+    )
+    hold: int = option(3, least=0, flag="--hold-samples")
     stuck: int = option(10, least=1)
-    stuck_motion: float = option(0.01, above=0.0, below=np.inf, unit=units.POSITIONS)
+    stuck_motion: float = option(
+        0.01, above=0.0, below=np.inf, metavar="QUANTITY", unit=units.POSITIONS
+    )
     late: float = option(0.5, above=0.0, below=np.inf)
-    astray: float = option(0.05, above=0.0, below=np.inf, unit=units.POSITIONS)
-    settling: float = option(0.1, least=0.0, below=np.inf, unit=units.TIME)
+    astray: float = option(
+        0.05,
+        above=0.0,
+        below=np.inf,
+        flag="--max-pose-jump",
+        metavar="QUANTITY",
+        unit=units.POSITIONS,
+    )
+    settling: float = option(0.1, least=0.0, below=np.inf, metavar="TIME", unit=units.TIME)
 
     @property
     def period(self) -> float:

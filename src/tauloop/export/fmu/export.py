@@ -78,8 +78,10 @@ class FmuOptions(Options):
     """
 
     kind: str = option("plant", choices=KINDS)
-    version: str = option("3", choices=VERSIONS)
-    free: tuple[str, ...] = option((), read=listed, names="parameters")
+    version: str = option("3", choices=VERSIONS, flag="--fmi-version")
+    free: tuple[str, ...] = option(
+        (), read=listed, names="parameters", flag="--free-parameters", metavar="NAMES"
+    )
     name: str | None = option(None, flag="")
     tolerance: float = option(1e-9, least=1e-13, most=1e-2)
     stiff: bool = False

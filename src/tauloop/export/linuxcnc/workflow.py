@@ -56,8 +56,17 @@ class LinuxcncOptions(Options):
     """
 
     name: str | None = option(None, flag="")
-    acceleration: float = option(1.0, above=0.0, below=10000.0, unit=units.ACCELERATION)
-    period: float = option(0.001, least=0.0001, most=0.01, unit=units.TIME)
+    acceleration: float = option(
+        1.0,
+        above=0.0,
+        below=10000.0,
+        flag="--max-acceleration",
+        metavar="LIMIT",
+        unit=units.ACCELERATION,
+    )
+    period: float = option(
+        0.001, least=0.0001, most=0.01, flag="--servo-period", metavar="TIME", unit=units.TIME
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,16 +82,20 @@ class ExcitationLimits(Options):
         factory=dict, read=per_channel("stroke", LENGTH, ANGLE), metavar="LIMIT"
     )
     speed: PerChannel = option(
-        factory=dict, read=per_channel("speed", SPEED, ANGULAR_SPEED), metavar="LIMIT"
+        factory=dict,
+        read=per_channel("speed", SPEED, ANGULAR_SPEED),
+        metavar="LIMIT",
+        flag="--max-velocity",
     )
     acceleration: PerChannel = option(
         factory=dict,
         read=per_channel("acceleration", ACCELERATION, ANGULAR_ACCELERATION),
         metavar="LIMIT",
+        flag="--max-acceleration",
     )
-    force: float = option(1.0, least=1e-3)
+    force: float = option(1.0, least=1e-3, flag="--force-share")
     singularity: float | None = option(None, least=0.0, most=0.999)
-    clearance: float = option(0.0, least=0.0, unit=units.LENGTH)
+    clearance: float = option(0.0, least=0.0, metavar="LENGTH", unit=units.LENGTH)
 
     def of_channels(self, channels: tuple[str, ...]) -> np.ndarray:
         """Stroke, speed and acceleration (3, n), infinite where there is none.

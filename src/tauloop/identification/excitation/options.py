@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from pathlib import Path
 
-from tauloop.common.options import Options, each, option
+from tauloop.common.options import Options, each, listed, option
 from tauloop.common.records import dataclass
 from tauloop.identification.excitation.criteria import (
     CRITERIA,
@@ -45,11 +45,13 @@ class ExcitationOptions(Options):
     after: tuple[Path | SampledMotion, ...] = option(
         (), read=each(Path), repeated=True, metavar="FILE"
     )
-    drive: tuple[str, ...] = ()
+    drive: tuple[str, ...] = option(
+        (), flag="--direct-drives", read=listed, repeated=True, metavar="NAMES"
+    )
     random: int = option(1000, least=1)
     starts: int = option(4, least=0)
     polished: int = option(2, least=0, flag="--polish")
-    processes: int = option(1, least=1, flag="--threads --processes")
+    processes: int = option(1, least=1, flag="--workers -j")
     solver: SolverOptions = field(default_factory=SolverOptions)
     seed: int = option(0, least=0)
-    beside: float | None = None
+    beside: float | None = option(None, flag="--stated-condition")

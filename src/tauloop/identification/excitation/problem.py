@@ -85,16 +85,16 @@ class ExcitationTask(Options):
             without them the expressions of the file are the unknowns (`expression_ties`).
     """
 
-    space: Entry = ACTUATORS
+    space: Entry = option(ACTUATORS, flag="--channels")
     output: str = option("actuators", choices=("actuators", "joints"))
     harmonics: int = option(5, least=1)
-    period: float = option(10.0, least=1e-06, unit=units.TIME)
+    period: float = option(10.0, least=1e-06, metavar="TIME", unit=units.TIME)
     limits: ExcitationLimits = field(default_factory=ExcitationLimits)
     held: Mapping[str, float] = option(
         factory=dict, read=_values("held"), flag="--hold", metavar="NAME=VALUE"
     )
     center: Mapping[str, float] = option(factory=dict, read=_values("center"), metavar="NAME=VALUE")
-    rests: bool = option(True, flag="--rests/--moving")
+    rests: bool = option(True, flag="--rests/--no-rests")
     first: tuple[str, ...] = ()
     weights: Mapping[str, float] = option(factory=dict, flag="")
     unknowns: tuple[str, ...] = option((), flag="")

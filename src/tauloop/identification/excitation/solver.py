@@ -58,8 +58,8 @@ class SolverOptions(Options):
     """
 
     iterations: int = option(200, least=1)
-    tolerance: float = option(1e-4, least=1e-15)
-    seconds: float = option(60.0, least=0.001, unit=units.TIME)
+    tolerance: float = option(0.0001, least=1e-15, flag="--optimality")
+    seconds: float = option(60.0, least=0.001, metavar="TIME", unit=units.TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -125,9 +125,14 @@ class ExternalWrenchOptions(Options):
     """
 
     free: tuple[tuple[float, float], ...] = option(
-        (), read=_stretches, repeated=True, metavar="START:END", unit=units.TIME
+        (),
+        read=_stretches,
+        repeated=True,
+        metavar="START:END",
+        flag="--contact-free",
+        unit=units.TIME,
     )
-    free_log: LogSource | None = option(None, metavar="LOG")
+    free_log: LogSource | None = option(None, metavar="LOG", flag="--contact-free-log")
     components: tuple[str, ...] = option(
         (), choices=COMPONENTS, read=listed, repeated=True, metavar="NAMES"
     )

@@ -83,9 +83,9 @@ class TrackOptions(Options):
         2.0
     """
 
-    payload: float = option(0.0, metavar="MASS", least=0.0, unit=units.MASS)
+    payload: float = option(0.0, metavar="MASS", least=0.0, flag="--max-payload", unit=units.MASS)
     payload_time: float = option(1.0, metavar="TIME", above=0.0, unit=units.TIME)
-    friction: float = option(0.3, least=0.0)
+    friction: float = option(0.3, least=0.0, flag="--friction-change")
     friction_time: float = option(60.0, metavar="TIME", above=0.0, unit=units.TIME)
     bandwidth: float = option(250.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     smoothing: float = option(60.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)

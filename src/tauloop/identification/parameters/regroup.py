@@ -40,8 +40,8 @@ class SymbolicBaseOptions(Options):
         3
     """
 
-    products: tuple[str, ...] = option((), read=listed, repeated=True, flag="--product")
-    lengths: tuple[str, ...] = option((), read=listed, repeated=True, flag="--length")
+    products: tuple[str, ...] = option((), read=listed, repeated=True)
+    lengths: tuple[str, ...] = option((), read=listed, repeated=True)
     seed: int = option(0, least=0)
 
 

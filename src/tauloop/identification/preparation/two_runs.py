@@ -21,7 +21,6 @@ from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.log import TIME, as_signals, build_log, port_channels
-from tauloop.mechanism.description.units import TIME as DURATION
 from tauloop.mechanism.suggestions import listing
 
 if TYPE_CHECKING:
@@ -121,8 +120,8 @@ class SubtractionOptions(Options):
         0.5
     """
 
-    period: float | None = option(None, unit=DURATION)
-    largest_delay: float = option(2.0, least=0.0, unit=DURATION)
+    period: float | None = option(None, metavar="TIME", unit=DURATION)
+    largest_delay: float = option(2.0, least=0.0, flag="--max-delay", metavar="TIME", unit=DURATION)
 
 
 @keywords(SubtractionOptions)

@@ -44,18 +44,27 @@ class WorkspaceOptions(Options):
         ('x', 'y')
     """
 
-    plane: tuple[str, ...] = option((), read=listed)
+    plane: tuple[str, ...] = option((), read=listed, metavar="NAMES")
     section: Mapping[str, float] = option(
-        factory=dict, read=numbers_of, unit=(units.LENGTH, units.ANGLE, units.ONE)
+        factory=dict,
+        read=numbers_of,
+        flag="--pose",
+        metavar="VALUES",
+        unit=(units.LENGTH, units.ANGLE, units.ONE),
     )
     ranges: Mapping[str, tuple[float, float]] = option(
-        factory=dict, read=ranges_of, flag="--range", unit=(units.LENGTH, units.ANGLE, units.ONE)
+        factory=dict,
+        read=ranges_of,
+        metavar="NAME=LOW:HIGH",
+        unit=(units.LENGTH, units.ANGLE, units.ONE),
     )
-    resolution: float | None = option(None, unit=units.POSITIONS)
+    resolution: float | None = option(None, metavar="QUANTITY", unit=units.POSITIONS)
     singularity: float | None = option(None, least=0.0, most=1.0)
-    clearance: float = option(0.0, least=0.0, unit=units.LENGTH)
-    margin: float = option(0.0, least=0.0, unit=units.FORCE)
-    wrench: tuple[tuple[float, ...], ...] = option(NO_WRENCH, read=each(wrench_of), repeated=True)
+    clearance: float = option(0.0, least=0.0, metavar="LENGTH", unit=units.LENGTH)
+    margin: float = option(0.0, least=0.0, metavar="FORCE", unit=units.FORCE)
+    wrench: tuple[tuple[float, ...], ...] = option(
+        NO_WRENCH, read=each(wrench_of), repeated=True, metavar="VALUES"
+    )
 
 
 @keywords(WorkspaceOptions)

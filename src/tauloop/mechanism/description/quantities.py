@@ -38,6 +38,13 @@ def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
     return lambda text: quantity(where, text, *wanted)
 
 
+def quantities_reader(where: str, *wanted: Dimension) -> Callable[[str], tuple[float, ...]]:
+    """Return a function that reads quantities with commas between them, for a field of options."""
+    return lambda text: tuple(
+        quantity(where, part, *wanted) for part in text.split(",") if part.strip()
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """Two ends in SI units, infinite where one is left open, and their dimension."""

@@ -98,6 +98,8 @@ FREQUENCY = _dimension(time=-1)
 SPEED = _dimension(length=1, time=-1)
 ANGULAR_SPEED = _dimension(angle=1, time=-1)
 ACCELERATION = _dimension(length=1, time=-2)
+ANGULAR_ACCELERATION = _dimension(angle=1, time=-2)
+JERK = _dimension(length=1, time=-3)
 FORCE = _dimension(mass=1, length=1, time=-2)
 TORQUE = FORCE * LENGTH
 STIFFNESS = FORCE / LENGTH

@@ -72,7 +72,7 @@ class EquationOptions(Options):
     entry: Entry = PLATFORM
     parts: tuple[str, ...] = option(PARTS, read=listed, choices=PARTS)
     keep: tuple[str, ...] = option((), read=listed, names="parameters")
-    names: Mapping[str, str] = option(factory=dict, flag="--name")
+    names: Mapping[str, str] = option(factory=dict)
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note names that are none in Python."""

@@ -106,24 +106,26 @@ class ControlOptions(Options):
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY")
     damping: float = 1.0
-    frequency: float = option(1000.0, flag="--rate", unit=units.FREQUENCY)
+    frequency: float = option(1000.0, flag="--rate", metavar="FREQUENCY", unit=units.FREQUENCY)
     delay: float = option(0.0, metavar="TIME", unit=units.TIME)
-    resolution: str | float | tuple[float, ...] = option(0.0, flag="--quantisation", read=str)
+    resolution: str | float | tuple[float, ...] = option(
+        0.0, flag="--quantization", read=str, metavar="QUANTITIES"
+    )
     differences: bool = False
     saturation: bool = True
     plant: Mapping[str, str | float] | None = option(
         None, read=pairs_reader("plant", "plate_mass=0.4"), names="parameters"
     )
     wrench: str | Mapping[str, str | float] | Wrench | None = option(
-        None, read=pairs_reader("wrench", "fx=10")
+        None, read=pairs_reader("wrench", "fx=10"), metavar="VALUES"
     )
-    settling: float = option(0.0, unit=units.TIME)
+    settling: float = option(0.0, metavar="TIME", unit=units.TIME)
     method: str = option("rk4", choices=tuple(METHODS))
     integrator: Integrator | None = option(None, flag="")
     substeps: int = SUBSTEPS
-    until: tuple[str | Event, ...] = ()
-    watch: tuple[str | Event, ...] = ()
-    sensitivities: tuple[str, ...] = option((), flag="--sensitivity", names="parameters")
+    until: tuple[str | Event, ...] = option((), metavar="EVENT")
+    watch: tuple[str | Event, ...] = option((), flag="--record", metavar="EVENT")
+    sensitivities: tuple[str, ...] = option((), names="parameters")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note controllers that are unknown."""

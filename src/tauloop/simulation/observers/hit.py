@@ -80,8 +80,10 @@ class CollisionDetectionOptions(Options):
     """
 
     stroke: StrokeOptions
-    hit: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("hit", "fx=20"))
-    payload: float = option(0.0, least=0.0, unit=units.MASS)
+    hit: str | Mapping[str, str | float] | None = option(
+        None, read=pairs_reader("hit", "fx=20"), flag="--wrench", metavar="VALUES"
+    )
+    payload: float = option(0.0, least=0.0, metavar="MASS", unit=units.MASS)
     at: float | None = option(None, metavar="TIME", least=0.0, unit=units.TIME)
     lasting: float | None = option(None, metavar="TIME", above=0.0, unit=units.TIME)
     bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
@@ -89,11 +91,13 @@ class CollisionDetectionOptions(Options):
     tracking: float = option(1000.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     controller: str = option("computed-torque", choices=COMPILED)
     stiffness: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
-    frequency: float = option(1000.0, flag="--rate", unit=units.FREQUENCY)
-    resolution: float = option(0.0, flag="--quantisation", least=0.0, unit=units.POSITIONS)
-    masses: float = option(0.05, least=0.0, below=1.0)
-    friction: float = option(0.3, least=0.0, below=1.0)
-    draws: int = option(16, least=FEWEST_DRAWS)
+    frequency: float = option(1000.0, flag="--rate", metavar="FREQUENCY", unit=units.FREQUENCY)
+    resolution: float = option(
+        0.0, flag="--quantization", least=0.0, metavar="QUANTITIES", unit=units.POSITIONS
+    )
+    masses: float = option(0.05, least=0.0, below=1.0, flag="--mass-error")
+    friction: float = option(0.3, least=0.0, below=1.0, flag="--friction-error")
+    draws: int = option(16, least=FEWEST_DRAWS, flag="--machines")
     alarms: float = option(1.0, above=0.0)
 
     def _note_mismatches(self, problems: Problems) -> None:

@@ -84,9 +84,9 @@ class CycleOptions(LimitOptions):
     payload: float | Payload = option(0.0, flag="")
     reversal: float = option(0.01, least=0.0, metavar="TIME", unit=units.TIME)
     ends: str = option("held", choices=("held",), flag="")
-    tool_jerk: float = option(np.inf, above=0.0, unit=units.JERK)
+    tool_jerk: float = option(np.inf, above=0.0, metavar="JERK", unit=units.JERK)
     rated: float | None = option(None, above=0.0, most=1.0)
-    time: float | None = option(None, above=0.0, metavar="TIME", unit=units.TIME)
+    time: float | None = option(None, above=0.0, metavar="TIME", flag="--duration", unit=units.TIME)
     intervals: int = option(200, least=20, most=2000)
 
     def _note_mismatches(self, problems: Problems) -> None:

@@ -62,7 +62,7 @@ class PathOptions(LimitOptions):
     """
 
     stroke: StrokeOptions
-    tool_jerk: float = option(np.inf, above=0.0, unit=units.JERK)
+    tool_jerk: float = option(np.inf, above=0.0, metavar="JERK", unit=units.JERK)
     intervals: int = option(INTERVALS, least=20, most=100_000)
 
     def _note_mismatches(self, problems: Problems) -> None:

@@ -11,6 +11,7 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Platform
 from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits
+from tauloop.simulation.controllers.laws import read_bandwidth
 from tauloop.simulation.controllers.library import CONTROLLERS
 
 
@@ -59,14 +60,16 @@ class LimitOptions(Options):
     motor_curve: tuple[tuple[float, float], ...] | str = option(
         (), read=motor_curve, metavar="SPEED:SHARE,..."
     )
-    tension: float = option(np.inf, above=0.0, unit=units.FORCE)
-    compression: float = option(np.inf, above=0.0, unit=units.FORCE)
-    tool_acceleration: float = option(np.inf, above=0.0, unit=units.ACCELERATION)
+    tension: float = option(np.inf, above=0.0, metavar="FORCE", unit=units.FORCE)
+    compression: float = option(np.inf, above=0.0, metavar="FORCE", unit=units.FORCE)
+    tool_acceleration: float = option(
+        np.inf, above=0.0, metavar="ACCELERATION", unit=units.ACCELERATION
+    )
     reversal: float = option(0.0, least=0.0, metavar="TIME", unit=units.TIME)
     ends: str = option("held", choices=("held", "braked"))
     controller: str = option("computed-torque", choices=tuple(CONTROLLERS))
-    frequency: float = option(4000.0, flag="--rate", unit=units.FREQUENCY)
-    bandwidth: float = option(150.0, above=0.0)
+    frequency: float = option(4000.0, flag="--rate", metavar="FREQUENCY", unit=units.FREQUENCY)
+    bandwidth: float = option(150.0, above=0.0, read=read_bandwidth, metavar="FREQUENCY")
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
         """What the motion keeps, with a reserve of the forces."""

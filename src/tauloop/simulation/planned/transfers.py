@@ -75,24 +75,28 @@ class TransferOptions(LimitOptions):
     """
 
     start: Mapping[str, str | float] | None = option(
-        None, flag="--from", read=pairs_reader("start")
+        None, flag="--start", read=pairs_reader("start")
     )
-    end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
-    turn: tuple[float, ...] | None = option(None, unit=units.ANGLE)
-    optimise: str = option("time", choices=("time", "energy", "wear"))
+    end: Mapping[str, str | float] | None = option(None, flag="--end", read=pairs_reader("end"))
+    turn: tuple[float, ...] | None = option(
+        None, flag="--rotation", metavar="RX,RY,RZ", unit=units.ANGLE
+    )
+    optimise: str = option("time", choices=("time", "energy", "wear"), flag="--optimize")
     copper: float = option(0.0, least=0.0, below=np.inf, unit=units.COPPERS)
     exponent: float = option(3.0, least=1.0, most=12.0)
-    longest: float = option(np.inf, above=0.0, metavar="TIME", unit=units.TIME)
+    longest: float = option(
+        np.inf, above=0.0, metavar="TIME", flag="--max-duration", unit=units.TIME
+    )
     boxes: tuple[BoxObstacle, ...] = option(
-        (), flag="--box", read=each(box), repeated=True, metavar="X,Y,Z:DX,DY,DZ"
+        (), read=each(box), repeated=True, metavar="X,Y,Z:DX,DY,DZ"
     )
     spheres: tuple[SphereObstacle, ...] = option(
-        (), flag="--sphere", read=each(sphere), repeated=True, metavar="X,Y,Z:R"
+        (), read=each(sphere), repeated=True, metavar="X,Y,Z:R"
     )
-    tool_radius: float = option(0.0, least=0.0, unit=units.LENGTH)
-    rod_radius: float | None = option(None, least=0.0, unit=units.LENGTH)
-    clearance: float = option(0.002, least=0.0, unit=units.LENGTH)
-    condition: float | None = option(None, above=2.0)
+    tool_radius: float = option(0.0, least=0.0, metavar="LENGTH", unit=units.LENGTH)
+    rod_radius: float | None = option(None, least=0.0, metavar="LENGTH", unit=units.LENGTH)
+    clearance: float = option(0.002, least=0.0, metavar="LENGTH", unit=units.LENGTH)
+    condition: float | None = option(None, above=2.0, flag="--max-condition")
     intervals: int = option(INTERVALS, least=6, most=400)
 
     def _note_mismatches(self, problems: Problems) -> None:

@@ -60,8 +60,8 @@ class VerifyOptions(Options):
 
     states: int = option(1000, least=1)
     seed: int = option(0, least=0)
-    wrench: tuple[float, ...] | None = option(None, read=wrench_of)
-    condition: float = option(CONDITION, least=1.0)
+    wrench: tuple[float, ...] | None = option(None, read=wrench_of, metavar="VALUES")
+    condition: float = option(CONDITION, least=1.0, flag="--max-condition")
 
     def _note_mismatches(self, problems: Problems) -> None:
         if self.wrench is not None and len(self.wrench) != len(TOOL.columns):
