@@ -50,8 +50,8 @@ class NewMachineOptions(Options):
     """Own values of a machine file that is made from another.
 
     Attributes:
-        values: own values by name, such as "arm_length=0.3 m"; numbers alone are SI; others keep
-            those of the source.
+        values: change parameters for this run, such as "arm_length=0.3 m"; numbers alone are SI;
+            others keep the values of the source.
         side: side file of a URDF.
         reading: choices of whoever imports a URDF or MJCF.
 

@@ -58,8 +58,8 @@ class FitOptions(Options):
     """How a calibration is fitted.
 
     Attributes:
-        bounds: least and largest value of unknowns by name or pattern, such as 'track1.length=1.2
-            m:1.3 m' or 'tower*.angle=:1 deg', with commas between them.
+        bounds: range of unknowns by name or pattern, such as 'track1.length=1.2 m:1.3 m' or
+            'tower*.angle=:1 deg', with commas between them.
         loss: how residuals count.
         leave_out_weak: also leave out unknowns that the data tell less well than their tolerance.
         exchanges: processor time for the search for exchanged encoder columns, s; none for 0.

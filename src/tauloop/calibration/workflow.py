@@ -48,13 +48,14 @@ class CalibrationOptions(Options):
     """What is estimated from which measurements, how it is fitted, and by what it is judged.
 
     Attributes:
-        measure: what a bare table holds.
-        noise: standard deviation of a bare table, such as '0.02 mm'; a number is in SI units.
+        measure: kind of measurement that a bare table contains.
+        noise: standard deviation of measurements in a bare table, such as '0.02 mm'; a number is in
+            SI units.
         encoder_noise: standard deviation of the encoders, such as '0.01 mm', in place of that of
-            the measurement set; those of redundant drives are weighed by it.
-        data: folder of the files that a YAML names; beside it without this.
-        parameters: unknowns: names or patterns, separated by commas; NAME=PATTERN ties all that
-            match. Those that the measurement set proposes where none are named.
+            the measurement set; encoders of redundant drives are weighed by it.
+        data: folder of the data files that YAML files name; that of the YAML file without it.
+        parameters: parameters to estimate, by name or pattern, separated by commas; NAME=PATTERN
+            ties all that match. Those that the measurement set proposes without it.
         priors: patterns of unknowns whose tolerance is a prior; '*': all. The data show whether it
             is too tight.
         tolerances: usual sizes of corrections; those of the measurement set without them.
@@ -70,7 +71,7 @@ class CalibrationOptions(Options):
         replicates: bootstrap replicates; none for 0.
         leave_one_out: judge every pose by a fit without it.
         seed: seed of random draws.
-        processes: among which fits to parts of the poses are shared out; no number depends on it.
+        processes: number of parallel workers; no result depends on it.
 
     Examples:
         >>> import tauloop as tl
@@ -96,7 +97,7 @@ class CalibrationOptions(Options):
     replicates: int = option(0, least=0)
     leave_one_out: bool = False
     seed: int = option(0, least=0)
-    processes: int = option(1, least=1, flag="--workers -j")
+    processes: int = option(1, least=1, flag="--workers -j", metavar="N")
 
 
 @keywords(CalibrationOptions)

@@ -222,7 +222,7 @@ class PaperGroup(LazyGroup):
             return None
         point = brought(BROUGHT).get(PAPER_ENTRY_POINT)
         if point is None:
-            ctx.fail(f"paper {cmd_name} is not installed: {PAPER_REMEDY}")
+            return ctx.fail(f"paper {cmd_name} is not installed: {PAPER_REMEDY}")
         module = importlib.import_module(point.module)
         return built(cmd_name, getattr(module, entry.function))
 

@@ -124,17 +124,17 @@ class DriveLineFitOptions(Options):
     Attributes:
         unknowns: range of each unknown parameter of the drive line, SI; searched by ratio where
             both ends are positive.
-        values: other parameters that differ from the file's, SI.
+        values: change parameters for this run, such as 'gap=0.001,kp=250' (SI).
         motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
             slave.
         tolerance: share of a measured figure that is its tolerance, where the steps do not say.
-        generations: of the global search; without any only the local fit, from the drive line's own
-            values.
-        population: plants in a generation.
+        generations: number of generations of the global search; with 0 only the local fit, from the
+            drive line's own values.
+        population: number of members of a generation.
         polish: most evaluations of the local fit.
         seed: seed of all random numbers.
-        rtol: relative error of an integration step.
-        threads: cores that a batch of simulations is shared out over.
+        rtol: relative tolerance of an integration step.
+        threads: number of parallel workers; no result depends on it.
 
     Examples:
         >>> import tauloop as tl
@@ -157,7 +157,7 @@ class DriveLineFitOptions(Options):
     polish: int = option(50, least=1, flag="--local-evaluations")
     seed: int = option(0, least=0)
     rtol: float = option(1e-7, flag="--tolerance")
-    threads: int = option(1, least=1, flag="--workers -j")
+    threads: int = option(1, least=1, flag="--workers -j", metavar="N")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note unknowns without a range, and those that are known."""

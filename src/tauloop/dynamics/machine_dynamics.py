@@ -56,18 +56,20 @@ class DynamicsOptions(Options):
     """One pose with its velocity and acceleration, or many from a table; a table may do without accelerations.
 
     Attributes:
-        position: one pose, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest as at
-            reference.
-        velocity: its velocity, likewise; zero where not named.
-        acceleration: its acceleration, likewise; zero where not named.
-        motion: many: CSV or Parquet with columns time, position.NAME, velocity.NAME,
+        position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); the rest as
+            at the reference.
+        velocity: velocity of the platform or the actuators, such as 'x=0.1' (SI, or with units);
+            zero where not named.
+        acceleration: acceleration of the platform or the actuators, such as 'z=2' (SI, or with
+            units); zero where not named.
+        motion: motion from a table: CSV or Parquet with columns time, position.NAME, velocity.NAME,
             acceleration.NAME, each with its unit: 'position.platform.x [m]'.
-        entry: what moves as given.
+        entry: coordinates in which the motion is given: platform or actuators.
         from_momenta: the table has no accelerations, and needs none: forces follow from momenta and
             their two-point differences, by Hamilton's equations in the extended space.
-        preload: tensions (N) that cables shall have where redundant actuation leaves a choice: one
-            for all, such as '100', or by name, 'cable1=100,cable2=50'; the least ones within their
-            bounds without.
+        preload: tensions of cables (N) where redundant actuation leaves a choice: one for all, such
+            as '100', or by name, 'cable1=100,cable2=50'; the least ones within their bounds without
+            it.
 
     Examples:
         >>> import tauloop as tl

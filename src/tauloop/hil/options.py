@@ -44,21 +44,21 @@ class PlantOptions(Options):
     """A plant for hardware in the loop.
 
     Attributes:
-        frequency: steps per second, such as 1kHz.
+        frequency: samples per second, such as 1kHz.
         udp: address and port where it listens, HOST:PORT.
         shm: name of shared memory in place of it: up to 60 letters, digits, points, dashes and
             underscores.
-        duration: of the plant's time, s, whose samples must fit into memory; without it the plant
-            runs until it is interrupted, and records nothing.
+        duration: duration of the run in the plant's time, such as 60s, whose samples must fit into
+            memory; without it the plant runs until it is interrupted, and records nothing.
         lockstep: one step a packet: no clock but the controller's.
         stall: after a step that came more than a period late: the plant's time stands (hold), or it
             catches up.
         watchdog: periods without a command after which brakes hold; never at 0.
         timeout: of lock-step: after so long a command counts as lost, s.
-        method: integrator between commands, as of `tauloop control`; rk4 where none is named, and
-            adaptive with drive lines, whose play has events.
-        substeps: its steps per period, where they are fixed; as many as make none longer than 0.25
-            ms without it.
+        method: integrator between commands, as of `tauloop control follow`; rk4 where none is
+            named, and adaptive with drive lines, whose play has events.
+        substeps: integration steps per period, where they are fixed; as many as make none longer
+            than 0.25 ms without it.
         alone: begin without a controller, in real time, with brakes that hold: how well this
             computer keeps time.
         remote: listen on an address that is not this computer's own.

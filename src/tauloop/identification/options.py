@@ -71,26 +71,27 @@ class PreparationOptions(Options):
     Attributes:
         velocity: velocities from positions, measured, or fused of both; chosen by validation unless
             said here or in the recording.
-        cutoff: zero-phase low-pass of positions and measured velocities, Hz. Without it, and
-            without a recording that states one, validation chooses cut-off, order, standstill,
-            decimation and laws of friction.
-        order: order of that Butterworth filter.
+        cutoff: cut-off frequency of a zero-phase low-pass of positions and measured velocities,
+            such as 40Hz. Without it, and without a recording that states it, validation chooses
+            cut-off, order, standstill, decimation and laws of friction.
+        order: order of the Butterworth low-pass.
         standstill: share of an actuator's largest speed below which it counts as at rest.
-        trim: samples cut off at each end.
+        trim: number of samples cut off at each end.
         decimation: keep every n-th sample after a zero-phase filter.
         scan_cutoffs: cut-offs to try, Hz, such as 20,50,100: what each gives, how far parameters
             move, and the choice, for all channels and then for each alone.
         scan_orders: orders to try with them; 1, 2 and 4 without.
         scan_standstills: values of the standstill to try with them, such as 1e-6,1e-3.
-        period: the motion repeats, s: average over its periods, weight forces by the noise that
-            they show, and differentiate by Fourier series instead of a filter; needs the highest
-            frequency.
+        period: period of the motion, such as 10s: average over its periods, weight forces by the
+            noise that they show, and differentiate by Fourier series instead of a filter; needs the
+            highest frequency.
         highest: with a period: highest frequency of the motion, Hz.
-        hold: NAME=VALUE, such as 'motor_4=30 deg': this axis is not in the logs and stood still
-            there; without a value where the reference pose has it.
-        fill_gaps: interpolate up to so many missing samples in a row; they are counted.
-        resample: stamps are uneven: take samples at even times; positions decide whether stamps are
-            true or late.
+        hold: channels or axes that stand still, such as 'motor_4=30 deg', and are not in the logs;
+            without a value where the reference pose has them.
+        fill_gaps: largest number of missing samples in a row that are interpolated; they are
+            counted.
+        resample: take samples at even times where they were stamped at uneven ones; positions
+            decide whether stamps are true or late.
 
     Examples:
         >>> import tauloop as tl
@@ -148,8 +149,8 @@ class TermOptions(Options):
     """What is known of the forces' terms, and which stand beside those of the machine file.
 
     Attributes:
-        known: NAME=VALUE,..., such as 'tip_mass=0.3 kg': parameters that are known, SI without a
-            unit; a spring's rest as 'slide.rest=0.1 m'.
+        known: parameters that are known, such as 'tip_mass=0.3 kg', SI without a unit; a spring's
+            rest as 'slide.rest=0.1 m'.
         payload: LOG=BODY: in this log that body carries an unknown payload (payload.m, payload.mcx
             ...).
         asymmetric: friction of this joint, rod or motor differs from one direction to the other.
@@ -190,11 +191,12 @@ class IdentificationOptions(Options):
     """How a machine is identified, and judged.
 
     Attributes:
-        data: folder of the data files that recordings' YAML files name.
+        data: folder of the data files that YAML files name; that of the YAML file without it.
         validation: another recording to judge by, instead of the end of each log.
         hold_out: share at the end of each log that is judged, not fitted.
         parameters: each body's own ten, or the named leaf parameters of the machine file.
-        output: forces fitted: of the actuators, or of the joints (behind the transmission).
+        output: forces that are measured: of the actuators, or of the joints (after the
+            transmission).
         estimator: least squares (ols), weighted per actuator from the residuals (wls), Huber's
             against outliers (irls), for errors of the regressor (tls, see the column error), or
             with instruments of the commanded motion (iv).

@@ -40,7 +40,7 @@ class DescribeOptions(Options):
         ['forward dynamics', 'inverse dynamics']
     """
 
-    parameters: bool = option(False)
+    parameters: bool = option(False, flag="--table")
     blocks: bool = option(False)
 
 

@@ -45,12 +45,12 @@ class KinematicsOptions(Options):
 
     Attributes:
         all_modes: every mode, not only that of the reference pose.
-        seed: seed of the search for them.
+        seed: seed of the search for modes.
         thorough: test for completeness blocks of many angles too: minutes.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
-        encoder_noise: standard deviations of the positions of redundant actuators, which weigh them
-            in least squares: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; 1e-5 rad, and 1e-5
-            of the machine's characteristic length without it.
+        encoder_noise: standard deviation of the encoders of redundant actuators, by which they are
+            weighed: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; 1e-5 rad, and 1e-5 of the
+            machine's characteristic length without it.
 
     Examples:
         >>> import tauloop as tl
@@ -363,7 +363,7 @@ class JacobianOptions(Options):
         of: whose velocities; the tool's are its velocity and angular velocity in the base frame.
         wrt: per unit of whose velocities; the platform's for a pose of the platform, the actuators'
             for one of these.
-        within_limits: refuse a pose beyond a stop of the machine file; without it that is named.
+        within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
 
     Examples:
         >>> import tauloop as tl

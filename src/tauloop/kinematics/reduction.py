@@ -70,7 +70,7 @@ class ReductionOptions(Options):
         lumped_rods: put the mass of these slender rods into their two ends.
         shares_parameters: let equal legs share their parameters (of whatever kind has equal nominal
             values).
-        states: how many random states the error is taken over.
+        states: number of random consistent states over which the error is taken.
         speed: standard deviation of their velocities and accelerations, rad/s or characteristic
             lengths per second.
         seed: seed of the random states.

@@ -68,25 +68,28 @@ class StrokeOptions(Options):
             linear in its length, between two headings); multisine (sines of random frequencies and
             phases about the start, which the end shows the largest way from; faded in and out by
             the law).
-        start: such as 'x=0,y=-0.1' (SI, or with units); the rest as at the reference pose.
+        start: position at the start, such as 'x=0,y=-0.1' (SI, or with units); the rest as at the
+            reference pose.
         via: a point on the way, likewise; coordinates not named as at the start.
-        end: likewise.
+        end: position at the end, such as 'x=0.1' (SI, or with units); the rest as at the reference
+            pose.
         points: in place of these: points of a spline, CSV or Parquet with columns such as
             'position.platform.x [m]'.
-        turn: beside it: rotation vector 'rx,ry,rz' in rad, where the platform's quaternion is free.
+        turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
+            is free.
         from_heading: of a clothoid: direction at its start, from the first of the two lengths that
             points name towards the second, such as 30deg (rad).
         to_heading: direction at its end, likewise.
         terms: of a multisine: frequencies of each coordinate.
         frequencies: the lowest and the highest of them, Hz.
-        seed: seed of its random numbers.
+        seed: seed of the random numbers of a multisine.
         blend: distance from the corners of a polyline where blends start.
-        entry: whose coordinates these are.
+        entry: coordinates in which the motion is given: platform or actuators.
         law: motion law; fastest makes one for the path and the machine's limits (`tauloop fastest`
             has more of them).
-        time: duration of the stroke, s.
-        speed: or its peak speed, m/s (actuators: of any one).
-        acceleration: or its peak acceleration, m/s^2 (likewise).
+        time: duration of the stroke, such as 0.3 or 300ms.
+        speed: largest velocity of the path, m/s (actuators: of any one).
+        acceleration: largest acceleration of the path, m/s^2 (actuators: of any one).
         share: or, without these, the share of the machine's force and speed limits; all of them,
             and 0.8 under a controller, without it.
         returns: back to the start on the same way.

@@ -45,10 +45,10 @@ class Integration:
     """Which integrator, and how exact.
 
     Attributes:
-        rtol: relative tolerance of a step.
+        rtol: relative tolerance of an integration step.
         atol: absolute tolerance of a step, SI.
         step: fixed steps of this length (s), by Runge and Kutta.
-        stiff: implicit integrator, for stiff machines.
+        stiff: integrate by implicit steps, for stiff machines.
         own: any integrator in place of what these say.
     """
 
@@ -80,21 +80,26 @@ class SimulationOptions(Options):
     """A simulation from a start under forces; a free fall from the reference pose without any.
 
     Attributes:
-        duration: seconds; 10 for a swing, else 1, or as the motion.
+        duration: duration of the simulation, such as 0.3 or 300ms; without it 10 s for a free
+            motion, that of a motion, or 1 s.
         force: constant forces, such as 'motor1=1.5,motor2=-2' (N, N m); zero if not named. Winches
             of cables are held as they hold the start at rest without it. Python takes a law too.
-        wrench: at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python takes a function of
-            time too.
-        position: start, such as 'x=100 mm,rz=10 deg' of the platform; the rest as at reference.
-        velocity: start velocity, such as 'x=0.1' (SI); zero where not named.
-        until: end where this comes true: a coordinate, such as 'platform.z<-0.7'; its speed,
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python takes a
+            function of time too.
+        position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the
+            start; the rest as at the reference.
+        velocity: velocity of the platform or the actuators at the start, such as 'x=0.1' (SI, or
+            with units); zero where not named.
+        until: end at this event: a coordinate, such as 'platform.z<-0.7'; its speed,
             'velocity.platform.z>0.5' (SI); or the distance from singularities (1 far, 0 singular),
             'singularity<0.05', or of one kind.
-        watch: record the times at which this comes true, likewise, and go on.
+        watch: record the times of this event, written as for --until, and continue.
         route: way to forward dynamics; that of cables is projected.
-        preload: tensions (N) at which held winches hold the start, as of `tauloop dynamics`.
-        sensitivities: what to differentiate the motion by: parameters of the machine, and the
-            start, such as 'position.platform.x' (`Simulation.sensitivities`).
+        preload: tensions of cables (N) at which held winches hold the start, as of `tauloop
+            dynamics`.
+        sensitivities: parameters of the machine, and values of the start such as
+            'position.platform.x', by which the motion is differentiated
+            (`Simulation.sensitivities`).
         integration: which integrator, and how exact.
 
     Examples:

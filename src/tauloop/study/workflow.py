@@ -58,7 +58,7 @@ class StudyOptions(Options):
     """
 
     workers: int | str | None = option(
-        None, least=1, flag="--workers -j", read=_workers, metavar="N|ADDRESS"
+        None, least=1, flag="--workers -j", read=_workers, metavar="N"
     )
     scheduler: str | None = option(None, flag="")
     resume: bool = False

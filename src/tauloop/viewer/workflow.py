@@ -45,19 +45,19 @@ class ViewOptions(Options):
     """A pose or a motion to look at; the reference pose where nothing is given.
 
     Attributes:
-        position: pose to start with, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest
-            as at reference.
-        entry: whose position that is.
-        motion: play a table with time and position.NAME of the platform or the actuators; from
-            Python a `Playback` too.
+        position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); the rest as
+            at the reference.
+        entry: coordinates in which the position is given: platform or actuators.
+        motion: motion from a table with time and position.NAME of the platform or the actuators,
+            which is played; from Python a `Playback` too.
         simulation: the same, of what `tauloop simulate --out` or `control --out` has written.
         measured: show this log, as that of a motion, see-through beside the motion.
-        beside: show this machine (a file, or shipped) see-through at the same actuator positions,
-            such as the calibrated one.
+        beside: compare with this machine (shipped or a file), which is shown see-through at the
+            same actuator positions, such as the calibrated one.
         forces: show forces: arrows at motors and platform, rods by tension and compression.
         workspace: show a slice or cloud of the workspace over two or three platform positions, such
             as 'x,z'.
-        colouring: what its points are coloured by.
+        colouring: color by a property of the workspace.
         modes: look for all modes at the first pose: at its 'actuators' (assembly modes) or
             'platform' (working modes).
 
@@ -75,7 +75,7 @@ class ViewOptions(Options):
     simulation: Path | None = option(None, metavar="FILE")
     measured: Path | Playback | None = option(None, read=Path, metavar="LOG")
     beside: str | Path | Mechanism | Model | None = option(
-        None, read=str, metavar="MACHINE", flag="--compare"
+        None, read=str, metavar="FILE", flag="--compare"
     )
     forces: bool = False
     workspace: tuple[str, ...] = option((), read=listed)

@@ -41,11 +41,11 @@ class PoseLimits(Options):
 
     Attributes:
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
-            without it those of the machine file.
-        singularity: least distance to singularities, free of units (see `Singularities`); without
-            it 0.05, or half of what the reference pose has where that is less.
-        clearance: least distance of rod centre lines, m; without it a share of the rods' length; 0:
-            none.
+            those of the machine file without it.
+        singularity: smallest distance to singularities (0 to 1, free of units); without it 0.05, or
+            half of that of the reference pose where that is less.
+        clearance: smallest distance between center lines of rods, such as 20mm; 0 for none; a share
+            of the rods' length without it.
         turn: largest turn of a platform that can turn about each axis from its reference, rad.
         joint_ranges: whether ranges of joints and rods in the machine file must be kept.
     """

@@ -77,18 +77,19 @@ class PosePlanOptions(Options):
     """What is to be calibrated, by which instrument, and how many poses are chosen from which candidates.
 
     Attributes:
-        parameters: unknowns by name or pattern, such as 'track*.length,track*.yaw,tracker.frame.*'.
-        measure: what is measured; contacts are with the plane z = 0.
+        parameters: parameters to estimate, by name or pattern, such as
+            'track*.length,track*.yaw,tracker.frame.*'.
+        measure: kind of measurement; contacts are with the plane z = 0.
         center: fixed centre of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
         coordinate: coordinate that a joint sensor reads.
         instrument: YAML that describes the instrument as a series of measurements does (kind,
             surface, ...); in Python also the instrument itself.
         count: how many poses to choose.
         candidates: how many poses to choose from.
-        criterion: least volume of the ellipsoid of uncertainty (D), least mean variance (A), or
-            least uncertainty of the worst direction (E).
-        noise: standard deviation of measured lengths, m, such as '20 um'.
-        turn_noise: standard deviation of measured angles, rad, such as '0.01 deg'.
+        criterion: criterion that is minimized: volume of the ellipsoid of uncertainty (D), mean
+            variance (A), or uncertainty of the worst direction (E).
+        noise: standard deviation of measured lengths, such as '20 um'.
+        turn_noise: standard deviation of measured angles, such as '0.01 deg'.
         tolerance: usual size of corrections, m, rad or 1.
         priors: count tolerances as knowledge about the parameters.
         tolerances: sizes of corrections, and priors, in place of the two above.

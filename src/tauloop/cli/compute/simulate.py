@@ -52,7 +52,7 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Round trip of a motion: CSV or Parquet with columns time and position.NAME of the platform; its "
+            help="Motion from a table for a round trip: CSV or Parquet with columns time and position.NAME of the platform; its "
             "forces by inverse dynamics are fed to forward dynamics.",
         ),
     ] = None,

@@ -33,7 +33,7 @@ def step(
     compare: Annotated[
         str | None,
         typer.Option(
-            metavar="LINE", help="Compare with this drive line (shipped or a file) in the picture."
+            metavar="FILE", help="Compare with this drive line (shipped or a file) in the picture."
         ),
     ] = None,
     out: Path | None = None,

@@ -41,17 +41,17 @@ class DriveOptions(Options):
 
     Attributes:
         step: of the reference, m or rad.
-        duration: seconds.
-        parameters: other parameters, such as 'gap=0.001,kp=250' (SI).
+        duration: duration of the step, such as 10 or 10s.
+        parameters: change parameters for this run, such as 'gap=0.001,kp=250' (SI).
         motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
             slave.
-        load: force on the judged body, N or N m.
-        load_time: when the force sets in, s.
+        load: load on the judged body, N or N m.
+        load_time: time at which the load begins, such as 0.5s.
         cycle: measure the limit cycle, beside what the describing function predicts.
-        rtol: relative error of an integration step.
+        rtol: relative tolerance of an integration step.
         integrator: any integrator in place of the explicit one of that error.
-        until: end where a signal passes a value, such as 'cart.position>0.05' (SI).
-        watch: record the times at which one does, likewise, and go on.
+        until: end at this event: a signal passes a value, such as 'cart.position>0.05' (SI).
+        watch: record the times of this event, written as for --until, and continue.
 
     Examples:
         >>> import tauloop as tl

@@ -48,21 +48,22 @@ class BallbarOptions(Options):
     """A circle, and what the drives are made of.
 
     Attributes:
-        plane: the two positions that move, such as 'x,y'.
+        plane: positions of the platform that vary, such as 'x,y'.
         radius: of the circle, m.
         speed: on the circle, m/s.
-        center: of the circle, such as 'x=0.1,y=0' (m); the reference pose without it.
+        center: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the center
+            of the circle; the rest as at the reference.
         only: variations of the drives: dual, one, no-play, rigid, with commas between them; all
             without it.
-        parameters: other values of drive lines, such as 'track1.motor.drive.gap=1e-4'.
+        parameters: change parameters for this run, such as those of drive lines,
+            'track1.motor.drive.gap=1e-4' (SI).
         presliding: Coulomb friction of the machine itself as LuGre friction, whose bristles bend so
             far: m or rad.
-        rtol: relative error of an integration step.
+        rtol: relative tolerance of an integration step.
         integrator: any integrator in place of the explicit one of that error.
         interpreted: step by step in Python, thousands of times slower.
-        until: end a run where this comes true, as of `tauloop simulate`: 'platform.z<-0.7',
-            'singularity<0.05'.
-        watch: record the times at which this comes true, likewise, and go on.
+        until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as of `tauloop simulate`.
+        watch: record the times of this event, written as for --until, and continue.
 
     Examples:
         >>> import tauloop as tl
@@ -176,9 +177,12 @@ class BacklashOptions(Options):
     Attributes:
         play: from end to end, m or rad: of every actuator, such as '20 um', or by name, such as
             'track1.motor=10um'; or 'lines': the gaps of the drive lines. 10 um without it.
-        plane: positions of the section, such as 'y,z'; the first two without it.
-        section: positions that are held in it, such as 'x=0.1' (SI).
-        ranges: work volume, such as 'x=-0.2:0.2'; as in the machine file without it.
+        plane: positions of the platform that vary in the section, such as 'y,z'; the first two
+            without it.
+        section: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
+            section keeps; the rest as at the reference.
+        ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
+            those of the machine file without it.
 
     Examples:
         >>> import tauloop as tl

@@ -71,21 +71,21 @@ class TuningOptions(Options):
         method: of the search.
         exact_gradients: let SQP have exact gradients, by sensitivities, in place of differences.
         start: where the search begins, by parameter, where that is not the drive line's own value.
-        starts: searches; those after the first begin at random places within the bounds.
-        values: other parameters that differ from the file's, SI.
+        starts: number of searches; those after the first begin at random places within the bounds.
+        values: change parameters for this run, such as 'gap=0.001,kp=250' (SI).
         motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
             slave.
         step: of the reference, m or rad.
-        duration: of the simulated step, s.
-        load: force on the judged body, N or N m.
-        load_time: when the load sets in, s.
+        duration: duration of the simulated step, such as 10 or 10s.
+        load: load on the judged body, N or N m.
+        load_time: time at which the load begins, such as 0.5s.
         budget: most evaluations of one search.
         pareto: find the front of compromises between the weighted criteria as well (NSGA-II).
-        population: points in a generation of the front.
-        generations: of the front.
+        population: number of members of a generation.
+        generations: number of generations of the front.
         seed: seed of all random numbers.
-        rtol: relative error of an integration step.
-        threads: cores that a batch of simulations is shared out over.
+        rtol: relative tolerance of an integration step.
+        threads: number of parallel workers; no result depends on it.
 
     Examples:
         >>> import tauloop as tl
@@ -114,7 +114,7 @@ class TuningOptions(Options):
     generations: int = option(20, least=1)
     seed: int = option(0, least=0)
     rtol: float = option(1e-7, flag="--tolerance")
-    threads: int = option(1, least=1, flag="--workers -j")
+    threads: int = option(1, least=1, flag="--workers -j", metavar="N")
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note what does not go together."""

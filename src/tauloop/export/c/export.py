@@ -79,9 +79,9 @@ class ExportOptions(Options):
 
     Attributes:
         functions: which, with commas between.
-        entry: what moves as given.
+        entry: coordinates in which the motion is given: platform or actuators.
         outputs: of the functions, such as 'force'; all that they have without it.
-        name: first part of all names in C; the machine's without it.
+        name: first part of all names in what is written; the machine's name without it.
         seed: seed of the random states in the test program, and of those that single precision is
             tried at.
         precision: double, or single: floats alone, for a microcontroller, without kernels for

@@ -25,13 +25,14 @@ class ControllerOptions(Options):
     """A generated controller. All numbers but the rate stay parameters of the code.
 
     Attributes:
-        law: computed-torque, feed-forward, gravity and pd as of `tauloop control`; drive, the
-            control of the machine's drive lines.
+        law: law of the controller, as of `tauloop control follow`; drive is the control of the
+            machine's drive lines.
         space: where errors are taken: of the actuators, or of the platform.
-        bandwidth: natural frequency w of the errors, such as 100 (rad/s) or '20 Hz'.
-        damping: damping ratio of the law.
+        bandwidth: bandwidth of the controller, the natural frequency of the errors, such as 100
+            (rad/s) or '20 Hz'.
+        damping: damping ratio of the controller.
         frequency: samples per second, such as 1kHz.
-        differences: speeds are differences of measured positions, and no input.
+        differences: take speeds as differences of measured positions; they are not an input.
         limit: largest forces, one for all or one per actuator (or motor of a drive line); those of
             the machine's file where they are less.
         deceleration: of the actuators in a controlled stop, one for all or one each, m/s^2 or
@@ -43,7 +44,7 @@ class ControllerOptions(Options):
         late: share of the period by which a sample may be late.
         astray: how far a coordinate may be from where the last samples led, m or rad: farther, the
             pose is lost.
-        settling: time at rest behind the stop before forces are zero and the brake is asked for, s.
+        settling: time at rest after the stop, before forces are zero and the brake is asked for, s.
 
     Examples:
         >>> import tauloop as tl
@@ -51,7 +52,7 @@ class ControllerOptions(Options):
         3
     """
 
-    law: str = option("computed-torque", choices=LAWS, flag="--controller")
+    law: str = option("computed-torque", choices=LAWS, flag="--controller", metavar="LAW")
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(
         100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf

@@ -67,8 +67,9 @@ class FmuOptions(Options):
         free: parameters that importers may change, beside those of drive lines; with commas
             between.
         name: of file and model; the machine's and the kind without it.
-        tolerance: relative, of co-simulation; importers may ask for another.
-        stiff: integrate co-simulation by implicit steps.
+        tolerance: relative tolerance of an integration step in co-simulation; importers may ask for
+            another.
+        stiff: integrate by implicit steps in co-simulation, for stiff machines.
         binary: compile a library for this platform; without it importers compile the sources.
 
     Examples:

@@ -46,7 +46,7 @@ class LinuxcncOptions(Options):
 
     Attributes:
         name: first part of all names; the machine's without it. At most 20 signs are kept.
-        acceleration: of a simulation in LinuxCNC, largest along its axes, m/s^2.
+        acceleration: largest acceleration along the axes in a simulation in LinuxCNC, m/s^2.
         period: of a simulation in LinuxCNC, of its servo thread, s.
 
     Examples:

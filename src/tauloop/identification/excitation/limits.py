@@ -67,15 +67,17 @@ class ExcitationLimits(Options):
     """Limits beside those of the machine file (ranges, speeds, forces), which always hold.
 
     Attributes:
-        stroke: largest distance of a channel from its centre: one number, or 'name=0.1,...' (m,
-            rad, or with a unit).
-        speed: largest speed of a channel, likewise.
-        acceleration: largest acceleration of a channel, likewise.
+        stroke: largest distance of a channel from its center: a quantity for all, or 'name=0.1,...'
+            (m, rad, or with a unit).
+        speed: largest velocity of a channel: a quantity for all, or 'name=0.1,...' (m/s, rad/s, or
+            with a unit).
+        acceleration: largest acceleration of a channel: a quantity for all, or 'name=0.1,...'
+            (m/s^2, rad/s^2, or with a unit).
         force: share of the machine's force limits, and of greatest tensions, that may be used.
-        singularity: least distance to singularities of both types, free of units (see
-            `kinematics.singularities`); without it 0.05, or half of what the reference pose has
+        singularity: smallest distance to singularities of both types (0 to 1, free of units; see
+            `kinematics.singularities`); without it 0.05, or half of that of the reference pose
             where that is less.
-        clearance: least distance of rod centre lines, m; 0 for none.
+        clearance: smallest distance between center lines of rods, such as 20mm; 0 for none.
     """
 
     stroke: PerChannel = option(

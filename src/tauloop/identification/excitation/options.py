@@ -23,13 +23,13 @@ class ExcitationOptions(Options):
 
     Attributes:
         task: series, space and limits.
-        criterion: what is made small.
+        criterion: criterion that is minimized.
         after: motion of an earlier data set, as --out writes it: designed beside it.
         drive: put direct drives on these coordinates instead of the actuators.
         random: random series that are tried first; the best of them are the starts.
-        starts: starts of the optimiser; 0 keeps the best random series.
+        starts: number of searches; 0 keeps the best random series.
         polished: best outcomes that are optimised further on a finer grid.
-        processes: processes among which starts are shared out; no number depends on it.
+        processes: number of parallel workers; no result depends on it.
         solver: options of the optimiser.
         seed: seed of the random series.
         beside: a condition number that is stated elsewhere, to be shown beside.
@@ -51,7 +51,7 @@ class ExcitationOptions(Options):
     random: int = option(1000, least=1)
     starts: int = option(4, least=0)
     polished: int = option(2, least=0, flag="--polish")
-    processes: int = option(1, least=1, flag="--workers -j")
+    processes: int = option(1, least=1, flag="--workers -j", metavar="N")
     solver: SolverOptions = field(default_factory=SolverOptions)
     seed: int = option(0, least=0)
     beside: float | None = option(None, flag="--stated-condition")

@@ -68,14 +68,14 @@ class ExcitationTask(Options):
 
     Attributes:
         space: whose coordinates are the series' channels.
-        output: rows of the regressor, forces on the actuators or on the driven coordinates behind
-            the transmissions; of redundant actuators the resultants that identification uses too
+        output: forces that are measured: of the actuators, or of the joints (after the
+            transmission); of redundant actuators the resultants that identification uses too
             (`Model.determined`).
         harmonics: terms of every Fourier series.
-        period: period, s.
+        period: period of the motion, such as 10s.
         limits: beside those of the machine file.
-        held: channels that stay still, such as 'telescope1.motor=1.2' (m, rad, or with a unit); the
-            others move.
+        held: channels or axes that stand still, such as 'telescope1.motor=1.2' (m, rad, or with a
+            unit); the others move.
         center: centres of channels, likewise; the reference pose's where not named.
         rests: whether a period starts and ends with zero velocity and acceleration, or is part of a
             motion.

@@ -106,16 +106,16 @@ class ExternalWrenchOptions(Options):
         components: components of the wrench at the tool that may act, such as fx,fy,mz; those that
             the machine can distinguish without it, forces first.
         observer: from momenta, or by inverse dynamics with differences of velocities.
-        bandwidth: of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a force
-            with the delay 1/K.
+        bandwidth: bandwidth of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a
+            force with the delay 1/K.
         alarms: false alarms in an hour that the threshold allows.
-        cutoff: zero-phase low-pass of positions and forces, Hz; five times the observer's bandwidth
-            without it.
-        order: order of that Butterworth filter.
-        trim: samples cut off at each end.
+        cutoff: cut-off frequency of a zero-phase low-pass of positions and forces, such as 40Hz;
+            five times the observer's bandwidth without it.
+        order: order of the Butterworth low-pass.
+        trim: number of samples cut off at each end.
         fill_gaps: largest number of missing samples in a row that are interpolated; they are
             counted.
-        resample: samples were taken at uneven times, as stamped: take them at even ones.
+        resample: take samples at even times where they were stamped at uneven ones.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
 
     Examples:

@@ -67,15 +67,16 @@ class TrackOptions(Options):
         payload_time: time in which the payload may change by as much.
         friction: largest change of a friction parameter, as a share of its value; 0 holds friction.
         friction_time: time in which friction may change by as much.
-        bandwidth: of the filters of positions and forces.
+        bandwidth: bandwidth of the filters of positions and forces, such as 100 (rad/s) or '20 Hz'.
         smoothing: of the filters of the regression rows.
         interval: time from one update to the next.
-        standstill: speed below which the row of a motor does not count, as a share of its largest
-            in the log.
+        standstill: share of an actuator's largest speed in the log below which it counts as at
+            rest.
         noise: standard deviation of what the model leaves of each motor's force, by its name; that
             of the saved fit without it.
-        fill_gaps: largest number of missing samples in a row that are interpolated.
-        resample: samples were taken at uneven times, as stamped: take them at even ones.
+        fill_gaps: largest number of missing samples in a row that are interpolated; they are
+            counted.
+        resample: take samples at even times where they were stamped at uneven ones.
 
     Examples:
         >>> import tauloop as tl

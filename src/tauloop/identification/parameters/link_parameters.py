@@ -59,8 +59,9 @@ class LinkOptions(Options):
     """What is known of the links, and how sure intervals are.
 
     Attributes:
-        known: NAME=VALUE, such as 'm4=12.5 kg' or, with its standard deviation, 'm4=12.5 kg +- 0.1
-            kg': parameters of the machine file, or standard parameters such as forearm.m.
+        known: parameters that are known, such as 'm4=12.5 kg' or, with a standard deviation,
+            'm4=12.5 kg +- 0.1 kg': parameters of the machine file, or standard parameters such as
+            forearm.m.
         confidence: share of cases in which the true value is in its interval; 0 for intervals at
             the estimates as they are.
         seed: seed of the draws by which dependences are found.

@@ -21,6 +21,7 @@ from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.log import TIME, as_signals, build_log, port_channels
+from tauloop.mechanism.description.units import TIME as DURATION
 from tauloop.mechanism.suggestions import listing
 
 if TYPE_CHECKING:
@@ -110,8 +111,8 @@ class SubtractionOptions(Options):
     """How two runs are aligned.
 
     Attributes:
-        period: period of the motion, s: averages both runs, which are in periodic steady state from
-            their first sample on, and tells their noise; the log is one period.
+        period: period of the motion, such as 10s: averages both runs, which are in periodic steady
+            state from their first sample on, and shows their noise; the log is one period.
         largest_delay: delay between the runs that is searched, s, either way.
 
     Examples:

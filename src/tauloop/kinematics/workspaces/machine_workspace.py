@@ -26,17 +26,19 @@ class WorkspaceOptions(Options):
     """What is mapped, and what a usable pose must keep.
 
     Attributes:
-        plane: positions that vary, one to three, such as 'x,z'; the first two without it.
-        section: positions that are held, such as 'z=-0.5' (SI, or with units); the rest as at the
-            reference pose.
-        ranges: from and to, such as 'x=-0.4:0.4,y=-0.4:0.4'; as far as the machine reaches without.
+        plane: positions of the platform that vary, one to three, such as 'x,z'; the first two
+            without it.
+        section: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
+            section keeps; the rest as at the reference.
+        ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
+            as far as the machine reaches without it.
         resolution: step of the grid, m or rad.
-        singularity: least distance to singularities (0 to 1, free of units); without it 0.05, or
-            half of what the reference pose has where that is less.
-        clearance: least distance of rod centre lines, m.
+        singularity: smallest distance to singularities (0 to 1, free of units); without it 0.05, or
+            half of that of the reference pose where that is less.
+        clearance: smallest distance between center lines of rods, such as 20mm; 0 for none.
         margin: least margin of the tensions of cables to their bounds, N.
-        wrench: load at the tool that cables must hold, such as 'fz=-50,mx=2' (N, N m, base frame),
-            for one load at a time.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), that cables must
+            hold; each is a load of its own.
 
     Examples:
         >>> import tauloop as tl

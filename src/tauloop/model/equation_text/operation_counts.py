@@ -43,7 +43,7 @@ class CountOptions(Options):
     """What is counted.
 
     Attributes:
-        entry: what moves as given: platform or actuators.
+        entry: coordinates in which the motion is given: platform or actuators.
         derivatives: count functions with their Jacobians too.
 
     Examples:

@@ -57,7 +57,7 @@ class EquationOptions(Options):
     """Which equations are written, and in which variables.
 
     Attributes:
-        entry: whose motion is given where the equations are solved.
+        entry: coordinates in which the motion is given: platform or actuators.
         parts: loop equations, dynamic equations, and both as they are solved, with commas between.
         keep: leaf parameters that stay letters, with commas between, or 'all'; the others are
             numbers.

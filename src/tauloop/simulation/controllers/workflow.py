@@ -65,32 +65,31 @@ class ControlOptions(Options):
 
     Attributes:
         stroke: the stroke.
-        controller: laws, each one of pd, gravity, feed-forward, computed-torque, predictive; all
-            but the last without it. Python takes controllers too, with numbers of their own.
+        controller: law of the controller, several with commas between them: pd, gravity,
+            feed-forward, computed-torque, predictive; all but the last without it. Python takes
+            controllers too, with numbers of their own.
         horizon: samples that predictive looks ahead.
         space: where errors are taken: of the actuators, or of the platform.
-        bandwidth: of all laws, such as 150 (rad/s) or '20 Hz'.
-        damping: damping ratio.
+        bandwidth: bandwidth of the controllers, such as 100 (rad/s) or '20 Hz'.
+        damping: damping ratio of the controller.
         frequency: samples per second, such as 1kHz.
         delay: from measurement to force, such as 0.5ms.
         resolution: step of the encoders, such as 0.1mrad, or one per actuator between commas; 0 for
             none.
-        differences: speeds are differences of measured positions.
+        differences: take speeds as differences of measured positions.
         saturation: forces end at the machine file's limits.
         plant: what the controller does not know: parameters of the machine that moves,
             'plate_mass=0.4'.
-        wrench: at the tool of the machine that moves, such as 'fx=10,mz=0.5' (N, N m, base frame),
-            which no controller knows. Python takes a function of time too, held from sample to
-            sample.
-        settling: further time at rest at the end, s.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), which no controller
+            knows. Python takes a function of time too.
+        settling: time at rest after the end of the motion, s.
         method: integrator between samples.
         integrator: any integrator in place of it.
-        substeps: its steps per sample; the delay is rounded to whole ones.
-        until: end where this comes true, as of `tauloop simulate`: 'platform.z<-0.7',
-            'singularity<0.05'.
-        watch: record the times at which this comes true, likewise, and go on.
-        sensitivities: what to differentiate the runs by: parameters of the machine that moves,
-            `bandwidth`, `damping`, and the start, such as 'position.platform.x'
+        substeps: integration steps per period; the delay is rounded to whole ones.
+        until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as of `tauloop simulate`.
+        watch: record the times of this event, written as for --until, and continue.
+        sensitivities: parameters of the machine that moves, `bandwidth`, `damping`, and values of
+            the start such as 'position.platform.x', by which the runs are differentiated
             (`ControlledMotion.sensitivities`).
 
     Examples:
@@ -101,7 +100,7 @@ class ControlOptions(Options):
     """
 
     stroke: StrokeOptions
-    controller: tuple[str | Controller, ...] = ()
+    controller: tuple[str | Controller, ...] = option((), metavar="LAW")
     horizon: int = option(20, least=1)
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY")

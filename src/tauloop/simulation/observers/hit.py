@@ -55,22 +55,23 @@ class CollisionDetectionOptions(Options):
 
     Attributes:
         stroke: the stroke; its seed is that of the errors too.
-        hit: force at the tool, such as 'fx=20,mz=0.5' (N, N m, base frame).
-        payload: or mass that is suddenly fixed at the tool, kg.
+        hit: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), of the collision.
+        payload: mass at the tool, which is suddenly fixed there, such as 0.5kg; in place of a
+            wrench.
         at: instant at which it begins; the middle of the stroke without it.
         lasting: how long; to the end without it.
-        bandwidth: K of the observers, such as 100 (rad/s) or '20 Hz': they follow a force with the
-            delay 1/K.
+        bandwidth: bandwidth of the observers, such as 100 (rad/s) or '20 Hz': they follow a force
+            with the delay 1/K.
         speeds: from what encoders count: differences, or a tracking loop.
         tracking: bandwidth of that loop.
         controller: law of the controller.
         stiffness: its bandwidth.
         frequency: samples per second, such as 1kHz.
-        resolution: step of the encoders, m or rad; 0 for none.
+        resolution: step of the encoders, such as 0.1mrad; 0 for none.
         masses: largest relative error of each mass and inertia of the model.
         friction: likewise of each coefficient of friction.
         draws: machines with errors of their own.
-        alarms: false alarms in an hour.
+        alarms: false alarms in an hour that the threshold allows.
 
     Examples:
         >>> import tauloop as tl
@@ -89,7 +90,7 @@ class CollisionDetectionOptions(Options):
     bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     speeds: str = option("differences", choices=("differences", "tracking"))
     tracking: float = option(1000.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
-    controller: str = option("computed-torque", choices=COMPILED)
+    controller: str = option("computed-torque", choices=COMPILED, metavar="LAW")
     stiffness: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     frequency: float = option(1000.0, flag="--rate", metavar="FREQUENCY", unit=units.FREQUENCY)
     resolution: float = option(

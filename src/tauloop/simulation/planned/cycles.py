@@ -72,8 +72,8 @@ class CycleOptions(LimitOptions):
         tool_jerk: largest jerk of the tool, m/s^3.
         rated: share of its largest force that a motor bears for ever, as a root mean square, where
             the machine file has no rated_force.
-        time: of a cycle, such as 250ms; as short as it can be without it.
-        intervals: of the law of each leg.
+        time: duration of a cycle, such as 250ms; as short as possible without it.
+        intervals: number of intervals of the law of each leg.
 
     Examples:
         >>> import tauloop as tl

@@ -52,7 +52,7 @@ class PathOptions(LimitOptions):
     Attributes:
         stroke: the path; its law is one that the motion is compared with, its duration is found.
         tool_jerk: largest jerk of the tool, m/s^3.
-        intervals: of the grid along the path.
+        intervals: number of intervals of the grid along the path.
 
     Examples:
         >>> import tauloop as tl

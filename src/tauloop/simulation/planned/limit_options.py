@@ -32,9 +32,9 @@ class LimitOptions(Options):
 
     Attributes:
         reserve: share of the largest forces that is kept for the controller.
-        payload: mass that the tool carries at most, such as 0.5kg, at its centre point, and what
-            the machine file says that it is rated for without it; the motion keeps all limits with
-            it and without. Python takes a `Payload` too.
+        payload: mass at the tool, which it carries at most, such as 0.5kg; what the machine file
+            states as rated without it; the motion keeps all limits with it and without. Python
+            takes a `Payload` too.
         motor_curve: share of the largest force that motors have at a speed (rad/s, m/s):
             0:1,20:1,40:0.3, straight between and bent one way.
         tension: largest pull in a rod, such as 200N.
@@ -45,9 +45,9 @@ class LimitOptions(Options):
         ends: where changes of forces are bounded: the motion begins and ends with the forces that
             hold the machine (held), or brakes hold it while motors build their forces up and take
             them away (braked).
-        controller: the law under which it is tried out.
-        frequency: samples per second, such as 4kHz.
-        bandwidth: of the controller, rad/s.
+        controller: law of the controller under which the motion is simulated.
+        frequency: samples per second, such as 1kHz.
+        bandwidth: bandwidth of the controller, such as 100 (rad/s) or '20 Hz'.
 
     Examples:
         >>> import tauloop as tl
@@ -67,7 +67,7 @@ class LimitOptions(Options):
     )
     reversal: float = option(0.0, least=0.0, metavar="TIME", unit=units.TIME)
     ends: str = option("held", choices=("held", "braked"))
-    controller: str = option("computed-torque", choices=tuple(CONTROLLERS))
+    controller: str = option("computed-torque", choices=tuple(CONTROLLERS), metavar="LAW")
     frequency: float = option(4000.0, flag="--rate", metavar="FREQUENCY", unit=units.FREQUENCY)
     bandwidth: float = option(150.0, above=0.0, read=read_bandwidth, metavar="FREQUENCY")
 

@@ -46,8 +46,9 @@ class TransferOptions(LimitOptions):
     """The best motion from here to there, whose path is free.
 
     Attributes:
-        start: such as 'x=0,y=-0.1' (SI, or with units); the rest as at the reference pose.
-        end: likewise; the rest as at the start.
+        start: position at the start, such as 'x=0,y=-0.1' (SI, or with units); the rest as at the
+            reference pose.
+        end: position at the end, such as 'x=0.1' (SI, or with units); the rest as at the start.
         turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
             is free.
         optimise: least time; least energy: heat of the motors' currents and friction, drive lines
@@ -62,10 +63,10 @@ class TransferOptions(LimitOptions):
         spheres: obstacles: middle and radius in m, x,y,z:r.
         tool_radius: of a ball about the tool centre point, which keeps off them, such as 20mm.
         rod_radius: of the rods, which then keep off them too, and off each other, such as 6mm.
-        clearance: least distance from them, such as 2mm.
-        condition: largest bound of the condition number of the motors' velocities per unit of the
-            platform's, free of units; without it three times that of the worse end.
-        intervals: of the spline.
+        clearance: smallest distance from obstacles, such as 2mm.
+        condition: largest condition number of the motors' velocities per unit of the platform's (a
+            bound, free of units); without it three times that of the worse end.
+        intervals: number of intervals of the spline.
 
     Examples:
         >>> import tauloop as tl

@@ -46,11 +46,12 @@ class VerifyOptions(Options):
     """What is compared.
 
     Attributes:
-        states: how many random consistent states.
+        states: number of random consistent states.
         seed: seed of the random states.
-        wrench: also with this at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
-        condition: leave out states whose linear blocks have a larger condition number; it
-            multiplies the rounding of both sides.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), with which the
+            engines are compared as well.
+        condition: largest condition number of the linear blocks; states beyond it are left out,
+            because it multiplies the rounding of both sides.
 
     Examples:
         >>> import tauloop as tl

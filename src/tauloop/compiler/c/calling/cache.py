@@ -71,7 +71,7 @@ class CacheOptions(Options):
 
     Attributes:
         clear: remove them all; they are made again when needed.
-        folder: another folder than the user's own.
+        folder: folder of the compiled libraries; the user's own without it.
     """
 
     clear: bool = False
