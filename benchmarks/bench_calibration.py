@@ -4,7 +4,7 @@
     [--replicates 1000]
                                           [--cpu] [--json]
 
-The data are those of `tauloop reproduce gantry-tau-calibration`, and the Delta printer's where
+The data are those of `tauloop paper reproduce gantry-tau-calibration`, and the Delta printer's where
 FOLDER (by default ../shared/data/delta_printer) holds them. Both fits start from the nominal
 geometry and must end at the same cost. Times are those of a fit that is set up: reading files and
 making functions come before. Rows "core" are the search alone, beside SciPy; rows "whole" are

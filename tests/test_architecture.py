@@ -18,7 +18,7 @@ import pytest
 from code_size import CodeSize, c_lines, python_size
 from extras import EXTRAS
 
-from tauloop.cli.app import COMMANDS
+from tauloop.cli.commands import COMMANDS
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 
@@ -495,7 +495,8 @@ def test_tests_and_papers_name_things_after_what_they_are(folder: str) -> None:
 def test_starts_of_the_program_are_seen(text: str) -> None:
     assert starts_the_program(text)
     assert not starts_the_program(
-        "from tauloop.cli.app import COMMANDS, app\n[sys.executable, '-c', code]"
+        "from tauloop.cli.app import app
+from tauloop.cli.commands import COMMANDS\n[sys.executable, '-c', code]"
     )
 
 

@@ -20,7 +20,8 @@ import pytest
 from commands import written_by
 from typer.testing import CliRunner
 
-from tauloop.cli.app import COMMANDS, app
+from tauloop.cli.app import app
+from tauloop.cli.commands import COMMANDS
 from tauloop.common import files
 from tauloop.common.errors import InputError
 from tauloop.common.files import require_writable, write_file, write_text
@@ -272,13 +273,13 @@ def test_every_file_that_a_command_writes_is_checked_before_its_work(name):
     ("command", "wrong"),
     [
         (
-            "workspace {machine} --out {folder}/missing/map.nc --figure {folder}/map.xyz",
+            "workspace {machine} --out {folder}/missing/map.nc --out {folder}/map.xyz",
             ("missing", "xyz"),
         ),
-        ("simulate {machine} --out {folder}/run.txt --figure {folder}", ("run.txt", "folder")),
+        ("simulate {machine} --out {folder}/run.txt --out {folder}", ("run.txt", "folder")),
         ("export c {machine} --out {folder}/file/code", ("no folder",)),
-        ("reproduce two_run_identification --out {folder}/file", ("no folder",)),
-        ("modes {machine} --figure {folder}/missing/a.png", ("missing",)),
+        ("paper reproduce two_run_identification --out {folder}/file", ("no folder",)),
+        ("modes {machine} --out {folder}/missing/a.png", ("missing",)),
     ],
 )
 def test_a_command_refuses_its_outputs_at_once_and_together(command, wrong, tmp_path):

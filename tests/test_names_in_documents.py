@@ -13,7 +13,8 @@ import pytest
 
 import tauloop
 from conftest import ROOT
-from tauloop.cli.app import COMMANDS, LazyGroup, app
+from tauloop.cli.app import app
+from tauloop.cli.commands import COMMANDS
 from tauloop.common.extensions import GROUPS
 
 PAGES = tuple(

@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-STROKE = "motion delta --shape spline --via x=0.1 --via y=0.1,z=-0.4 --to x=-0.15 --out stroke.csv"
+STROKE = (
+    "plan stroke delta --shape spline --via x=0.1 --via y=0.1,z=-0.4 --end x=-0.15 --out stroke.csv"
+)
 
 
 class Kind(NamedTuple):
@@ -37,12 +39,12 @@ KINDS = {
         ("viewing.png",),
         (
             f"-m tauloop {STROKE}",
-            f"-m tauloop view delta --motion stroke.csv --png {DOCS}/viewing.png",
+            f"-m tauloop view delta --motion stroke.csv --out {DOCS}/viewing.png",
         ),
     ),
     "workspace": Kind(
         ("workspace.png",),
-        (f"-m tauloop workspace delta --plane x,z --figure {DOCS}/workspace.png",),
+        (f"-m tauloop workspace delta --plane x,z --out {DOCS}/workspace.png",),
     ),
     "dual-motor": Kind(
         ("drives/*.gif",), (f"-m tauloop_papers.dual_motor.film {DOCS}/drives/dual-motor.gif",)

@@ -55,7 +55,7 @@ def test_an_experiment_runs_on_a_file_of_ones_own(name: str, tmp_path: Path) -> 
     kept = done(item, tmp_path, settings=settings_on(item, str(own)))
     assert kept.data["machine"] == kept.data["result"]["settings"][item.file] == str(own)
     page = write_page(tmp_path / "page.html", [kept]).read_text(encoding="utf-8")
-    assert f"tauloop reproduce {name} --machine {own}" in page
+    assert f"tauloop paper reproduce {name} --machine {own}" in page
     assert all(
         "mine" in made["name"] and kept.measured[made["name"]]["agrees"]
         for made in kept.data["controllers"]

@@ -247,7 +247,7 @@ def test_a_report_of_the_results_file_shows_what_the_papers_page_shows(
     monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda *_: made)
     monkeypatch.setattr(tauloop_papers.kept, "measured", lambda _: ran)
     pages = tmp_path / "pages"
-    run("reproduce", "a", "--out", pages, "--json-file", tmp_path / "a.json")
+    run("paper", "reproduce", "a", "--out", pages, "--out", tmp_path / "a.json")
     run("report", tmp_path / "a.json", "--out", tmp_path / "report.html")
     shown, own = (
         (path.read_text(encoding="utf-8")) for path in (tmp_path / "report.html", pages / "a.html")
@@ -257,11 +257,11 @@ def test_a_report_of_the_results_file_shows_what_the_papers_page_shows(
         word in shown for word in ("70.1", "<iframe", "data:image/svg+xml", made[0].name, ">12<")
     )
     (alone := tmp_path / "alone").mkdir()
-    run("reproduce", "a", "--json-file", alone / "a.json")
+    run("paper", "reproduce", "a", "--out", alone / "a.json")
     assert [path.name for path in alone.iterdir()] == ["a.json"]
     assert read_record(alone / "a.json") == read_record(tmp_path / "a.json")
     for words in (["all"], ["a", "--note"], []):
-        run("reproduce", *words, "--json-file", tmp_path / "b.json", code=2)
+        run("paper", "reproduce", *words, "--out", tmp_path / "b.json", code=2)
 
 
 @pytest.mark.parametrize("columns", [80, 160])
@@ -274,7 +274,7 @@ def test_a_terminal_cuts_no_word_of_a_result(columns: int, monkeypatch: pytest.M
     made = replace(result(item), comparisons=(*result(item).comparisons, why), printed=(table,))
     monkeypatch.setattr(tauloop_papers.command, "experiment", lambda _: item)
     monkeypatch.setattr(SmallExperiment, "run", lambda *_: made)
-    shown = run("reproduce", "a", columns=columns).stdout
+    shown = run("paper", "reproduce", "a", columns=columns).stdout
     lines = shown.split("\n")
     assert max(map(len, lines)) <= columns
     assert "…" not in shown

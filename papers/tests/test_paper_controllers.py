@@ -33,7 +33,7 @@ BY_DAY = ("dual-motor", "spidermill")
 
 
 def counted(machine: str, formulation: str) -> Any:
-    """Operations of inverse dynamics as `tauloop cost` counts them."""
+    """Operations of inverse dynamics as `tauloop model cost` counts them."""
     costs = tl.count_operations(tl.load(machine)).costs
     return next(
         c for c in costs if (c.quantity, c.formulation) == ("inverse dynamics", formulation)

@@ -1,4 +1,4 @@
-"""`tauloop reproduce`: what it lists and refuses; and the papers use public names of Tauloop only."""
+"""`tauloop paper reproduce`: what it lists and refuses; and the papers use public names of Tauloop only."""
 
 from __future__ import annotations
 
@@ -28,24 +28,27 @@ def test_unknown_experiments_are_refused() -> None:
 
 
 def test_the_command_lists_experiments_and_refuses_at_once(tmp_path: Path) -> None:
-    listed = run_json("reproduce")["experiments"]
+    listed = run_json("paper", "reproduce")["experiments"]
     assert [item["name"] for item in listed] == list(EXPERIMENTS)
     assert all(item["budget"] > 0 for item in listed)
-    run("reproduce", "nothing", code=2)
+    run("paper", "reproduce", "nothing", code=2)
     for words in (["all"], [], ["rcid", "--note"]):
-        assert "for one experiment" in run("reproduce", *words, "--machine", "delta", code=2).output
-    assert "has no body" in run("reproduce", "rcid", "--machine", "delta", code=2).output
+        assert (
+            "for one experiment"
+            in run("paper", "reproduce", *words, "--machine", "delta", code=2).output
+        )
+    assert "has no body" in run("paper", "reproduce", "rcid", "--machine", "delta", code=2).output
     start = time.monotonic()
-    run("reproduce", "all", "--out", tmp_path / "no" / "\0", code=2)
+    run("paper", "reproduce", "all", "--out", tmp_path / "no" / "\0", code=2)
     assert time.monotonic() - start < 10
 
 
 def test_the_command_prints_a_note_and_names_those_that_there_are() -> None:
-    answer = run_json("reproduce", "dual-motor", "--note")
+    answer = run_json("paper", "reproduce", "dual-motor", "--note")
     assert answer["claims"] == [{"what": c.what, "figure": c.figure} for c in claims("dual-motor")]
-    assert "one motor" in run("reproduce", "dual-motor", "--note").output
+    assert "one motor" in run("paper", "reproduce", "dual-motor", "--note").output
     for words in (["--note"], ["all", "--note"], ["gantry-tau-calibration", "--note"]):
-        assert "dual-motor" in run("reproduce", *words, code=2).output
+        assert "dual-motor" in run("paper", "reproduce", *words, code=2).output
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

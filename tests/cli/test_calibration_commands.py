@@ -29,6 +29,7 @@ from tauloop.calibration.pose_selection.candidates import PoseLimits
 NAME, NOISE = "gantry_tau_3dof", 2e-5
 NEEDED = ("--noise", "0.02 mm", "--parameters", "track*.length")
 SIZES = (
+    "plan",
     "poses",
     NAME,
     "--parameters",
@@ -59,7 +60,7 @@ def test_calibrate_prints_its_judgement_and_writes_machine_figure_and_result(
 ) -> None:
     out, figure, document = tmp_path / "c.yaml", tmp_path / "c.png", tmp_path / "c.json"
     hal = tmp_path / "c.hal"
-    files = ("--out", out, "--figure", figure, "--json-file", document, "--hal", hal)
+    files = ("--out", out, "--out", figure, "--out", document, "--out", hal)
     against = ("--against", "track*.length,track*.yaw", "--draws", 2)
     text = text_of("calibrate", NAME, table, *NEEDED, *files, *against)
     assert "status: ok" in text
@@ -86,9 +87,9 @@ def test_the_json_of_calibrate_is_the_functions(table: Path) -> None:
     words = (
         "--loss",
         "CAUCHY",
-        "--prior",
+        "--priors",
         "track1*,track2*",
-        "--prior",
+        "--priors",
         "track3*",
         "--bounds",
         "track1.length=:2 m",
@@ -99,10 +100,10 @@ def test_the_json_of_calibrate_is_the_functions(table: Path) -> None:
         table,
         "--noise",
         "20 um",
-        "-p",
+        "--parameters",
         "track*.length",
         *words,
-        "--bootstrap",
+        "--replicates",
         3,
     )
     limits = {"track1.length": Bounds(upper=2.0, unit="m")}
@@ -162,14 +163,16 @@ def test_calibrate_refuses_words_that_cannot_be_read(table: Path) -> None:
     answer = problems("calibrate", NAME, table, *NEEDED, *words)
     assert [problem["where"] for problem in answer] == ["--bounds", "--loss"]
     assert "squares, huber, cauchy" in answer[1]["remedy"]
-    (gross,) = problems("calibrate", NAME, table, "--noise", "0.02 mm", "-p", "track1.lenght")
+    (gross,) = problems(
+        "calibrate", NAME, table, "--noise", "0.02 mm", "--parameters", "track1.lenght"
+    )
     assert "did you mean" in gross["remedy"]
 
 
 def test_poses_writes_its_plan_and_its_json_is_the_functions(tmp_path: Path) -> None:
     figure, out = tmp_path / "poses.png", tmp_path / "poses.csv"
-    more = ("--curve", "--range", "y=-200:200 mm")
-    answer = run_json(*SIZES, *more, "--figure", figure, "--out", out)
+    more = ("--curve", "--ranges", "y=-200:200 mm")
+    answer = run_json(*SIZES, *more, "--out", figure, "--out", out)
     limits = PoseLimits(ranges={"platform.y": (-0.2, 0.2)})
     parameters = ("track*.length", "track*.offset_?")
     options = PosePlanOptions(
@@ -191,11 +194,11 @@ def test_poses_writes_its_plan_and_its_json_is_the_functions(tmp_path: Path) -> 
 
 
 def test_poses_refuses_all_bad_options_at_once() -> None:
-    answer = problems("poses", NAME, "--measure", "smell", "--criterion", "Q")
+    answer = problems("plan", "poses", NAME, "--measure", "smell", "--criterion", "Q")
     assert {problem["where"] for problem in answer} == {"--measure", "--criterion", "--parameters"}
     for center, what in (
         ("1, 2", "is not three lengths"),
         ("1 deg, 2, 3", "is an angle (rad) where a length (m)"),
     ):
-        bar = ("--parameters", "track1.length", "--measure", "distance", "--center", center)
-        assert what in problems("poses", NAME, *bar)[0]["what"]
+        bar = ("--parameters", "track1.length", "--measure", "distance", "--ball-center", center)
+        assert what in problems("plan", "poses", NAME, *bar)[0]["what"]

@@ -15,7 +15,7 @@ from machine_texts import shipped_text
 import tauloop as tl
 import tauloop.verification.engines.verification
 from tauloop import Model, load
-from tauloop.cli.app import COMMANDS
+from tauloop.cli.commands import COMMANDS
 from tauloop.common.result import plain
 from tauloop.compiler.c.calling.compiler import compiler_path
 from tauloop.equations.ports import ACTUATORS, Entry
@@ -33,9 +33,9 @@ SAME = 1e-9
 
 
 def test_machines_lists_every_shipped_machine():
-    rows = run_json("machines")["machines"]
+    rows = run_json("list")["machines"]
     assert [row["name"] for row in rows] == list(shipped_machines())
-    text = run("machines").stdout
+    text = run("list").stdout
     for row in rows:
         assert row["name"] in text
         machine = load(row["name"])
@@ -82,7 +82,7 @@ def test_check_and_show_as_text():
 
 
 def test_schema_is_the_published_one():
-    assert json.loads(run("schema").stdout) == json_schema() == run_json("schema")
+    assert json.loads(run("env", "schema").stdout) == json_schema() == run_json("env", "schema")
 
 
 def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
@@ -201,7 +201,7 @@ def test_forces_of_a_pose_are_those_of_the_library():
     arguments = (
         "dynamics",
         "delta",
-        "--position",
+        "--pose",
         "x=0.1, platform.z=-0.5",
         "--acceleration",
         "z=2",
@@ -286,7 +286,7 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
     )
     elbows = 0.194 * radial + 0.26 * arms
     missing = np.linalg.norm(elbows - (0.03 * radial - 0.9 * up), axis=1).min() - 0.48
-    refusals = problems("dynamics", "nuwar", "--position", "z=-0.9")
+    refusals = problems("dynamics", "nuwar", "--pose", "z=-0.9")
     assert [p["where"] for p in refusals] == [f"leg{i}.forearm" for i in (1, 2, 3)]
     for problem in refusals:
         assert f"out of reach by {1e3 * missing:.4g} mm" in problem["what"]
@@ -296,12 +296,12 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
     ("arguments", "texts"),
     [
         (
-            ["--position", "q=1,z=a,y,x=0,x=0.1"],
+            ["--pose", "q=1,z=a,y,x=0,x=0.1"],
             ["'q'", "'a' is not a number", "'y'", "x is given twice"],
         ),
-        (["--position", "x=nan"], ["--position x", "nan is not a finite number"]),
+        (["--pose", "x=nan"], ["--pose x", "nan is not a finite number"]),
         (
-            ["--entry", "actuators", "--position", "motor=0.3"],
+            ["--actuators", "motor=0.3"],
             ["leg1.motor, leg2.motor, leg3.motor"],
         ),
         (["--motion", "m.csv", "--velocity", "x=1"], ["--motion", "given beside velocity"]),
@@ -379,8 +379,8 @@ FILTER = ("--trim", 20, "--decimation", 10)
 
 def test_identify_from_a_log_that_dynamics_wrote(log, tmp_path):
     json_file, figure = tmp_path / "result.json", tmp_path / "fit.png"
-    arguments = ("identify", "five_bar", log, *FILTER, "--parameters", "file")
-    result = run(*arguments, "--json-file", json_file, "--figure", figure)
+    arguments = ("identify", "five_bar", log, *FILTER, "--unknowns", "file")
+    result = run(*arguments, "--out", json_file, "--out", figure)
     assert figure.read_bytes().startswith(b"\x89PNG")
     document = json.loads(json_file.read_text(encoding="utf-8"))
     assert document.pop("report")["kind"] == "MachineIdentification"
@@ -434,8 +434,8 @@ def test_doubtful_identification_exits_with_one(log):
             ["--cutoff", "--order", "--trim", "--decimation"],
         ),
         (["--trim", 1000], ["log"]),
-        (["--figure", "fit.nothing", *FILTER], ["fit.nothing"]),
-        (["--json-file", "no_such_folder/a.json", *FILTER], ["no_such_folder/a.json"]),
+        (["--out", "fit.nothing", *FILTER], ["fit.nothing"]),
+        (["--out", "no_such_folder/a.json", *FILTER], ["no_such_folder/a.json"]),
     ],
 )
 def test_options_of_identify_that_cannot_be(log, arguments, wheres):
@@ -457,7 +457,7 @@ def test_a_log_of_another_machine(tmp_path):
 def test_the_json_of_doctor_is_the_functions(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # which no other test fills meanwhile
     tl.doctor()
-    assert run_json("doctor") == plain(tl.doctor().as_dict())
+    assert run_json("env", "doctor") == plain(tl.doctor().as_dict())
 
 
 @pytest.mark.skipif(compiler_path() is None, reason="needs a C compiler, and there is none here")
@@ -466,8 +466,8 @@ def test_cache_lists_what_is_damaged_and_removes_all(tmp_path):
     content = library.read_bytes()
     library.unlink()  # this process has loaded it: the same file must not change under its feet
     library.write_bytes(content[:-1] + b"?")
-    assert "1 damaged" in run("cache", "--folder", tmp_path, code=1).stdout
-    run("cache", "--folder", tmp_path, "--clear")
+    assert "1 damaged" in run("env", "cache", "--folder", tmp_path, code=1).stdout
+    run("env", "cache", "--folder", tmp_path, "--clear")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -504,7 +504,7 @@ def test_the_program_lists_its_commands():
 def test_a_command_of_a_distribution_that_is_not_installed_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr("tauloop.cli.app.BROUGHT", "tauloop.commands.of.nobody")
     assert "reproduce" in run("--help").output
-    assert "pip install ./papers" in " ".join(run("reproduce", code=2).stderr.split())
+    assert "pip install ./papers" in " ".join(run("paper", "reproduce", code=2).stderr.split())
     run("produce", code=2)
 
 
@@ -512,7 +512,16 @@ def test_the_picture_of_a_derived_result_is_drawn_once(tmp_path: Path) -> None:
     """A transfer is a fastest motion too, whose part has no picture of its own."""
     picture = tmp_path / "free.png"
     printed = text_of(
-        "transfer", "five_bar", "--to", "x=0.02", "--intervals", 12, "--figure", picture, code=None
+        "plan",
+        "transfer",
+        "five_bar",
+        "--end",
+        "x=0.02",
+        "--intervals",
+        12,
+        "--out",
+        picture,
+        code=None,
     )
     assert printed.count("written:") == 1
     assert [file.name for file in tmp_path.iterdir()] == [picture.name]

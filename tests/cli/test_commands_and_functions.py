@@ -14,8 +14,8 @@ from extras import extra
 from kills import prepare
 
 import tauloop as tl
-from tauloop.cli import progress
-from tauloop.cli.app import COMMANDS
+from tauloop.cli.commands import COMMANDS
+from tauloop.cli.terminal import progress
 from tauloop.common.result import plain
 from tauloop.compiler.c import CacheOptions, compiled_cache
 from tauloop.drives import load_drive
@@ -105,31 +105,31 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "demo five_bar --no-open --out FOLDER/demo.html": lambda folder: tl.demo(
         tl.load("five_bar"), folder / "demo.html"
     ),
-    "new mine --from delta --set arm_length=250mm --out FOLDER/mine.yaml": lambda _: tl.new_machine(
-        "mine", "delta", tl.NewMachineOptions(values={"arm_length": "250mm"})
+    "new mine --template delta --set arm_length=250mm --out FOLDER/mine.yaml": lambda _: (
+        tl.new_machine("mine", "delta", tl.NewMachineOptions(values={"arm_length": "250mm"}))
     ),
     "verify delta --states 3 --seed 2 --wrench fz=5": lambda _: tl.verify(
         tl.load("delta"), tl.VerifyOptions(states=3, seed=2, wrench=(0.0, 0.0, 5.0, 0.0, 0.0, 0.0))
     ),
-    "view delta --position x=10cm --png FOLDER/delta.png": lambda _: tl.view(
+    "view delta --pose x=10cm --out FOLDER/delta.png": lambda _: tl.view(
         tl.load("delta"), tl.ViewOptions(position={"x": 0.1})
     ),
     "fk five_bar --actuators motor_1=100deg": lambda _: tl.forward_kinematics(
         tl.load("five_bar"), {"motor_1": "100deg"}
     ),
-    "ik five_bar --platform x=50mm --all-modes --seed 1": lambda _: tl.inverse_kinematics(
+    "ik five_bar --pose x=50mm --all-modes --seed 1": lambda _: tl.inverse_kinematics(
         tl.load("five_bar"), "x=50mm", tl.KinematicsOptions(all_modes=True, seed=1)
     ),
-    "jacobian five_bar --platform x=50mm --of actuators": lambda _: tl.jacobian(
+    "jacobian five_bar --pose x=50mm --of actuators": lambda _: tl.jacobian(
         tl.load("five_bar"), platform={"x": 0.05}, options=tl.JacobianOptions(of="actuators")
     ),
-    "modes five_bar --position motor_1=100deg --seed 2": lambda _: tl.assembly_modes(
+    "modes five_bar --actuators motor_1=100deg --seed 2": lambda _: tl.assembly_modes(
         tl.load("five_bar"), "motor_1=100deg", tl.ModeOptions(seed=2)
     ),
-    "workspace delta --plane x,y --section z=-400mm --range x=-100mm:100mm,y=0:0.1 --resolution 0.05": lambda _: (
+    "workspace delta --plane x,y --pose z=-400mm --ranges x=-100mm:100mm,y=0:0.1 --resolution 0.05": lambda _: (
         tl.workspace(tl.load("delta"), MAP)
     ),
-    "dynamics delta --position x=100mm,z=-0.5 --velocity y=-1 --acceleration z=2 --formulation lagrange": lambda _: (
+    "dynamics delta --pose x=100mm,z=-0.5 --velocity y=-1 --acceleration z=2 --formulation lagrange": lambda _: (
         tl.inverse_dynamics(tl.Model(tl.load("delta"), formulation="lagrange"), POSE)
     ),
     "dynamics CABLES --preload 20": lambda _: tl.inverse_dynamics(
@@ -137,10 +137,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     ),
     "motion delta --path polyline --from y=-0.1 --via y=-0.1,z=-0.42 --via y=0.1,z=-0.42 --to y=0.1 --law trapezoidal "
     "--time 0.4 --returns": lambda _: tl.plan_stroke(tl.load("delta"), STROKE),
-    "motion hexapod --to z=36cm --turn 0,0,0.2 --time 0.5": lambda _: tl.plan_stroke(
+    "plan stroke hexapod --end z=36cm --rotation 0,0,0.2 --duration 0.5": lambda _: tl.plan_stroke(
         tl.load("hexapod"), tl.StrokeOptions(end={"z": 0.36}, turn=(0.0, 0.0, 0.2), time=0.5)
     ),
-    "motion delta --shape clothoid --to x=0.1,y=0 --from-heading 10deg --to-heading 1 --time 1": lambda _: (
+    "plan stroke delta --shape clothoid --end x=0.1,y=0 --start-heading 10deg --end-heading 1 --duration 1": lambda _: (
         tl.plan_stroke(
             tl.load("delta"),
             tl.StrokeOptions(
@@ -152,29 +152,29 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "fastest delta --to x=0.05 --payload 300g --reserve 0.2 --intervals 60 --rate 2kHz --motor-curve 0:1,10:1,40:0.2": (
+    "plan path delta --end x=0.05 --payload 300g --reserve 0.2 --intervals 60 --rate 2kHz --motor-curve 0:1,10:1,40:0.2": (
         lambda _: tl.plan_path(tl.load("delta"), FASTEST)
     ),
-    "transfer delta --to x=0.05 --sphere 0.02,0,-0.53:0.02 --reserve 0.2 --intervals 8 --rate 2kHz": (
+    "plan transfer delta --end x=0.05 --spheres 0.02,0,-0.53:0.02 --reserve 0.2 --intervals 8 --rate 2kHz": (
         lambda _: tl.plan_transfer(tl.load("delta"), TRANSFER)
     ),
-    "cycle five_bar FOLDER/cycle.yaml --intervals 24 --rated 0.9 --time 300ms --rate 2kHz": lambda folder: (
+    "plan cycle five_bar FOLDER/cycle.yaml --intervals 24 --rated 0.9 --duration 300ms --rate 2kHz": lambda folder: (
         tl.plan_cycle(
             tl.load("five_bar"),
             folder / "cycle.yaml",
             tl.CycleOptions(intervals=24, rated=0.9, time=0.3, frequency=2000.0),
         )
     ),
-    "simulate delta --duration 0.01 --force leg1.motor=1 --position x=0.01 --rtol 1e-8 --atol 1e-9": lambda _: (
+    "simulate delta --duration 0.01 --force leg1.motor=1 --pose x=0.01 --tolerance 1e-8 --absolute-tolerance 1e-9": lambda _: (
         tl.simulate(tl.load("delta"), FALL)
     ),
-    "control nuwar --to z=-0.55 --time 0.02 --controller pd --rate 2kHz --plant plate_mass=0.4": lambda _: (
+    "control follow nuwar --end z=-0.55 --duration 0.02 --controller pd --rate 2kHz --plant plate_mass=0.4": lambda _: (
         tl.follow_path(tl.load("nuwar"), CONTROL)
     ),
-    "control nuwar --to z=-0.55 --time 0.05 --controller pd --watch z<-0.51 --until platform.z<-0.53": lambda _: (
+    "control follow nuwar --end z=-0.55 --duration 0.05 --controller pd --record z<-0.51 --until platform.z<-0.53": lambda _: (
         tl.follow_path(tl.load("nuwar"), EVENTS)
     ),
-    "control delta --to z=-0.55 --time 0.02 --controller computed-torque --compiled": lambda _: (
+    "control follow delta --end z=-0.55 --duration 0.02 --controller computed-torque --compiled": lambda _: (
         tl.control_compiled(
             tl.load("delta"),
             tl.ControlOptions(
@@ -183,14 +183,14 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "forces five_bar FOLDER/log.csv --cutoff 40 --components fx,fy --bandwidth 60": lambda folder: (
+    "log forces five_bar FOLDER/log.csv --cutoff 40 --components fx,fy --bandwidth 60": lambda folder: (
         tl.estimate_external_wrench(
             tl.load("five_bar"),
             folder / "log.csv",
             tl.ExternalWrenchOptions(cutoff=40.0, components=("fx", "fy"), bandwidth=60.0),
         )
     ),
-    "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": lambda _: (
+    "control collision five_bar --end x=0.02 --duration 0.1 --wrench fx=40 --machines 4": lambda _: (
         tl.simulate_collision_detection(
             tl.load("five_bar"),
             tl.CollisionDetectionOptions(
@@ -198,10 +198,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "cost CASE --entry actuators": lambda _: tl.count_operations(
+    "model cost CASE --entry actuators": lambda _: tl.count_operations(
         tl.load(CASE), tl.CountOptions(entry=ACTUATORS)
     ),
-    "equations five_bar --entry actuators --parts loops,solved --keep tip_mass --name platform.x=X": lambda _: (
+    "model equations five_bar --entry actuators --parts loops,solved --keep tip_mass --names platform.x=X": lambda _: (
         tl.write_equations(
             tl.load("five_bar"),
             tl.EquationOptions(
@@ -212,7 +212,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "reduce delta --states 5 --seed 3 --massless leg1.forearm": lambda _: tl.reduce(
+    "model reduce delta --states 5 --seed 3 --massless-rods leg1.forearm": lambda _: tl.reduce(
         tl.load("delta"), tl.ReductionOptions(states=5, seed=3, massless_rods=("leg1.forearm",))
     ),
     "export c delta --out FOLDER --functions kinematics,inverse_dynamics --entry actuators": lambda folder: (
@@ -222,7 +222,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             folder=folder,
         )
     ),
-    "export linuxcnc delta --out FOLDER --name printer --acceleration 2": lambda folder: (
+    "export linuxcnc delta --out FOLDER --name printer --max-acceleration 2": lambda folder: (
         tl.export_linuxcnc(
             tl.load("delta"), tl.LinuxcncOptions(name="printer", acceleration=2.0), folder=folder
         )
@@ -230,21 +230,21 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "export ros2 delta --out FOLDER": lambda folder: tl.export_ros2(
         tl.load("delta"), folder=folder
     ),
-    "export controller five_bar --out FOLDER --law pd --rate 2kHz --hold 5 --deceleration 10": lambda folder: (
+    "export controller five_bar --out FOLDER --controller pd --rate 2kHz --hold-samples 5 --deceleration 10": lambda folder: (
         tl.export_controller(
             tl.load("five_bar"),
             tl.ControllerOptions(law="pd", frequency=2000.0, hold=5, deceleration=(10.0,)),
             folder=folder,
         )
     ),
-    "export fmu delta --out FOLDER --name printer --version 2 --free plate_mass --no-binary": lambda folder: (
+    "export fmu delta --out FOLDER --name printer --fmi-version 2 --free-parameters plate_mass --no-binary": lambda folder: (
         tl.export_fmu(
             tl.load("delta"),
             tl.FmuOptions(name="printer", version="2", free=("plate_mass",), binary=False),
             folder=folder,
         )
     ),
-    "export fmu five_bar --out FOLDER --kind controller --law pd --rate 2kHz --no-binary": lambda folder: (
+    "export fmu five_bar --out FOLDER --kind controller --controller pd --rate 2kHz --no-binary": lambda folder: (
         tl.export_fmu(
             tl.load("five_bar"),
             tl.FmuOptions(kind="controller", binary=False),
@@ -252,18 +252,18 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             folder=folder,
         )
     ),
-    "convert rcid --to yaml --out FOLDER/m.yaml": lambda folder: tl.convert(
+    "convert rcid --format yaml FOLDER/m.yaml": lambda folder: tl.convert(
         "rcid", folder / "m.yaml"
     ),
-    "convert five_bar --out FOLDER/m.xml": lambda folder: tl.convert("five_bar", folder / "m.xml"),
-    "convert five_bar --out FOLDER/m.urdf": lambda folder: tl.convert(
-        "five_bar", folder / "m.urdf"
+    "convert five_bar FOLDER/m.xml": lambda folder: tl.convert("five_bar", folder / "m.xml"),
+    "convert five_bar FOLDER/m.urdf": lambda folder: tl.convert("five_bar", folder / "m.urdf"),
+    "drive step dual_motor_axis --step 0.05 --duration 2 --set kp=250": lambda _: (
+        tl.simulate_drive_line(
+            load_drive("dual_motor_axis"),
+            tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0}),
+        )
     ),
-    "drive dual_motor_axis --step 0.05 --duration 2 --set kp=250": lambda _: tl.simulate_drive_line(
-        load_drive("dual_motor_axis"),
-        tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0}),
-    ),
-    "drive dual_motor_axis --step 0.05 --duration 2 --until cart.position>0.03 --watch cart.velocity>0.01": lambda _: (
+    "drive step dual_motor_axis --step 0.05 --duration 2 --until cart.position>0.03 --record cart.velocity>0.01": lambda _: (
         tl.simulate_drive_line(
             load_drive("dual_motor_axis"),
             tl.DriveOptions(
@@ -274,16 +274,16 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "drive dual_motor_axis --duration 2 --motors one": lambda _: tl.simulate_drive_line(
+    "drive step dual_motor_axis --duration 2 --motor-setup one": lambda _: tl.simulate_drive_line(
         load_drive("dual_motor_axis"), tl.DriveOptions(duration=2.0, motors="one")
     ),
-    "ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": lambda _: tl.ballbar(
+    "accuracy ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": lambda _: tl.ballbar(
         tl.load(RACKS), tl.BallbarOptions(radius=0.05, speed=0.6, only=("rigid",))
     ),
-    "play gantry_tau_3dof --play track1.motor=20": lambda _: tl.backlash_map(
+    "accuracy backlash gantry_tau_3dof --backlash=track1.motor=2e-05": lambda _: tl.backlash_map(
         tl.load("gantry_tau_3dof"), tl.BacklashOptions(play={"track1.motor": 1e-6 * 20})
     ),
-    "fold five_bar FOLDER/log.csv --errors independent --threads 1 --folder FOLDER/folded": lambda folder: (
+    "identify five_bar FOLDER/log.csv --errors independent --workers 1 --folded FOLDER/folded": lambda folder: (
         tl.fold_logs(
             tl.load("five_bar"),
             [folder / "log.csv"],
@@ -294,10 +294,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "study STUDY --out FOLDER/parts": lambda folder: read_results(STUDY, folder / "parts"),
-    "cache --folder FOLDER": lambda folder: compiled_cache(CacheOptions(folder=folder)),
+    "study run STUDY --out FOLDER/parts": lambda folder: read_results(STUDY, folder / "parts"),
+    "env cache --folder FOLDER": lambda folder: compiled_cache(CacheOptions(folder=folder)),
     "schema": lambda _: json_schema(),
-    "subtract FOLDER/log.csv FOLDER/log.csv --out FOLDER/structure.csv --period 0.5": lambda folder: (
+    "log subtract FOLDER/log.csv FOLDER/log.csv --out FOLDER/structure.csv --period 0.5": lambda folder: (
         tl.subtract_actuator_forces(
             folder / "log.csv", folder / "log.csv", tl.SubtractionOptions(period=0.5)
         )
@@ -305,7 +305,9 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "identify five_bar FOLDER/log.csv --cutoff 40 --trim 10 --errors blocks --hold-out 0.4 --known crank_1.m=0.3kg": (
         lambda folder: tl.identify(tl.load("five_bar"), folder / "log.csv", IDENTIFIED)
     ),
-    "regroup pendulum_arm": lambda _: tl.symbolic_base_parameters(tl.load("pendulum_arm")),
+    "model base-parameters pendulum_arm": lambda _: tl.symbolic_base_parameters(
+        tl.load("pendulum_arm")
+    ),
     "poses gantry_tau_3dof --parameters track*.length --measure distance --center 0,0.1m,-60cm --count 8 "
     "--candidates 30": lambda _: tl.plan_poses(tl.load("gantry_tau_3dof"), BAR),
     "report FOLDER/counts.json --out FOLDER/report.html": lambda folder: tl.write_report(

@@ -16,9 +16,10 @@ import pytest
 import typer
 from typer._completion_shared import get_completion_script
 
-from tauloop.cli.app import COMMANDS, LazyGroup, app
-from tauloop.cli.completion import TAKES_MACHINE
+from tauloop.cli.app import app
+from tauloop.cli.commands import COMMANDS
 from tauloop.cli.examples import EXAMPLES
+from tauloop.cli.terminal.completion import TAKES_MACHINE
 from tauloop.mechanism import shipped_machines
 
 #: Commands without a machine, a template, a drive line or results as their first argument.
@@ -240,11 +241,11 @@ def completed(words: str, shell: str = "bash") -> list[str]:
         ("tauloop che", ["check"]),
         ("tauloop check delt", ["delta"]),
         ("tauloop check --driv", ["--driven"]),
-        ("tauloop new mine --from hexap", ["hexapod"]),
-        ("tauloop new mine --from delta --set arm_l", ["arm_length"]),
+        ("tauloop new mine --template hexap", ["hexapod"]),
+        ("tauloop new mine --template delta --set arm_l", ["arm_length"]),
         ("tauloop fk five_bar --actuators motor", ["motor_1", "motor_2"]),
-        ("tauloop equations delta --keep plate_mass,arm_le", ["plate_mass,arm_length"]),
-        ("tauloop equations nothing --keep plate", []),
+        ("tauloop model equations delta --keep plate_mass,arm_le", ["plate_mass,arm_length"]),
+        ("tauloop model equations nothing --keep plate", []),
     ],
 )
 def test_the_tab_key_knows_commands_machines_parameters_and_actuators(words: str, names: list[str]):

@@ -24,7 +24,19 @@ from tauloop.motion import FourierSeries
 PNG = b"\x89PNG"
 FILTER = ("--cutoff", 40, "--trim", 10)
 EXCITE = (
-    *("excite", "five_bar", "--harmonics", "3", "--period", "3", "--stroke", "0.3", "--speed", "3"),
+    *(
+        "plan",
+        "excitation",
+        "five_bar",
+        "--harmonics",
+        "3",
+        "--period",
+        "3",
+        "--stroke",
+        "0.3",
+        "--max-velocity",
+        "3",
+    ),
     *("--acceleration", "20", "--random", "20", "--starts", "0", "--frequency", "200"),
 )
 
@@ -40,7 +52,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_identify_writes_machine_figure_and_result(log: Path, tmp_path: Path) -> None:
     extra("cvxpy")
     machine, figure, document = tmp_path / "m.yaml", tmp_path / "fit.png", tmp_path / "fit.json"
-    files = ("--write", machine, "--figure", figure, "--json-file", document)
+    files = ("--write", machine, "--out", figure, "--out", document)
     words = ("identify", "five_bar", log, *FILTER, "--consistent")
     text = text_of(*words, *files, code=None)
     assert "Physically consistent parameters" in text
@@ -55,17 +67,17 @@ def test_identify_writes_machine_figure_and_result(log: Path, tmp_path: Path) ->
 
 def test_track_is_its_function_and_writes_c_figure_and_page(log: Path, tmp_path: Path) -> None:
     fit, track, figure = tmp_path / "fit.json", tmp_path / "track.csv", tmp_path / "track.png"
-    run("identify", "five_bar", log, *FILTER, "--json-file", fit, code=None)
+    run("identify", "five_bar", log, *FILTER, "--out", fit, code=None)
     words = (
+        "log",
         "track",
         "five_bar",
         log,
-        "--fit",
-        fit,
-        "--payload",
+        "--max-payload",
         "500 g",
         "--friction-time",
         "2 min",
+        fit,
     )
     options = tl.TrackOptions(payload=0.5, friction_time=120.0)
     result = tl.track_parameters(load("five_bar"), log, fit, options)
@@ -73,11 +85,11 @@ def test_track_is_its_function_and_writes_c_figure_and_page(log: Path, tmp_path:
     files = (
         "--out",
         track,
-        "--figure",
+        "--out",
         figure,
         "--tracker-c",
         tmp_path / "c",
-        "--json-file",
+        "--out",
         tmp_path / "track.json",
     )
     text = text_of(*words, *files, code=None)
@@ -121,14 +133,13 @@ def test_words_of_identify_that_cannot_be_read_are_told_at_once() -> None:
     wrong = {problem["where"] for problem in problems("identify", "five_bar", "l.csv", *words)}
     assert wrong == {"--asymmetric", "--period", "--hold-out"}
     assert [
-        problem["where"]
-        for problem in problems("identify", "five_bar", "l.csv", "--write", "f.yaml")
+        problem["where"] for problem in problems("identify", "five_bar", "l.csv", "--out", "f.yaml")
     ] == ["--write"]
 
 
 def test_excite_writes_the_motion_that_its_series_describe(tmp_path: Path) -> None:
     out, figure = tmp_path / "motion.csv", tmp_path / "motion.png"
-    document = run_json(*EXCITE, "--out", out, "--figure", figure)
+    document = run_json(*EXCITE, "--out", out, "--out", figure)
     motion = read_log(out)
     channels = document["channels"]
     again = FourierSeries(
@@ -154,12 +165,12 @@ def test_excite_refuses_files_before_the_work(
     files = (
         "--out",
         tmp_path / "missing" / "motion.txt",
-        "--figure",
+        "--out",
         tmp_path / "motion.tiffy",
         "--frequency",
         0,
     )
-    text = text_of("excite", "five_bar", *files, code=2)
+    text = text_of("plan", "excitation", "five_bar", *files, code=2)
     for part in (
         "the ending '.txt'",
         "unknown ending 'tiffy'",
@@ -168,7 +179,9 @@ def test_excite_refuses_files_before_the_work(
     ):
         assert part in text
     (tmp_path / "folder.csv").mkdir()
-    assert "is a folder" in text_of("excite", "five_bar", "--out", tmp_path / "folder.csv", code=2)
+    assert "is a folder" in text_of(
+        "plan", "excitation", "five_bar", "--out", tmp_path / "folder.csv", code=2
+    )
     # nothing is left by the trial
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv"]
 
@@ -188,7 +201,7 @@ def test_words_of_excite_that_cannot_be_read_are_told_at_once() -> None:
     )
     text = " ".join(
         f"{problem['where']}: {problem['what']}"
-        for problem in problems("excite", "five_bar", *words)
+        for problem in problems("plan", "excitation", "five_bar", *words)
     )
     for part in (
         "--iterations: is 0",
@@ -201,7 +214,12 @@ def test_words_of_excite_that_cannot_be_read_are_told_at_once() -> None:
 
 
 def test_regroup_names_a_product_that_is_none() -> None:
-    assert "m9" in run("regroup", "four_bar", "--product", "m9 * crank_length", code=2).stderr
+    assert (
+        "m9"
+        in run(
+            "model", "base-parameters", "four_bar", "--products", "m9 * crank_length", code=2
+        ).stderr
+    )
 
 
 def test_link_parameters_prints_what_it_bounds_and_its_json_is_the_functions(
@@ -211,7 +229,7 @@ def test_link_parameters_prints_what_it_bounds_and_its_json_is_the_functions(
     machine, estimates = tmp_path / "pendulum.yaml", tmp_path / "identified.json"
     machine.write_text(PENDULUM, encoding="utf-8")
     estimates.write_text(json.dumps(IDENTIFIED), encoding="utf-8")
-    assert "family 1: " in text_of("link-parameters", machine, estimates)
+    assert "family 1: " in text_of("model", "link-parameters", machine, estimates)
     seen: list[tuple[int, int]] = []
     known = tl.LinkOptions(known={"m": "2 kg"})
     links = tl.link_parameters(
@@ -219,7 +237,7 @@ def test_link_parameters_prints_what_it_bounds_and_its_json_is_the_functions(
     )
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1]
-    words = ("link-parameters", machine, estimates, "--known", "m=2 kg")
+    words = ("model", "link-parameters", machine, estimates, "--known", "m=2 kg")
     assert run_json(*words) == json.loads(json.dumps(links.as_dict()))
 
 
@@ -235,7 +253,7 @@ def test_subtract_says_what_stays_and_what_goes(log: Path, tmp_path: Path) -> No
         }
         signals = signals.assign({f"{quantity}.motor_1": (("time",), speed, attributes)})
     connected, out = write_log(tmp_path / "connected.csv", signals), tmp_path / "structure.csv"
-    text = text_of("subtract", connected, log, "--out", out, code=None)
+    text = text_of("log", "subtract", connected, log, "--out", out, code=None)
     assert "velocities of the connected run are kept: motor_1;" in text
     assert "neither motion nor force: temperature.motor_1" in text
     assert samples(read_log(out), "velocity")[:, 0] == pytest.approx(speed)
@@ -244,7 +262,7 @@ def test_subtract_says_what_stays_and_what_goes(log: Path, tmp_path: Path) -> No
 def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
     first, second = tmp_path / "first.csv", tmp_path / "second.csv"
     words = ["--harmonics", 3, "--period", 3, "--stroke", "0.3", "--random", 12, "--starts", 0]
-    run("excite", "five_bar", *words, "--out", first)
+    run("plan", "excitation", "five_bar", *words, "--out", first)
     model = Model(load("five_bar"))
     ports = model.actuators.ports
     names = ports.position.columns
@@ -261,7 +279,7 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
         "--seed",
         3,
     ]
-    document = run_json("excite", "five_bar", *words, *limits, *held, code=None)
+    document = run_json("plan", "excitation", "five_bar", *words, *limits, *held, code=None)
     speed = {names[0]: 3.0, names[1]: float(np.radians(172))}
     task = ExcitationTask(
         harmonics=3,

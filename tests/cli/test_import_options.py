@@ -12,7 +12,7 @@ from command_line import problems, run_json, text_of
 from extras import extra
 from scipy.spatial.transform import Rotation
 
-from tauloop.cli.app import COMMANDS
+from tauloop.cli.commands import COMMANDS
 
 #: Angles that a Newton iteration in this file and Tauloop's agree to, rad.
 CLOSED = 1e-9
@@ -114,7 +114,7 @@ def test_a_xacro_takes_arguments_and_folders(tmp_path: Path) -> None:
 
 def test_an_imported_machine_is_moved_by_the_joints_of_its_platform(ankle: Path) -> None:
     """The joints on the path to the foot are independent, not the motors' and not the spins of rods alone."""
-    result = run_json("ik", ankle, "--platform-body", "foot", "--platform", "pitch=0.2,roll=0.1")
+    result = run_json("ik", ankle, "--platform-body", "foot", "--pose", "pitch=0.2,roll=0.1")
     expected = [crank_angle(0.2, 0.1, side) for side in (0.04, -0.04)]
     np.testing.assert_allclose(result["poses"][0]["actuators"], expected, atol=CLOSED)
 
@@ -122,14 +122,14 @@ def test_an_imported_machine_is_moved_by_the_joints_of_its_platform(ankle: Path)
 def test_independent_coordinates_may_be_named(ankle: Path) -> None:
     names = ["--independent", "drive_1,drive_2,ball_1.wz,ball_2.wz"]
     angles = f"drive_1={crank_angle(0.2, 0.1, 0.04)},drive_2={crank_angle(0.2, 0.1, -0.04)}"
-    result = run_json("ik", ankle, "--platform-body", "foot", *names, "--platform", angles)
+    result = run_json("ik", ankle, "--platform-body", "foot", *names, "--pose", angles)
     pose = dict(zip(result["coordinates"], result["poses"][0]["q"], strict=True))
     np.testing.assert_allclose([pose["pitch"], pose["roll"]], [0.2, 0.1], atol=CLOSED)
 
 
 def test_kinematics_print_orientation_and_all_joints(ankle: Path) -> None:
     """As rotation vector, quaternion and matrix, which agree."""
-    result = run_json("ik", ankle, "--platform-body", "foot", "--platform", "pitch=0.2,roll=0.1")[
+    result = run_json("ik", ankle, "--platform-body", "foot", "--pose", "pitch=0.2,roll=0.1")[
         "poses"
     ][0]
     turn = Rotation.from_euler("YX", [0.2, 0.1])
@@ -153,7 +153,7 @@ def test_kinematics_print_orientation_and_all_joints(ankle: Path) -> None:
 
 
 def test_platform_stays_an_alias_and_empty_names_are_refused(ankle: Path) -> None:
-    assert text_of("check", ankle, "--platform", "foot") == text_of(
+    assert text_of("check", ankle, "--platform-body", "foot") == text_of(
         "check", ankle, "--platform-body", "foot"
     )
     assert "empty name" in text_of("check", ankle, "--motors", "left,,right", code=2)

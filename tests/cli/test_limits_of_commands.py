@@ -9,7 +9,7 @@ from command_line import run
 from kills import prepare
 from machine_texts import shipped_text
 
-from tauloop.cli.app import COMMANDS
+from tauloop.cli.commands import COMMANDS
 
 #: The joint at the five-bar's tip, which is cut, is at 97.55 deg in the reference pose: 2.45 deg
 #: beyond this stop.

@@ -29,7 +29,7 @@ CASES = Path(__file__).parents[1] / "cases"
         ["dynamics", "--json"],
         ["simulate", "--duration", "0.01"],
         ["modes", "--working"],
-        ["motion", "--to", "s1=1.9", "--time", "1"],
+        ["plan", "stroke", "--end", "s1=1.9", "--duration", "1"],
         ["verify", "--states", "2"],
         ["export", "c", "--out", "folder"],
     ],
@@ -73,14 +73,14 @@ def test_show_prints_blocks_only_when_asked() -> None:
 
 
 def test_an_unknown_entry_is_refused() -> None:
-    result = CliRunner().invoke(app, ["cost", "delta", "--entry", "tool"])
+    result = CliRunner().invoke(app, ["model", "cost", "delta", "--entry", "tool"])
     assert result.exit_code == 2
     assert "'tool' is not one of 'platform', 'actuators'" in result.stderr
 
 
 def test_modes_prints_a_table_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "modes.png"
-    text = text_of("modes", "five_bar", "--position", "motor_1=2.2", "--figure", picture)
+    text = text_of("modes", "five_bar", "--actuators", "motor_1=2.2", "--out", picture)
     assert "Assembly modes of five_bar: 2" in text
     assert "4 complex solutions" in text
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -91,17 +91,17 @@ def test_modes_gives_json_and_exit_codes(tmp_path: Path) -> None:
     data = run_json("modes", "delta", "--working")
     assert len(data["modes"]) == 8
     assert data["status"] == "ok"
-    doubtful = run_json("modes", "five_bar", "--position", f"motor_1={np.pi!r},motor_2=0", code=1)
+    doubtful = run_json("modes", "five_bar", "--actuators", f"motor_1={np.pi!r},motor_2=0", code=1)
     assert doubtful["status"] == "doubtful"
     picture = tmp_path / "modes.png"
-    run("modes", "gantry_tau_3dof", "--position", "track1.motor=5", "--figure", picture, code=2)
+    run("modes", "gantry_tau_3dof", "--actuators", "track1.motor=5", "--out", picture, code=2)
     assert not picture.exists()
 
 
 def test_wrong_positions_are_refused_with_the_name_of_the_option() -> None:
-    answer = run_json("ik", "delta", "--platform", "x=1kg,q=1", code=2)
+    answer = run_json("ik", "delta", "--pose", "x=1kg,q=1", code=2)
     assert [problem["where"] for problem in answer["problems"]] == ["--platform x", "--platform"]
-    both = run_json("jacobian", "delta", "--platform", "x=0", "--actuators", "leg1.motor=0", code=2)
+    both = run_json("jacobian", "delta", "--pose", "x=0", "--actuators", "leg1.motor=0", code=2)
     assert both["problems"][0]["where"] == "--actuators"
     assert run_json("jacobian", "delta", "--of", "legs", code=2)["problems"][0]["where"] == "--of"
 
@@ -112,7 +112,7 @@ def test_motion_prints_the_limit_that_sets_its_time_and_writes_what_dynamics_rea
     table = tmp_path / "stroke.csv"
     ends = ("--from", "y=-0.144,z=-0.648", "--via", "y=0,z=-0.36", "--to", "y=0.144,z=-0.648")
     text = text_of(
-        "motion", "nuwar", "--shape", "ellipse", *ends, "--frequency", 200, "--out", table
+        "plan", "stroke", "nuwar", "--shape", "ellipse", *ends, "--rate", 200, "--out", table
     )
     assert "41.76" in text
     assert "100.0% of the limit of leg3.motor" in text
@@ -122,17 +122,20 @@ def test_motion_prints_the_limit_that_sets_its_time_and_writes_what_dynamics_rea
 
 def test_motion_refuses_by_the_names_of_its_options() -> None:
     clothoid = ("--shape", "clothoid", "--from", "x=0", "--to", "y=0.1", "--time", 1, "--speed", 1)
-    wrong = {problem["where"] for problem in problems("motion", "nuwar", *clothoid)}
+    wrong = {problem["where"] for problem in problems("plan", "stroke", "nuwar", *clothoid)}
     assert wrong == {"--speed", "--from-heading", "--to-heading"}
-    assert "is not three numbers" in problems("motion", "hexapod", "--turn", "0,1")[0]["what"]
-    assert [problem["where"] for problem in problems("motion", "nuwar")] == ["--to"]
+    assert (
+        "is not three numbers"
+        in problems("plan", "stroke", "hexapod", "--rotation", "0,1")[0]["what"]
+    )
+    assert [problem["where"] for problem in problems("plan", "stroke", "nuwar")] == ["--to"]
 
 
 def test_workspace_writes_map_and_figure(tmp_path: Path) -> None:
     picture, data = tmp_path / "map.png", tmp_path / "map.nc"
     arguments = ["workspace", "delta", "--plane", "x,z", "--resolution", "0.05"]
     result = CliRunner().invoke(
-        app, [*arguments, "--figure", str(picture), "--out", str(data), "--json"]
+        app, [*arguments, "--out", str(picture), "--out", str(data), "--json"]
     )
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
@@ -140,7 +143,7 @@ def test_workspace_writes_map_and_figure(tmp_path: Path) -> None:
     assert document["connected_usable_unit"] == "m^2"
     assert picture.stat().st_size > 1000
     assert data.stat().st_size > 1000
-    wrong = CliRunner().invoke(app, ["workspace", "delta", "--range", "x=3:2"])
+    wrong = CliRunner().invoke(app, ["workspace", "delta", "--ranges", "x=3:2"])
     assert wrong.exit_code == 2
 
 
@@ -178,12 +181,15 @@ def test_export_to_a_format_that_is_none_says_which_there_are(tmp_path: Path) ->
 
 
 def test_equations_refuses_names_that_are_none() -> None:
-    assert "is no name" in problems("equations", "five_bar", "--name", "platform.x=1x")[0]["what"]
+    assert (
+        "is no name"
+        in problems("model", "equations", "five_bar", "--names", "platform.x=1x")[0]["what"]
+    )
 
 
 def test_files_of_equations_hold_what_the_result_holds(tmp_path: Path) -> None:
     paths = [tmp_path / f"equations.{ending}" for ending in ("txt", "tex", "py")]
-    words = ["equations", "pendulum_arm", "--name", "waist=X"]
+    words = ["model", "equations", "pendulum_arm", "--names", "waist=X"]
     for flag, path in zip(("--text", "--latex", "--python"), paths, strict=True):
         words += [flag, str(path)]
     assert CliRunner().invoke(app, words).exit_code == 0
@@ -250,14 +256,16 @@ def test_the_case_with_bounds_pulls_or_says_what_is_missing(tmp_path: Path) -> N
 
 
 def test_reduction_is_printed_in_words() -> None:
-    result = CliRunner().invoke(app, ["reduce", "delta", "--states", "10"], env={"COLUMNS": "140"})
+    result = CliRunner().invoke(
+        app, ["model", "reduce", "delta", "--states", "10"], env={"COLUMNS": "140"}
+    )
     assert result.exit_code == 0
     for text in ("gather joints", "preserved exactly", "leg1.motor", "N m", "exact"):
         assert text in result.output
 
 
 def test_reduction_without_such_a_rod_is_refused() -> None:
-    answer = run_json("reduce", "delta", "--lumped", "leg9.forearm", code=2)
+    answer = run_json("model", "reduce", "delta", "--lumped-rods", "leg9.forearm", code=2)
     assert "leg9.forearm" in str(answer["problems"])
 
 
@@ -273,7 +281,7 @@ def test_modes_says_how_far_its_search_is_and_where_modes_meet() -> None:
     assert "block 1 of" in seen
     with in_terminal("modes", "five_bar", "--json") as (_, terminal):
         assert json.loads(shown(terminal))["position"]
-    text = text_of("modes", "five_bar", "--position", f"motor_1={np.pi!r},motor_2=0", code=None)
+    text = text_of("modes", "five_bar", "--actuators", f"motor_1={np.pi!r},motor_2=0", code=None)
     assert "without passing" in text.split("None is reached from")[1]
     assert "~ singular, or nearly so: modes meet here" in text
 
@@ -303,7 +311,7 @@ def test_what_a_file_of_another_tool_does_not_say_is_said_beside_it(tmp_path: Pa
     urdf.write_text(ARM, encoding="utf-8")
     mjcf.write_text(SLIDE, encoding="utf-8")
     shown = run_json(
-        "show", urdf, "--gravity", "0,-9.81,0", "--platform", "a", "--origins", "--parameters"
+        "show", urdf, "--gravity", "0,-9.81,0", "--platform-body", "a", "--origins", "--parameters"
     )
     options = ImportOptions(gravity=(0.0, -9.81, 0.0), platform="a", origins=True)
     described = tl.describe(tl.load(urdf, options=options), tl.DescribeOptions(parameters=True))
@@ -325,7 +333,7 @@ def test_check_prints_what_was_done_on_the_way(tmp_path: Path) -> None:
 
 
 def test_convert_refuses_an_unknown_format(tmp_path: Path) -> None:
-    (problem,) = problems("convert", "rcid", "--to", "vrml", "--out", tmp_path / "m.wrl")
+    (problem,) = problems("convert", "rcid", "--format", "vrml", tmp_path / "m.wrl")
     assert "'vrml' is unknown" in problem["what"]
 
 
@@ -333,14 +341,14 @@ def test_view_draws_or_refuses(tmp_path: Path) -> None:
     picture = tmp_path / "delta.png"
     assert (
         "out of reach by"
-        in problems("view", "delta", "--position", "z=-0.9", "--png", picture)[0]["what"]
+        in problems("view", "delta", "--pose", "z=-0.9", "--out", picture)[0]["what"]
     )
     assert not picture.exists()
     assert (
         "given beside position"
-        in problems("view", "delta", "--position", "z=-0.4", "--motion", "a.csv")[0]["what"]
+        in problems("view", "delta", "--pose", "z=-0.4", "--motion", "a.csv")[0]["what"]
     )
-    text_of("view", "delta", "--position", "x=0.1", "--png", picture)
+    text_of("view", "delta", "--pose", "x=0.1", "--out", picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -377,7 +385,7 @@ def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path
     words = (
         "new",
         "short",
-        "--from",
+        "--template",
         "delta",
         "--set",
         "arm_length=50mm",
@@ -400,13 +408,14 @@ def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path
 
 
 @pytest.mark.parametrize(
-    "words", ["show five_bar", "check five_bar", "dynamics five_bar", "motion five_bar --to x=0.02"]
+    "words",
+    ["show five_bar", "check five_bar", "dynamics five_bar", "plan stroke five_bar --end x=0.02"],
 )
 def test_a_figure_of_a_machine_its_forces_and_its_motion_is_written(
     words: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "drawn.svg"
-    assert f"written: {path}" in text_of(*words.split(), "--figure", path)
+    assert f"written: {path}" in text_of(*words.split(), "--out", path)
     assert "</svg>" in path.read_text(encoding="utf-8")
 
 
@@ -427,5 +436,5 @@ def test_new_writes_a_machine_of_a_file_from_elsewhere_that_check_finds_well(
 ) -> None:
     source, made = tmp_path / f"arm.{'xml' if form == 'mjcf' else form}", tmp_path / "mine.yaml"
     source.write_text(FOREIGN[form], encoding="utf-8")
-    run("new", "mine", "--from", form, source, "--out", made)
+    run("new", "mine", "--template", form, source, "--out", made)
     assert text_of("check", made).endswith("ok")

@@ -96,7 +96,14 @@ SWINGS = page_table("measured/simulation.md", "| machine | independent |")
 def test_swings_keep_what_the_page_says(row: tuple[str, ...]) -> None:
     machine, *cells = row
     swing = run_json(
-        "simulate", machine, "--swing", "--rtol", "1e-11", "--atol", "1e-12", code=None
+        "simulate",
+        machine,
+        "--free",
+        "--tolerance",
+        "1e-11",
+        "--absolute-tolerance",
+        "1e-12",
+        code=None,
     )
     for route, cell in zip(SWINGS.columns[1:], cells, strict=True):
         if cell == "refused":
@@ -117,6 +124,7 @@ def test_swings_keep_what_the_page_says(row: tuple[str, ...]) -> None:
 def test_a_circle_of_a_gantry_with_racks() -> None:
     table = page_table("drives/machine.md", "| µm | circular deviation |")
     runs = run_json(
+        "accuracy",
         "ballbar",
         ROOT / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml",
         "--speed",
@@ -137,7 +145,7 @@ def test_a_circle_of_a_gantry_with_racks() -> None:
 
 def test_play_at_the_tool_of_a_gantry() -> None:
     table = page_table("drives/machine.md", "| µm | least |")
-    tool = run_json("play", "gantry_tau_3dof", "--plane", "y,z", code=None)["tool"]
+    tool = run_json("accuracy", "backlash", "gantry_tau_3dof", "--plane", "y,z", code=None)["tool"]
     for name, figures in tool.items():
         row = table.row("all, worst case" if name == "worst" else name.removesuffix(".motor"))
         assert_cells(table, row, [1e6 * figures[key] for key in ("least", "median", "largest")])
@@ -243,7 +251,7 @@ def test_the_reduction_of_the_palletiser() -> None:
 
 
 def test_the_limit_cycle_of_one_motor() -> None:
-    cycle = run_json("drive", "single_motor_axis", "--duration", 30, "--cycle", code=None)[
+    cycle = run_json("drive", "step", "single_motor_axis", "--duration", 30, "--cycle", code=None)[
         "limit_cycle"
     ]
     table = page_table("drives.md", "| | frequency |")
@@ -448,7 +456,7 @@ def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
     """Two minutes of processor time."""
     machine = tmp_path / "reduced.yaml"
     spindles = ("--massless", "side1.spindle", "--massless", "side2.spindle", "--share-parameters")
-    run("reduce", "spidermill", *spindles, "--out", machine, code=None)
+    run("model", "reduce", "spidermill", *spindles, "--out", machine, code=None)
     drives = ("--drive", "side1.base_outer_pin", "--drive", "side2.base_outer_pin")
     limits = (
         "--harmonics",
@@ -468,10 +476,21 @@ def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
     ]
     words = (*drives, *limits, *(word for name in first for word in ("--first", name)))
     best = run_json(
-        "excite", machine, *words, "--random", 10000, "--starts", 4, "--processes", 2, code=None
+        "plan",
+        "excitation",
+        machine,
+        *words,
+        "--random",
+        10000,
+        "--starts",
+        4,
+        "--workers",
+        2,
+        code=None,
     )
     unit_norm = run_json(
-        "excite",
+        "plan",
+        "excitation",
         machine,
         *words,
         "--criterion",

@@ -174,7 +174,7 @@ def test_forward_kinematics_close_as_mujoco_does(model: Other) -> None:
 @every_model
 def test_inverse_kinematics_close_as_mujoco_does(model: Other) -> None:
     engine = model.in_mujoco()
-    answer = run_json("ik", model.path, *model.options, "--platform", listed(model.platform))
+    answer = run_json("ik", model.path, *model.options, "--pose", listed(model.platform))
     angles = hinges(answer, engine)
     for name, angle in model.platform.items():
         assert angles[name if name in angles else name.removesuffix("_joint")] == pytest.approx(
@@ -197,7 +197,7 @@ def test_forces_at_rest_are_mujocos_projected(model: Other) -> None:
     position = model.actuators if entry else model.platform
     words = (*model.options, *entry, "--position", listed(position))
     answer = run_json("dynamics", model.path, *words, code=None)
-    kinematics = ("fk", "--actuators") if entry else ("ik", "--platform")
+    kinematics = ("fk", "--actuators") if entry else ("ik", "--pose")
     poses = run_json(kinematics[0], model.path, *model.options, kinematics[1], listed(position))
     angles = hinges(poses, engine)
     engine.close(angles, angles)
@@ -272,7 +272,7 @@ def test_the_link_that_carries_is_the_platform_not_a_rod() -> None:
 
 def test_rods_of_a_written_urdf_have_no_spin_without_the_side_file(tmp_path: Path) -> None:
     written = tmp_path / "ankle.urdf"
-    run("convert", TIENKUNG.path, "--out", written)
+    run("convert", TIENKUNG.path, written)
     (tmp_path / "ankle.urdf.side.yaml").unlink()
     answer = run_json("check", written, "--motors", "left_motor,right_motor")
     assert (answer["assembly"]["mobility"], answer["undriven"]) == (2, [])

@@ -30,7 +30,7 @@ def arm(tmp_path: Path) -> Path:
         ["dynamics"],
         ["verify", "--states", "2"],
         ["cost"],
-        ["convert", "--out", "arm.yaml"],
+        ["convert", "arm.yaml"],
         ["export", "c", "--out", "code", "--functions", "inverse_dynamics"],
         ["reduce"],
         ["regroup"],

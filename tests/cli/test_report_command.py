@@ -13,11 +13,11 @@ from tauloop.display.page_records import KEY
 
 def test_a_command_writes_a_file_of_which_a_page_is_made(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
-    run("simulate", "five_bar", "--duration", "0.02", "--json-file", file)
+    run("simulate", "five_bar", "--duration", "0.02", "--out", file)
     content = json.loads(file.read_text(encoding="utf-8"))
     assert content["reached_s"] == 0.02
     command = [piece["text"] for piece in content[KEY]["made"] if piece.get("tone") == "code"]
-    assert command == [f"tauloop simulate five_bar --duration 0.02 --json-file {file}"]
+    assert command == [f"tauloop simulate five_bar --duration 0.02 --out {file}"]
     assert read_record(file).title == "Simulation: five_bar"
 
 

@@ -259,24 +259,27 @@ def test_forces_of_a_long_record_keep_their_extremes() -> None:
 #: Commands whose results have pages, with how many plots and machines in motion these show.
 REPORTED = {
     "calibrate five_bar INPUTS/poses.csv --parameters *length* --noise 0.01mm": (3, 1),
-    "poses linear_delta --count 6 --candidates 40 --parameters tower*.end_stop": (3, 1),
-    "excite five_bar --random 4 --starts 0 --harmonics 2": (5, 1),
+    "plan poses linear_delta --count 6 --candidates 40 --parameters tower*.end_stop": (3, 1),
+    "plan excitation five_bar --random 4 --starts 0 --harmonics 2": (5, 1),
     "simulate five_bar --duration 0.05": (5, 1),
-    "simulate four_bar --swing --duration 0.05": (4, 1),
-    "control five_bar --to x=0.02 --controller pd --controller computed-torque --time 0.05": (5, 1),
-    "drive dual_motor_axis --step 0.05 --duration 0.2": (8, 0),
-    "ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": (2, 1),
+    "simulate four_bar --free --duration 0.05": (4, 1),
+    "control follow five_bar --end x=0.02 --controller pd --controller computed-torque --duration 0.05": (
+        5,
+        1,
+    ),
+    "drive step dual_motor_axis --step 0.05 --duration 0.2": (8, 0),
+    "accuracy ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": (2, 1),
     "verify five_bar --states 2": (1, 1),
     "workspace five_bar --resolution 0.05": (5, 1),
     "modes five_bar": (1, 1),
-    "detect-hit five_bar --to x=0.02 --time 0.1 --hit fx=40 --draws 4": (2, 0),
-    "forces five_bar INPUTS/log.csv": (4, 1),
-    "cost five_bar": (1, 1),
-    "fastest five_bar --to x=0.02 --intervals 60": (5, 1),
-    "transfer five_bar --to x=0.02 --intervals 12": (5, 1),
-    "cycle five_bar INPUTS/cycle.yaml --intervals 24": (3, 1),
-    "study INPUTS/study.yaml --out INPUTS/parts": (0, 0),
-    "fold five_bar INPUTS/log.csv --folder INPUTS/folded": (0, 0),
+    "control collision five_bar --end x=0.02 --duration 0.1 --wrench fx=40 --machines 4": (2, 0),
+    "log forces five_bar INPUTS/log.csv": (4, 1),
+    "model cost five_bar": (1, 1),
+    "plan path five_bar --end x=0.02 --intervals 60": (5, 1),
+    "plan transfer five_bar --end x=0.02 --intervals 12": (5, 1),
+    "plan cycle five_bar INPUTS/cycle.yaml --intervals 24": (3, 1),
+    "study run INPUTS/study.yaml --out INPUTS/parts": (0, 0),
+    "identify five_bar INPUTS/log.csv --folded INPUTS/folded": (0, 0),
 }
 
 
@@ -289,7 +292,7 @@ def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -
         for words, (plots, scenes) in REPORTED.items():
             file, out = tmp_path / "result.json", tmp_path / "page.html"
             text = words.replace("INPUTS", str(inputs)).replace("RACKS", str(RACKS))
-            assert run(*text.split(), "--json-file", file, code=None).exit_code < 2, words
+            assert run(*text.split(), "--out", file, code=None).exit_code < 2, words
             run("report", file, "--out", out)
             shown = read_record(file)
             opened(page, out, has_figures=plots > 0)

@@ -24,7 +24,7 @@ from tauloop.simulation.controllers.run import follow
 def test_a_swing_is_judged_on_the_exact_routes(tmp_path):
     figure = tmp_path / "swing.png"
     document = run_json(
-        "simulate", "four_bar", "--swing", "--duration", "0.5", "--figure", str(figure), code=0
+        "simulate", "four_bar", "--free", "--duration", "0.5", "--out", str(figure), code=0
     )
     assert document["status"] == "ok"
     assert set(document["routes"]) == {
@@ -43,7 +43,9 @@ def test_a_swing_is_judged_on_the_exact_routes(tmp_path):
 
 
 def test_coarse_steps_fail_a_swing():
-    text = text_of("simulate", "four_bar", "--swing", "--duration", "0.5", "--step", "0.01", code=1)
+    text = text_of(
+        "simulate", "four_bar", "--free", "--duration", "0.5", "--fixed-step", "0.01", code=1
+    )
     assert "FAILS" in text
     assert "Springs at the drives" in text
 
@@ -84,7 +86,7 @@ def test_constant_forces_and_a_written_motion(tmp_path):
 
 @pytest.mark.parametrize("text", ["z<low", "z=1", "depth<1", "velocity.q<1", "<1"])
 def test_events_that_cannot_be_read_are_refused(text):
-    answer = text_of("simulate", "delta", "--until", text, "--watch", "shoulder>1", code=2)
+    answer = text_of("simulate", "delta", "--until", text, "--record", "shoulder>1", code=2)
     assert "2 problems" in answer
     assert "may be any of leg1.shoulder, leg2.shoulder" in answer
 
@@ -128,10 +130,10 @@ def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
         "20 Hz",
         "--out",
         str(out),
-        "--figure",
+        "--out",
         str(figure),
     )
-    document = run_json("control", *STROKE, *real, *options)
+    document = run_json("control", "follow", *STROKE, *real, *options)
     model = Model(load("nuwar"))
     here = model.platform_position(model.assembly.q)[2:]
     made = plan(stroke(model, Line(here, [-0.55]), ["platform.z"]), POLYNOMIAL_345, Seconds(0.05))
@@ -152,6 +154,7 @@ def test_a_run_that_ends_early_says_so():
     """A tenth of the bandwidth's samples: the loop is unstable and leaves the workspace."""
     text = text_of(
         "control",
+        "follow",
         *STROKE,
         "--rate",
         "60 Hz",
@@ -181,7 +184,7 @@ def test_a_run_that_ends_early_says_so():
     ],
 )
 def test_what_makes_no_control_is_refused(arguments, says):
-    text = text_of("control", *STROKE, *arguments, code=2)
+    text = text_of("control", "follow", *STROKE, *arguments, code=2)
     assert says in text
 
 
@@ -207,9 +210,9 @@ def test_the_json_of_derivatives_is_the_functions(tmp_path: Path) -> None:
         0.5,
         "--velocity",
         "rail=1",
-        "--sensitivity",
+        "--sensitivities",
         "m",
-        "--sensitivity",
+        "--sensitivities",
         "d",
     )
     options = tl.SimulationOptions(duration=0.5, velocity={"rail": 1.0}, sensitivities=("m", "d"))
@@ -237,7 +240,7 @@ def test_the_command_simulates_cables(tmp_path: Path) -> None:
     ]
     assert "0 s: cable2 becomes slack" in text_of("simulate", file, *words)
     assert "tension.cable7" in out.read_text(encoding="utf-8").splitlines()[0]
-    assert "is not for machines with cables" in text_of("simulate", file, "--swing", code=2)
+    assert "is not for machines with cables" in text_of("simulate", file, "--free", code=2)
 
 
 def test_the_command_watches_and_draws(tmp_path: Path) -> None:
@@ -253,7 +256,7 @@ def test_the_command_watches_and_draws(tmp_path: Path) -> None:
         "--until",
         "velocity.x<0",
     ]
-    text = text_of("simulate", file, *words, "--figure", figure)
+    text = text_of("simulate", file, *words, "--out", figure)
     assert "s: z > -1.49" in text
     assert "s: velocity.x < 0, the end" in text
     assert figure.stat().st_size > 10_000

@@ -25,8 +25,8 @@ EVERY = (
     "fk {}",
 )
 SLOW = (
-    "cost {}",
-    "reduce {} --states 3",
+    "model cost {}",
+    "model reduce {} --states 3",
     "verify {} --states 3",
     "modes {}",
     "workspace {}",

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from tauloop.cli import main
 from tauloop.cli.app import app
-from tauloop.cli.screen import STEERING, Screen, json_text, visible
+from tauloop.cli.terminal.screen import STEERING, Screen, json_text, visible
 
 FULL = Path("/dev/full")
 #: A colour, a bell, a window's title, a carriage return, C1, a turn of direction, half of a
@@ -138,7 +138,7 @@ def test_a_full_output_is_said_and_no_traceback(arguments):
 def test_a_closed_pipe_is_no_error_worth_a_word():
     reading, writing = os.pipe()
     os.close(reading)
-    done = tauloop("schema", stdout=writing)
+    done = tauloop("env", "schema", stdout=writing)
     os.close(writing)
     assert done.stderr == b""
 
@@ -224,7 +224,7 @@ def test_a_width_that_is_none_is_ignored():
 @pytest.mark.parametrize("backend", ["nonsense", "module://nowhere", "tkagg"])
 def test_a_backend_of_matplotlib_does_not_matter_for_files(backend, tmp_path):
     out = tmp_path / "figure.png"
-    done = in_shell("", "show", "five_bar", "--figure", str(out), MPLBACKEND=backend)
+    done = in_shell("", "show", "five_bar", "--out", str(out), MPLBACKEND=backend)
     assert (done.returncode, done.stderr) == (0, b"")
     assert out.stat().st_size > 1000
 
@@ -285,8 +285,9 @@ print('the best so far', flush=True)
 
 def interrupted(code: str, times: int = 1) -> tuple[int, bytes, float]:
     """Exit code, what was printed, and the time from the last interrupt to the end."""
-    whole = "from tauloop.cli.interrupts import ends_soon\nwith ends_soon():\n" + textwrap.indent(
-        code, "    "
+    whole = (
+        "from tauloop.cli.terminal.interrupts import ends_soon\nwith ends_soon():\n"
+        + textwrap.indent(code, "    ")
     )
     with subprocess.Popen(
         [sys.executable, "-c", whole], stdout=subprocess.PIPE, stderr=subprocess.PIPE

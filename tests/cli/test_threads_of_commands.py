@@ -7,7 +7,8 @@ import typer
 from command_line import run_json
 from compiled_machines import compilers
 
-from tauloop.cli.app import COMMANDS, LazyGroup, app
+from tauloop.cli.app import app
+from tauloop.cli.commands import COMMANDS
 
 GROUP: LazyGroup = typer.main.get_command(app)  # type: ignore[assignment]
 #: Commands with the option; what others compute is no batch: few poses, or fits whose steps follow
@@ -30,7 +31,7 @@ HAVING = (
 #: More samples than two threads share out.
 WORDS = (
     "workspace five_bar --resolution 0.004",
-    "control five_bar --to x=0.02 --time 0.5 --rate 20kHz --controller computed-torque",
+    "control follow five_bar --end x=0.02 --duration 0.5 --rate 20kHz --controller computed-torque",
     pytest.param("simulate five_bar --duration 0.02", marks=[pytest.mark.nightly]),
 )
 

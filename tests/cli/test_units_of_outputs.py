@@ -62,17 +62,17 @@ WORDS = {
     "ik": "ik crane.yaml",
     "jacobian": "jacobian crane.yaml",
     "dynamics": "dynamics crane.yaml --out out.csv",
-    "motion": "motion crane.yaml --to reach=1.3,lift=-20deg --time 1 --out out.csv",
+    "motion": "plan stroke crane.yaml --end reach=1.3,lift=-20deg --duration 1 --out out.csv",
     "simulate": "simulate crane.yaml --duration 0.02 --out out.csv",
-    "control": "control crane.yaml --to reach=1.3 --time 0.05 --controller pd --out out.csv",
-    "workspace": "workspace crane.yaml --range reach=0.9:1.5,lift=-40deg:0 --resolution 0.2",
-    "reduce": "reduce crane.yaml --states 3",
-    "excite": "excite crane.yaml --random 4 --starts 0 --harmonics 2 --out out.csv",
-    "regroup": "regroup crane.yaml",
-    "cost": "cost crane.yaml",
+    "control": "control follow crane.yaml --end reach=1.3 --duration 0.05 --controller pd --out out.csv",
+    "workspace": "workspace crane.yaml --ranges reach=0.9:1.5,lift=-40deg:0 --resolution 0.2",
+    "reduce": "model reduce crane.yaml --states 3",
+    "excite": "plan excitation crane.yaml --random 4 --starts 0 --harmonics 2 --out out.csv",
+    "regroup": "model base-parameters crane.yaml",
+    "cost": "model cost crane.yaml",
     "modes": "modes crane.yaml",
     "verify": "verify crane.yaml --states 3",
-    "equations": "equations crane.yaml",
+    "equations": "model equations crane.yaml",
 }
 DAILY = ("show", "jacobian", "dynamics", "motion", "simulate", "control", "workspace")
 #: Functions whose results are drawn, and whether an axis without a unit has it in the legend,
@@ -104,10 +104,10 @@ DRAWN: dict[str, Callable[[tl.Mechanism], Any]] = {
 MEASURED = {
     "identify": "identify crane.yaml log.csv --cutoff 40 --trim 5",
     "calibrate": "calibrate gantry_tau_3dof tracker.csv --noise 20um --parameters track*.length,track*.yaw",
-    "poses": "poses gantry_tau_3dof --parameters track*.length,track*.yaw --count 8 --candidates 30",
+    "poses": "plan poses gantry_tau_3dof --parameters track*.length,track*.yaw --count 8 --candidates 30",
     "ballbar": f"ballbar {RACKS} --radius 0.05 --speed 0.6 --only rigid",
-    "tune": "tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weight rise_time=1.7 --budget 4",
-    "fit-plant": "fit-plant dual_motor_axis steps.yaml --unknown cart_viscous=10:100,preload=5:12 --generations 0",
+    "tune": "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weights rise_time=1.7 --budget 4",
+    "fit-plant": "drive fit dual_motor_axis steps.yaml --bounds cart_viscous=10:100,preload=5:12 --generations 0",
 }
 #: Units beside numbers that are powers or sums, which no value of a machine file has, and counts.
 OF_INTEGRALS = ("N^2 s", "(N m)^2 s")
@@ -157,7 +157,7 @@ def test_units_in_json_and_in_files_are_single_and_si(name: str, crane: tl.Mecha
 def test_units_of_what_is_measured_and_tuned_are_single_and_si(name: str, crane: tl.Mechanism):
     if name == "identify":
         run(
-            *"excite crane.yaml --random 4 --starts 0 --harmonics 2 --period 4 --out motion.csv".split(),
+            *"plan excitation crane.yaml --random 4 --starts 0 --harmonics 2 --period 4 --out motion.csv".split(),
             code=None,
         )
         run(

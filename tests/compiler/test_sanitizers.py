@@ -112,11 +112,21 @@ def test_kernels_run_clean_inside_python(name, tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("simulate", "delta", "--swing", "--duration", "0.05"),
+        ("simulate", "delta", "--free", "--duration", "0.05"),
         ("simulate", "spidermill", "--duration", "0.05"),
-        ("control", "delta", "--to", "x=0.05,z=-0.45"),
-        ("drive", "dual_motor_axis", "--duration", "0.1"),
-        ("ballbar", str(RACKS), "--radius", "0.05", "--speed", "0.6", "--only", "rigid"),
+        ("control", "follow", "delta", "--end", "x=0.05,z=-0.45"),
+        ("drive", "step", "dual_motor_axis", "--duration", "0.1"),
+        (
+            "accuracy",
+            "ballbar",
+            str(RACKS),
+            "--radius",
+            "0.05",
+            "--speed",
+            "0.6",
+            "--only",
+            "rigid",
+        ),
     ],
     ids=lambda arguments: arguments[0],
 )

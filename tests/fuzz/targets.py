@@ -16,7 +16,7 @@ import numpy as np
 from core_machines import CORE_MACHINES
 from extras import extra
 
-from tauloop.cli.screen import visible
+from tauloop.cli.terminal.screen import visible
 from tauloop.common.errors import TauloopError
 from tauloop.export.fmu import FmuOptions, export_fmu
 from tauloop.export.fmu.archive import archive, library_place

@@ -1,4 +1,4 @@
-"""``tauloop excite``: what is refused before the work, and what an early interrupt leaves."""
+"""``tauloop plan excitation``: what is refused before the work, and what an early interrupt leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tauloop reduce`` and the formulations of ``tauloop dynamics``: what they print, write and refuse."""
+"""``tauloop model reduce`` and the formulations of ``tauloop dynamics``: what they print, write and refuse."""
 
 from __future__ import annotations
 

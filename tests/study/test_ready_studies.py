@@ -13,7 +13,7 @@ from extras import extra
 from kills import prepare
 
 import tauloop as tl
-from tauloop.cli.app import COMMANDS
+from tauloop.cli.commands import COMMANDS
 from tauloop.drives import load_drive
 from tauloop.identification import BootstrapOptions, bootstrap_log
 from tauloop.study import StudyFolder, loads_study

@@ -69,7 +69,7 @@ def interrupt_plants(seconds: float) -> None:
 def reference_table(
     model: tl.Model, path: Path, frequency: float, size: float = 0.01
 ) -> np.ndarray:
-    """A swing of the platform along its first length in two seconds, as `tauloop motion` writes it (N, n)."""
+    """A swing of the platform along its first length in two seconds, as `tauloop plan stroke` writes it (N, n)."""
     ports, n = model.platform.ports, len(model.platform.ports.velocity.columns)
     free = next(i for i, unit in enumerate(ports.velocity.units) if unit == "m/s")
     time = np.arange(round(2 * frequency)) / frequency

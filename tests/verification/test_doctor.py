@@ -1,4 +1,4 @@
-"""What `tauloop doctor` says of this computer, of one without a compiler, and of one whose compiler fails."""
+"""What `tauloop env doctor` says of this computer, of one without a compiler, and of one whose compiler fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import tauloop as tl
 from conftest import ROOT
-from tauloop.cli.screen import Screen
+from tauloop.cli.terminal.screen import Screen
 from tauloop.common.result import Status
 from tauloop.compiler.c.calling.compiler import compiler_path
 from tauloop.display.health_table import health_lines

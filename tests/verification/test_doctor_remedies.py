@@ -1,4 +1,4 @@
-"""The commands that `tauloop doctor` names bring what they say: run one after the other in an empty environment."""
+"""The commands that `tauloop env doctor` names bring what they say: run one after the other in an empty environment."""
 
 from __future__ import annotations
 

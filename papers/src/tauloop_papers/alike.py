@@ -22,7 +22,7 @@ def settings_on(item: Experiment, file: str) -> Any:
     """
     settings = item.settings
     if not item.file:
-        remedy = "fit a plant to steps of yours by `tauloop fit-plant MINE.yaml steps.yaml`"
+        remedy = "fit a plant to steps of yours by `tauloop drive fit MINE.yaml steps.yaml`"
         raise InputError.of(
             item.name, "searches the plant behind printed tables and takes no machine", remedy
         )
@@ -32,7 +32,7 @@ def settings_on(item: Experiment, file: str) -> Any:
         Problem(
             file,
             f"has no {kind} {', '.join(sorted(names - own[kind]))}, which the experiment asks for",
-            f"name it so, or begin with the paper's: `tauloop new mine --from {paper}`"
+            f"name it so, or begin with the paper's: `tauloop new mine --template {paper}`"
             if item.file == "machine"
             else f"name it so, or begin with the paper's: {paper}",
         )

@@ -1,4 +1,4 @@
-"""``tauloop reproduce``: a paper's experiment done again, with figures and a table of stated and own figures."""
+"""``tauloop paper reproduce``: a paper's experiment done again, with figures and a table of stated and own figures."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from rich.text import Text
 
 from tauloop.cli import (
     FAILED,
-    JsonFileOption,
+    FOLDER,
+    RESULT,
     JsonOption,
-    any_ending,
+    command,
     console,
-    folder,
     print_json,
     reports_errors,
     table,
-    writes,
 )
 from tauloop.common.errors import InputError
 from tauloop.common.result import Status
@@ -42,19 +41,17 @@ FOLDER = Path("reproductions")
 WIDE = 120
 
 
-@reports_errors
-@writes(out=folder, json_file=any_ending)
+@command(
+    out=FOLDER.of("pictures, result and page"),
+    json_file=RESULT,
+    out_default="'reproductions' for all without it",
+)
 def reproduce(
     name: Annotated[
         str | None,
         typer.Argument(metavar="NAME", help="An experiment, or 'all'; they are listed without it."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write figures, result (JSON) and page (HTML) to this folder; 'reproductions' for all."
-        ),
-    ] = None,
+    out: Path | None = None,
     note: Annotated[
         bool,
         typer.Option(
@@ -71,7 +68,7 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="With 'all': also what an earlier run has left.")
     ] = False,
-    json_file: JsonFileOption = None,
+    json_file: Path | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Do a paper's experiment again: what it states, what comes out here, and why they differ.
@@ -81,7 +78,9 @@ def reproduce(
     """
     if json_file is not None and (note or name in (None, "all")):
         raise InputError.of(
-            "--json-file", "holds the result of one experiment", "name it, without --note"
+            "json_file",
+            "the JSON file holds the result of one experiment",
+            "name it, without --note",
         )
     if machine is not None and (note or name in (None, "all")):
         raise InputError.of("--machine", "is for one experiment", "name it, without --note")

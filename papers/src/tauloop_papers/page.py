@@ -62,7 +62,7 @@ def record(kept: Kept) -> PageRecord:
 def _made(kept: Kept) -> Iterator[Piece]:
     item = kept.experiment
     own = f" --machine {kept.data['machine']}" if kept.data["machine"] else ""
-    yield Words(text=f"tauloop reproduce {item.name}{own}", tone="code")
+    yield Words(text=f"tauloop paper reproduce {item.name}{own}", tone="code")
     program = f"papers/src/tauloop_papers/{item.procedure.replace('.', '/')}.py"
     yield Words(text=f"About {item.budget:.0f} s of processor time, by the program {program}.")
     versions = kept.data["result"]["provenance"]["versions"]
@@ -139,7 +139,7 @@ def _controllers(kept: Kept) -> Iterator[Piece]:
         sorted({str(Path(file).parent) for c in kept.data["controllers"] for file in c["files"]})
     )
     own = f" --machine {kept.data['machine']}" if kept.data["machine"] else ""
-    where = f"`tauloop reproduce {kept.experiment.name}{own} --out FOLDER` writes the files into {folders}."
+    where = f"`tauloop paper reproduce {kept.experiment.name}{own} --out FOLDER` writes the files into {folders}."
     title = "In the controller: C99, with its own check"
     rows = tuple(tuple(cell or "–" for cell in row) for row in controller_rows(kept))
     yield Rows(title=title, heads=CONTROLLER_HEADS, cells=rows, note=f"{CONTROLLER_WORDS} {where}")

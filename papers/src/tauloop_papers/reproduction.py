@@ -24,7 +24,7 @@ class Experiment:
     """One experiment.
 
     Attributes:
-        name: as `tauloop reproduce` takes it.
+        name: as `tauloop paper reproduce` takes it.
         title: one line.
         source: the paper.
         procedure: module of this package with `SETTINGS` and `run`; the one with ``_figures`` draws

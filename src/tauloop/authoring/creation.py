@@ -261,8 +261,7 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
             raise
         what = "there is no template and no shipped machine of this name"
         near = (
-            suggestion(word, TEMPLATES)
-            or f"there are {', '.join(TEMPLATES)}, and `tauloop machines`"
+            suggestion(word, TEMPLATES) or f"there are {', '.join(TEMPLATES)}, and `tauloop list`"
         )
         raise DescriptionError.of(word, what, f"{near}; or name a file") from error
     if is_shipped_name(source) or format_of(path).name == "yaml":

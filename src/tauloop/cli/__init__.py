@@ -14,12 +14,19 @@ if TYPE_CHECKING:
         JsonFileOption as JsonFileOption,
         JsonOption as JsonOption,
         any_ending as any_ending,
+        command as command,
         console as console,
         folder as folder,
         print_json as print_json,
         reports_errors as reports_errors,
         table as table,
         writes as writes,
+    )
+    from tauloop.cli.outputs import (
+        FIGURE as FIGURE,
+        FOLDER as FOLDER,
+        RESULT as RESULT,
+        TABLE as TABLE,
     )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__, "main")

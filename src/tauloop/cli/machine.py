@@ -26,7 +26,7 @@ MachineArgument = Annotated[
     str,
     typer.Argument(
         metavar="MACHINE",
-        help="A shipped machine (see `tauloop machines`), or a YAML, URDF, SDF or MJCF (.xml) file.",
+        help="A shipped machine (see `tauloop list`), or a YAML, URDF, SDF or MJCF (.xml) file.",
         autocompletion=machines,
     ),
 ]

@@ -20,7 +20,7 @@ KINDS = (
 )
 #: What stands where other pages have the machine.
 ALONE = (
-    "A drive line alone, of no machine that could be shown in motion: `tauloop ballbar` drives a machine with its "
+    "A drive line alone, of no machine that could be shown in motion: `tauloop accuracy ballbar` drives a machine with its "
     "lines, and its page shows that."
 )
 

@@ -45,7 +45,7 @@ def tuning_tables(tuning: Tuning) -> Iterator[RenderableType]:
         yield Text(f"note: {finding}")
     yield from doubts(tuning)
     values = ",".join(f"{name}={value:.6g}" for name, value in tuning.best.items())
-    yield Text(f"to see it: tauloop drive {tuning.drive_line} --set {values}")
+    yield Text(f"to see it: tauloop drive step {tuning.drive_line} --set {values}")
 
 
 def _front(tuning: Tuning) -> RenderableType:

@@ -42,7 +42,7 @@ class Format(ABC):
     formats come first, and what no format claims is a machine file) or by its name.
 
     Attributes:
-        name: one word, for ``tauloop convert --to``.
+        name: one word, for ``tauloop convert --format``.
         title: what a file of it is called in messages, such as ``a URDF file``.
         endings: of its files, in lower case with the dot.
         motor_element: how a file of it states a motor on JOINT, for messages.

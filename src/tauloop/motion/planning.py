@@ -85,7 +85,7 @@ class StrokeOptions(Options):
         seed: seed of the random numbers of a multisine.
         blend: distance from the corners of a polyline where blends start.
         entry: coordinates in which the motion is given: platform or actuators.
-        law: motion law; fastest makes one for the path and the machine's limits (`tauloop fastest`
+        law: motion law; fastest makes one for the path and the machine's limits (`tauloop plan path`
             has more of them).
         time: duration of the stroke, such as 0.3 or 300ms.
         speed: largest velocity of the path, m/s (actuators: of any one).

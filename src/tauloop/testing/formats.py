@@ -37,7 +37,7 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
     """
     problems = Problems()
     if not format_.name.isidentifier():
-        problems.add("name", f"is {format_.name!r}", "one word, for `tauloop convert --to`")
+        problems.add("name", f"is {format_.name!r}", "one word, for `tauloop convert --format`")
     for ending in format_.endings:
         if not ending.startswith(".") or ending != ending.lower():
             problems.add("endings", f"holds {ending!r}", "lower case, with the dot")

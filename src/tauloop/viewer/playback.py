@@ -91,7 +91,7 @@ def read_playback(model: Model, path: str | Path) -> Playback:
             )
     nearer = min(missing.values(), key=len)
     if not channels(log, "position"):
-        remedy = "give a table as `tauloop motion --out` or `tauloop simulate --out` writes it"
+        remedy = "give a table as `tauloop plan stroke --out` or `tauloop simulate --out` writes it"
         nearer = [
             Problem(
                 where="position", what="the log has no positions", remedy=remedy, file=str(path)

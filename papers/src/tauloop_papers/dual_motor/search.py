@@ -9,7 +9,7 @@ The first takes up to 8 core-hours. What is done is kept in the file at once; af
 it was killed, the same command goes on from there. The second, of a few minutes, is a part of it:
 from a plant that has Table 1, first Table 1 alone, then the switching study with that plant, then
 both, then both with play. The last plant is the one that Tauloop ships. The third puts the results
-where `tauloop reproduce` reads them, all fits next to them in ``searched.json``, with which another
+where `tauloop paper reproduce` reads them, all fits next to them in ``searched.json``, with which another
 computer can go on, and the plant into the drive line that Tauloop ships.
 """
 

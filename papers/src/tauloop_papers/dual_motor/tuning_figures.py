@@ -34,7 +34,7 @@ FILM = 4.0
 UNDRAWN = {
     "Figure 5": "a picture of the play in gearboxes and racks; its model moves above",
     "Figure 6": "the diagram of the Dymola model: three masses, two of them behind play, as the drive line's file has "
-    "them (`tauloop drive dual_motor_inferred`)",
+    "them (`tauloop drive step dual_motor_inferred`)",
     "Figure 7": "the block diagram of the control, which stands under `control` in the same file",
 }
 #: What each figure shows.

@@ -28,13 +28,13 @@ def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
         return None
     if not options.consistent:
         what = "an identified machine needs all its parameters, and base parameters are fewer"
-        return tl.Problem(where="--write", what=what, remedy="add --consistent")
+        return tl.Problem(where="write", what=what, remedy="add --consistent")
     beside = [
         name for name in ("asymmetric", "stribeck", "presliding") if getattr(options.terms, name)
     ]
     if beside:
         what = f"has no meaning beside {', '.join(f'--{name}' for name in beside)}"
-        return tl.Problem(where="--write", what=what, remedy="leave one of them out")
+        return tl.Problem(where="write", what=what, remedy="leave one of them out")
     return None
 
 

@@ -23,8 +23,8 @@ def stroke(
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
 
     The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes
-    through a singularity is refused with the place. `tauloop transfer` finds the path, too
-    (--optimise time, energy or wear), and `tauloop fastest` keeps more limits along a path.
+    through a singularity is refused with the place. `tauloop plan transfer` finds the path, too
+    (--optimize time, energy or wear), and `tauloop plan path` keeps more limits along a path.
     """
     result = tl.plan_stroke(load_model(machine, side, within_limits=within_limits), options)
     finish(result, log_file(out, lambda: result.log(frequency("--rate", rate))))

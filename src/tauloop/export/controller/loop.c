@@ -1,7 +1,7 @@
 /* Runs the controller against a plant in another process: `tauloop run plant`.
 
    HOST PORT REFERENCE [FAULTS]: shared memory has its name in the place of HOST, and port 0. REFERENCE is a table with the
-   columns time, positions, velocities and accelerations of the platform, as `tauloop motion --out` writes it, a row for
+   columns time, positions, velocities and accelerations of the platform, as `tauloop plan stroke --out` writes it, a row for
    each sample; behind its end it begins again. FAULTS are made on purpose, such as skip:100,lose:200,late:300,twice:400:
    the measurement of that sample is not seen; its command is not sent; is sent with the next one; is sent twice. */
 

@@ -56,7 +56,7 @@ class BaseEstimates(Shown):
 
     @staticmethod
     def read(path: Path) -> BaseEstimates:
-        """Those in the JSON file of an identification (``tauloop identify ... --json-file``).
+        """Those in the JSON file of an identification (``tauloop identify ... --out``).
 
         Raises:
             InputError: it cannot be read, or is no such file.
@@ -76,7 +76,7 @@ class BaseEstimates(Shown):
                 f"holds no base parameters with their covariance ({type(error).__name__}: {error})"
             )
             raise InputError.of(
-                str(path), what, "write it with `tauloop identify ... --json-file`"
+                str(path), what, "write it with `tauloop identify ... --out`"
             ) from None
 
 

@@ -73,7 +73,7 @@ class MeasuredLog(Shown):
     def averaged(self, period: float, highest: float) -> MeasuredLog:
         """With the average over its periods, less the samples that its preparation trims at both ends.
 
-        A log of one period is an average already, such as `tauloop subtract` writes, which says how
+        A log of one period is an average already, such as `tauloop log subtract` writes, which says how
         noisy forces are.
         """
         trim = self.how.trim

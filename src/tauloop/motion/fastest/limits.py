@@ -31,7 +31,7 @@ STEP = 1e-5
 #: A viscous part below this share of a limit is rounding.
 ROUNDING = 1e-11
 #: What cables can do instead.
-OTHER_LAW = "plan each path with another law, which keeps cables within bounds: `tauloop motion --law 3-4-5`"
+OTHER_LAW = "plan each path with another law, which keeps cables within bounds: `tauloop plan stroke --law 3-4-5`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

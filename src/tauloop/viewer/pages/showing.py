@@ -61,7 +61,7 @@ class Demo(Result):
         return (
             f"open {self.path} in a browser: it plays, turns and zooms without Python",
             f"tauloop view {called}: move it by hand, as far as its loops close",
-            f"tauloop new mine --from {called}: the same machine with dimensions of your own",
+            f"tauloop new mine --template {called}: the same machine with dimensions of your own",
             "tauloop check mine.yaml: do its loops close, is it driven, where is it weak?",
             "tauloop dynamics mine.yaml: forces of its motors; tauloop -h for all else",
         )
