@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from fuzz import foreign_files
 from fuzz.campaign import KEPT
 from fuzz.foreign_files import SNIPPETS, TRIALS, WRITERS, plain_machine
@@ -29,7 +28,8 @@ from fuzz.targets import FOUND, TARGETS, FaultFound, outcome
 from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
-from tauloop.cli.app import app
+from tauloop.cli.app import app, find_command
+from tauloop.cli.commands import COMMANDS
 from tauloop.formats.sdf.writer import _SdfWriter
 from tauloop.formats.xml.foreign_elements import Treatment
 
@@ -203,13 +203,7 @@ SERVING = ("view",)
 
 
 def commands() -> dict[str, Any]:
-    group: Any = typer.main.get_command(app)
-    context = typer.Context(group)
-    return {
-        name: group.get_command(context, name)
-        for name in group.list_commands(context)
-        if name not in SERVING
-    }
+    return {name: find_command(name) for name in COMMANDS if name not in SERVING}
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from typer.core import TyperCommand
 from typer.testing import CliRunner
 
 import tauloop
-from tauloop.cli.app import COMMANDS, QuickCommand
+from tauloop.cli.app import QuickCommand
+from tauloop.cli.commands import COMMANDS
 from tauloop.common.lazy import lazy_names
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.equations.ports import PLATFORM, Entry
@@ -106,7 +107,7 @@ def test_a_log_as_plain_arrays_needs_no_data_frames(tmp_path):
 
 
 def test_identification_needs_no_data_frames():
-    assert not imported("import tauloop.cli.identify") & {
+    assert not imported("import tauloop.cli.measure.identify") & {
         "matplotlib",
         "pandas",
         "xarray",
@@ -165,7 +166,7 @@ def test_a_late_name_is_imported_once():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_a_summary_of_one_line(name):
-    _, summary = COMMANDS[name]
+    summary = COMMANDS[name].summary
     assert summary.endswith((".", "?"))
     assert BEFORE + len(summary) <= WIDTH
 

@@ -1,4 +1,4 @@
-"""``python tools/command_pages.py``: bring docs/command-line.md to the program's own help; a test says when to."""
+"""``python tools/command_pages.py``: write the pages of commands from the program's own help."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import typer
-
 import tauloop as tl
-from tauloop.cli.app import app, find_command
-from tauloop.cli.commands import COMMANDS, GROUPS
+from tauloop.cli.app import find_command
+from tauloop.cli.commands import COMMANDS, GROUPS, SECTIONS
 from tauloop.cli.options import flags as flags_of, options_class
 from tauloop.common.options import KEY
 
-PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
-#: Lines between which the commands stand.
+DOCS = Path(__file__).parents[1] / "docs"
+#: The overview, and the folder of the pages of sections and groups.
+PAGE, FOLDER = DOCS / "command-line.md", DOCS / "commands"
+#: Lines of the overview between which the generated part is.
 START, END = (
     "<!-- written by tools/command_pages.py: start -->\n",
     "<!-- written by tools/command_pages.py: end -->\n",
@@ -35,46 +35,44 @@ PAGES = {
     "verify.md": "verify",
     "viewing.md": "view",
     "reports.md": "report",
-    "kinematics.md": "fk ik jacobian modes",
+    "kinematics.md": "fk, ik, jacobian, modes",
     "workspace.md": "workspace",
-    "motion.md": "motion",
-    "fastest-motion.md": "fastest",
-    "transfers.md": "transfer",
-    "cycles.md": "cycle",
+    "motion.md": "plan stroke",
+    "fastest-motion.md": "plan path",
+    "transfers.md": "plan transfer",
+    "cycles.md": "plan cycle",
     "simulation.md": "simulate",
-    "control.md": "control",
-    "formulations.md": "dynamics cost",
-    "equations.md": "equations show",
-    "reduced-models.md": "reduce",
+    "control.md": "control follow",
+    "formulations.md": "dynamics, model cost",
+    "equations.md": "model equations, show",
+    "reduced-models.md": "model reduce",
     "identification.md": "identify",
-    "identification/identifiability.md": "regroup",
-    "identification/excitation.md": "excite",
-    "identification/link-parameters.md": "link-parameters",
-    "many-logs.md": "fold",
-    "outgrowing-one-core.md": "study",
+    "identification/identifiability.md": "model base-parameters",
+    "identification/excitation.md": "plan excitation",
+    "identification/link-parameters.md": "model link-parameters",
+    "many-logs.md": "identify",
+    "outgrowing-one-core.md": "study run, study show",
     "calibration.md": "calibrate",
-    "pose-selection.md": "poses",
-    "identification/known-parameters.md": "subtract",
-    "drives.md": "drive ballbar play",
-    "drive-tuning.md": "tune fit-plant",
-    "estimators.md": "detect-hit",
-    "hardware-in-the-loop.md": "run",
-    "generated-code.md": "export cache",
-    "generated-controllers.md": "export",
-    "fmu.md": "export",
-    "linuxcnc.md": "export",
-    "ros2.md": "export",
+    "pose-selection.md": "plan poses",
+    "identification/known-parameters.md": "log subtract",
+    "estimators.md": "control collision, log forces",
+    "tracking.md": "log track",
+    "drives.md": "drive step, accuracy ballbar, accuracy backlash",
+    "drive-tuning.md": "drive tune, drive fit",
+    "hardware-in-the-loop.md": "run plant",
+    "generated-code.md": "export c, env cache",
+    "generated-controllers.md": "export controller",
+    "fmu.md": "export fmu",
+    "linuxcnc.md": "export linuxcnc",
+    "ros2.md": "export ros2",
     "exporting.md": "convert",
 }
-#: Functions of commands that call them elsewhere than in their own lines.
-FUNCTIONS = {"control": ("control",), "modes": ("assembly_modes", "working_modes")}
-GROUP: Any = typer.main.get_command(app)
 _TYPES = {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
 
 
 @cache
 def command(name: str) -> Any:
-    """A command of the program, imported."""
+    """Return a command of the program, imported."""
     return find_command(name)
 
 
@@ -137,8 +135,8 @@ def shared() -> dict[Row, Any]:
 
 @cache
 def earlier(name: str) -> tuple[str, list[Row]]:
-    """The command above whose table has most of a command's options in the same words, and these; none if few."""
-    order = [command for commands in GROUPS.values() for command in commands]
+    """Return the command above whose table has most of a command's options in the same words, and these; none if few."""
+    order = list(COMMANDS)
     own = [row(item) for item in options(name) if row(item) not in shared()]
     above = {
         other: set(map(row, options(other))) - {*earlier(other)[1]}
@@ -147,6 +145,18 @@ def earlier(name: str) -> tuple[str, list[Row]]:
     alike = {other: [text for text in own if text in rows] for other, rows in above.items()}
     most = max(alike, key=lambda other: len(alike[other]), default="")
     return (most, alike[most]) if most and len(alike[most]) >= ALIKE else ("", [])
+
+
+def page_of(name: str) -> str:
+    """Return the page of a command in `FOLDER`: that of its section or group."""
+    first = name.split()[0]
+    titles = [title.lower() for title, entries in SECTIONS.items() if first in entries]
+    return f"{titles[0] if titles else first}.md"
+
+
+def anchor(name: str) -> str:
+    """Return the link to a command, from a page of commands."""
+    return f"{page_of(name)}#{name.replace(' ', '-')}"
 
 
 def paragraphs(name: str) -> Iterator[str]:
@@ -177,23 +187,20 @@ def renamed(options: type, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def in_python(name: str) -> str:
-    """The functions and classes of options that do the same in Python; "" where there are none."""
+    """Return the functions and classes of options that do the same in Python."""
     function = inspect.unwrap(command(name).callback)
-    called = re.findall(r"\btl\.([a-z]\w+)\(", inspect.getsource(function))
-    functions = [
-        word for word in dict.fromkeys((*FUNCTIONS.get(name, ()), *called)) if word in dir(tl)
-    ]
     parameters = inspect.signature(function, eval_str=True).parameters.values()
     classes = [
         kind
         for item in parameters
         if (kind := options_class(item.annotation)) and kind.__name__ in dir(tl)
     ]
-    words = ", ".join(f"`tl.{word}`" for word in (*functions, *(kind.__name__ for kind in classes)))
+    functions = [*COMMANDS[name].python, *(f"tl.{kind.__name__}" for kind in classes)]
+    words = ", ".join(f"`{word}`" for word in functions)
     others = ", ".join(
         f"`{flag}` is `{field}`" for kind in classes for flag, field in renamed(kind)
     )
-    return f"In Python: {words}{'; ' if others else ''}{others}.\n" if functions else ""
+    return f"In Python: {words}{'; ' if others else ''}{others}.\n"
 
 
 def section(name: str) -> Iterator[str]:
@@ -203,7 +210,7 @@ def section(name: str) -> Iterator[str]:
         f"{item.metavar or item.name.upper()}{'...' if item.nargs == -1 else ''}"
         for item in arguments
     ]
-    yield f"### {name}\n"
+    yield f"## {name}\n"
     yield f"For example: `{command(name).epilog.removeprefix('Example: ')}`\n"
     for text in paragraphs(name):
         yield f"{text}\n"
@@ -221,34 +228,64 @@ def section(name: str) -> Iterator[str]:
         yield ""
     if like:
         same = ", ".join(f"`{item.opts[0]}`" for item in options(name) if row(item) in alike)
-        yield f"Explained at [{like}](#{like}): {same}.\n"
+        yield f"Explained at [{like}]({anchor(like)}): {same}.\n"
     more = [f"`{item.opts[0]}`" for item in options(name) if row(item) in shared()]
-    pages = [page for page, commands in PAGES.items() if name in commands.split()]
-    links = ", ".join(f"[{Path(page).stem.replace('-', ' ')}]({page})" for page in pages)
+    pages = [page for page, commands in PAGES.items() if name in commands.split(", ")]
+    links = ", ".join(f"[{Path(page).stem.replace('-', ' ')}](../{page})" for page in pages)
     further = f" More: {links}." if pages else ""
-    yield f"Also {', '.join(more)}.{further}\n"
-    if same := in_python(name):
-        yield same
+    yield f"Also [{', '.join(more)}](../command-line.md#options-of-many-commands).{further}\n"
+    yield in_python(name)
 
 
-def lines() -> Iterator[str]:
-    """All that stands between the two lines."""
+def overview() -> Iterator[str]:
+    """Return the generated lines of the overview."""
+    yield "\n## Commands\n"
+    yield "| section or group | commands |"
+    yield "| --- | --- |"
+    for title, names in pages().items():
+        links = ", ".join(f"[`{name}`](commands/{anchor(name)})" for name in names)
+        yield f"| [{title}](commands/{page_of(names[0])}) | {links} |"
     yield "\n## Options of many commands\n"
     yield from table(shared())
-    for title, commands in GROUPS.items():
-        yield f"\n## {title}\n"
-        for number, name in enumerate(commands):
-            if number:
-                yield ""
-            yield "\n".join(section(name)).rstrip("\n")
     yield ""
 
 
-def updated() -> str:
-    """The text of the page, brought up to date."""
+def pages() -> dict[str, list[str]]:
+    """Return the commands of each page, by its title."""
+    found: dict[str, list[str]] = {}
+    for name in COMMANDS:
+        found.setdefault(page_of(name).removesuffix(".md").capitalize(), []).append(name)
+    return found
+
+
+def page(title: str, names: list[str]) -> str:
+    """Return the page of a section or group."""
+    group = GROUPS.get(title.lower())
+    lines = [f"# {title} commands\n"]
+    if group is not None:
+        lines.append(f"{group.summary}\n")
+    lines.append("| command | |")
+    lines.append("| --- | --- |")
+    for name in names:
+        lines.append(
+            f"| [`tauloop {name}`](#{name.replace(' ', '-')}) | {COMMANDS[name].summary} |"
+        )
+    for name in names:
+        lines.append("")
+        lines.append("\n".join(section(name)).rstrip("\n"))
+    return "\n".join(lines) + "\n"
+
+
+def updated() -> dict[Path, str]:
+    """Return the text of each page, brought up to date."""
     before, rest = PAGE.read_text(encoding="utf-8").split(START)
-    return before + START + "\n".join(lines()) + "\n" + END + rest.split(END)[1]
+    texts = {PAGE: before + START + "\n".join(overview()) + "\n" + END + rest.split(END)[1]}
+    for title, names in pages().items():
+        texts[FOLDER / page_of(names[0])] = page(title, names)
+    return texts
 
 
 if __name__ == "__main__":
-    PAGE.write_text(updated(), encoding="utf-8")
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in updated().items():
+        path.write_text(text, encoding="utf-8")

@@ -55,7 +55,7 @@ COMMANDS = {
     ),
     "new": (
         *("new", "five", "--template", "five-bar", "--out", "{out}/mine.yaml", "--replace"),
-        *("--figure", "{out}/mine.png"),
+        *("--out", "{out}/mine.png"),
     ),
     "demo": ("demo", "five_bar", "--no-open", "--out", "{out}/demo.html"),
     "mjcf": ("convert", "five_bar", "--format", "mjcf", "{out}/five.xml"),
@@ -94,11 +94,11 @@ COMMANDS = {
             "{out}/fastest.csv",
         ),
         *(
-            "--figure",
+            "--out",
             "{out}/fastest.png",
-            "--c-array",
+            "--out",
             "{out}/fastest.txt",
-            "--json-file",
+            "--out",
             "{out}/fastest.json",
         ),
     ),
@@ -115,11 +115,11 @@ COMMANDS = {
             "{out}/transfer.csv",
         ),
         *(
-            "--figure",
+            "--out",
             "{out}/transfer.png",
-            "--c-array",
+            "--out",
             "{out}/transfer.txt",
-            "--json-file",
+            "--out",
             "{out}/transfer.json",
         ),
     ),
@@ -135,11 +135,11 @@ COMMANDS = {
             "{out}/cycle.csv",
         ),
         *(
-            "--figure",
+            "--out",
             "{out}/cycle.png",
-            "--c-array",
+            "--out",
             "{out}/cycle.txt",
-            "--json-file",
+            "--out",
             "{out}/cycle.json",
         ),
     ),
@@ -203,7 +203,7 @@ COMMANDS = {
             "--machines",
             "4",
         ),
-        *("--figure", "{out}/hit.png", "--json-file", "{out}/hit.json"),
+        *("--out", "{out}/hit.png", "--out", "{out}/hit.json"),
     ),
     "workspace": (
         "workspace",
@@ -227,7 +227,7 @@ COMMANDS = {
     "film": ("view", "five_bar", "--motion", "{given}/log.csv", "--out", "{out}/film.html"),
     "equations": (
         *("model", "equations", "five_bar", "--out", "{out}/five.txt"),
-        *("--latex", "{out}/five.tex", "--python", "{out}/five.py"),
+        *("--out", "{out}/five.tex", "--out", "{out}/five.py"),
     ),
     "reduce": ("model", "reduce", "delta", "--out", "{out}/reduced.yaml"),
     "drive": (
@@ -253,7 +253,7 @@ COMMANDS = {
             "--weights",
             "rise_time=1.7",
         ),
-        *("--budget", "4", "--duration", "6", "--figure", "{out}/tune.png"),
+        *("--budget", "4", "--duration", "6", "--out", "{out}/tune.png"),
     ),
     "fit-plant": (
         *(
@@ -264,7 +264,7 @@ COMMANDS = {
             "--bounds",
             "cart_viscous=10:100",
         ),
-        *("--generations", "0", "--figure", "{out}/plant.png"),
+        *("--generations", "0", "--out", "{out}/plant.png"),
     ),
     "link-parameters": (
         *(
@@ -301,9 +301,9 @@ COMMANDS = {
         *(
             "--out",
             "{out}/poses.csv",
-            "--figure",
+            "--out",
             "{out}/poses.png",
-            "--json-file",
+            "--out",
             "{out}/poses.json",
         ),
     ),
@@ -312,27 +312,27 @@ COMMANDS = {
         *(
             "--out",
             "{out}/excitation.csv",
-            "--figure",
+            "--out",
             "{out}/excitation.png",
-            "--json-file",
+            "--out",
             "{out}/excitation.json",
         ),
     ),
     "identify": (
         *("identify", "five_bar", "{given}/log.csv"),
         *(
-            "--json-file",
+            "--out",
             "{out}/fit.json",
-            "--figure",
+            "--out",
             "{out}/fit.png",
             "--consistent",
-            "--write",
+            "--out",
             "{out}/fit.yaml",
         ),
     ),
     "forces": (
         *("log", "forces", "five_bar", "{given}/log.csv", "--out", "{out}/forces.csv"),
-        *("--figure", "{out}/forces.png", "--json-file", "{out}/forces.json"),
+        *("--out", "{out}/forces.png", "--out", "{out}/forces.json"),
     ),
     "track": (
         *(
@@ -344,7 +344,7 @@ COMMANDS = {
             "{out}/track.csv",
             "{given}/five_bar.json",
         ),
-        *("--figure", "{out}/track.png", "--json-file", "{out}/track.json"),
+        *("--out", "{out}/track.png", "--out", "{out}/track.json"),
     ),
     "track-c": (
         "log",
@@ -365,8 +365,8 @@ COMMANDS = {
             "--noise",
             "0.01 mm",
         ),
-        *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png", "--out", "{out}/fit.yaml"),
-        *("--hal", "{out}/geometry.hal", "--ini", "{out}/joints.ini"),
+        *("--out", "{out}/fit.json", "--out", "{out}/fit.png", "--out", "{out}/fit.yaml"),
+        *("--out", "{out}/geometry.hal", "--out", "{out}/joints.ini"),
     ),
     "ballbar": (
         *(
@@ -380,15 +380,15 @@ COMMANDS = {
             "--only",
             "rigid",
         ),
-        *("--figure", "{out}/circle.png", "--json-file", "{out}/circle.json"),
+        *("--out", "{out}/circle.png", "--out", "{out}/circle.json"),
     ),
     "study": (
         *("study", "run", "{given}/study.yaml", "--resume", "--out", "{given}/parts"),
-        *("--json-file", "{out}/study.json"),
+        *("--out", "{out}/study.json"),
     ),
     "fold": (
         *("identify", "five_bar", "{given}/log.csv", "--resume", "--folded", "{given}/folded"),
-        *("--errors", "independent", "--out", "{out}/all.npz", "--json-file", "{out}/fold.json"),
+        *("--errors", "independent", "--out", "{out}/all.npz", "--out", "{out}/fold.json"),
     ),
     "reproduce": (
         "paper",
@@ -396,7 +396,7 @@ COMMANDS = {
         "gantry-tau-calibration",
         "--out",
         "{out}",
-        "--json-file",
+        "--out",
         "{out}/report.json",
     ),
     "verify": ("verify", "five_bar", "--states", "2", "--out", "{out}/verified.json"),
@@ -404,7 +404,7 @@ COMMANDS = {
     "report": ("report", "{given}/counts.json", "--out", "{out}/report.html"),
     "subtract": (
         *("subtract", "{given}/log.csv", "{given}/log.csv"),
-        *("--out", "{out}/structure.csv", "--figure", "{out}/structure.png"),
+        *("--out", "{out}/structure.csv", "--out", "{out}/structure.png"),
     ),
 }
 #: Measured steps of a drive line, a machine, and what was identified of it: m c and I + m c^2.

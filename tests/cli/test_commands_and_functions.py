@@ -14,7 +14,7 @@ from extras import extra
 from kills import prepare
 
 import tauloop as tl
-from tauloop.cli.commands import COMMANDS
+from tauloop.cli.commands import COMMANDS, command_words
 from tauloop.cli.terminal import progress
 from tauloop.common.result import plain
 from tauloop.compiler.c import CacheOptions, compiled_cache
@@ -99,7 +99,7 @@ POSE = tl.DynamicsOptions(
 #: The words of the command line, where FOLDER is an empty folder, and the result of the function
 #: behind it.
 PAIRS: dict[str, Callable[[Path], Any]] = {
-    "machines": lambda _: machine_index(),
+    "list": lambda _: machine_index(),
     "show delta --blocks": lambda _: tl.describe(tl.load("delta"), tl.DescribeOptions(blocks=True)),
     "check delta --driven": lambda _: tl.check(tl.load("delta"), tl.CheckOptions(driven=True)),
     "demo five_bar --no-open --out FOLDER/demo.html": lambda folder: tl.demo(
@@ -280,7 +280,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "accuracy ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": lambda _: tl.ballbar(
         tl.load(RACKS), tl.BallbarOptions(radius=0.05, speed=0.6, only=("rigid",))
     ),
-    "accuracy backlash gantry_tau_3dof --backlash=track1.motor=2e-05": lambda _: tl.backlash_map(
+    "accuracy backlash gantry_tau_3dof --backlash track1.motor=20um": lambda _: tl.backlash_map(
         tl.load("gantry_tau_3dof"), tl.BacklashOptions(play={"track1.motor": 1e-6 * 20})
     ),
     "identify five_bar FOLDER/log.csv --errors independent --workers 1 --folded FOLDER/folded": lambda folder: (
@@ -294,9 +294,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
+    "study show STUDY --folder FOLDER/parts": lambda folder: read_results(STUDY, folder / "parts"),
     "study run STUDY --out FOLDER/parts": lambda folder: read_results(STUDY, folder / "parts"),
     "env cache --folder FOLDER": lambda folder: compiled_cache(CacheOptions(folder=folder)),
-    "schema": lambda _: json_schema(),
+    "env schema": lambda _: json_schema(),
     "log subtract FOLDER/log.csv FOLDER/log.csv --out FOLDER/structure.csv --period 0.5": lambda folder: (
         tl.subtract_actuator_forces(
             folder / "log.csv", folder / "log.csv", tl.SubtractionOptions(period=0.5)
@@ -316,18 +317,18 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
 }
 #: Commands whose pair needs files, or minutes, that another test has made.
 BESIDE = {
-    "excite": "test_identification_commands.py",
+    "plan excitation": "test_identification_commands.py",
     "calibrate": "test_calibration_commands.py",
-    "fit-plant": "test_drive_commands.py",
-    "link-parameters": "test_identification_commands.py",
-    "tune": "test_drive_commands.py",
-    "track": "test_identification_commands.py",
-    "doctor": "test_cli.py",
-    "run": "test_simulation_commands.py",
+    "drive fit": "test_drive_commands.py",
+    "model link-parameters": "test_identification_commands.py",
+    "drive tune": "test_drive_commands.py",
+    "log track": "test_identification_commands.py",
+    "env doctor": "test_cli.py",
+    "run plant": "test_simulation_commands.py",
 }
 #: Commands that never work for two seconds themselves; all others show a bar.
-QUICK = {"machines", "show", "check", "jacobian", "motion", "convert", "schema", "cache", "doctor"}
-QUICK.add("drive")
+QUICK = {"list", "show", "check", "jacobian", "convert", "drive step", "plan stroke"}
+QUICK |= {"env schema", "env cache", "env doctor", "study show"}
 #: Commands whose bar is shown only for a search that these words do not ask for.
 SOMETIMES = {"new", "fk"}
 
@@ -364,7 +365,7 @@ def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
 ) -> None:
     if words.startswith("verify"):
         extra("pinocchio")
-    if words.startswith(("study", "fold")):
+    if "parts" in words or "folded" in words:
         extra("pyarrow")
     if (
         any(f"FOLDER/{name}" in words for name in ("log.csv", "cycle.yaml"))
@@ -380,16 +381,16 @@ def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
     )
     text = text.replace("CASE", str(CASE)).replace("STUDY", str(STUDY))
     document = run_json(*text.split(), code=None)
-    if (name := words.split()[0]) not in SOMETIMES:
+    if (name := command_words(words.split())) not in SOMETIMES:
         assert bool(reports) == (name not in QUICK)
     result = PAIRS[words](tmp_path)
     assert document == json.loads(
-        json.dumps(plain(result if words == "schema" else result.as_dict()))
+        json.dumps(plain(result if words == "env schema" else result.as_dict()))
     )
 
 
 def test_every_command_has_its_pair() -> None:
-    assert {words.split()[0] for words in PAIRS} | set(BESIDE) == set(COMMANDS)
+    assert {command_words(words.split()) for words in PAIRS} | set(BESIDE) == set(COMMANDS)
     assert set(COMMANDS) > QUICK | SOMETIMES
     for command, place in BESIDE.items():
         (file,) = TESTS.rglob(place)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import problems, run_json, text_of
+from commands import function_of
 from extras import extra
 from scipy.spatial.transform import Rotation
 
@@ -25,7 +25,7 @@ GROUP = (
         "rods",
         "gravity",
         "keyframe",
-        "model",
+        "model_name",
         "origins",
     ),
     *("xacro", "package_folder"),
@@ -69,24 +69,12 @@ def ankle(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, (module, _) in COMMANDS.items() if module != "study"]
-)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_that_takes_a_machine_has_the_group(name: str) -> None:
-    function = getattr(
-        importlib.import_module(f"tauloop.cli.{COMMANDS[name][0]}"), name.replace("-", "_")
-    )
-    parameters = inspect.signature(function).parameters
+    parameters = inspect.signature(function_of(name)).parameters
     if "machine" in parameters:
         assert set(GROUP) <= set(parameters)
-        option = parameters["platform_body"].annotation.__metadata__[0]
-        flags = [
-            word for word in (option.default, *(option.param_decls or ())) if isinstance(word, str)
-        ]
-        takes_position = "platform" in parameters or name in ("fk", "new")
-        assert flags == (
-            ["--platform-body"] if takes_position else ["--platform-body", "--platform"]
-        )
+        assert {"values", "parameters"} & set(parameters)
 
 
 def test_a_xacro_takes_arguments_and_folders(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import typer
 from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.cli.machine import Beside
+from tauloop.cli.machine import ImportArguments
 from tauloop.cli.options import flags, gathered, spread
 from tauloop.cli.output import command
 from tauloop.common.errors import InputError
@@ -100,7 +100,7 @@ def called(*words: str) -> object:
     made: list[Example] = []
 
     @command()
-    def example(options: Example, beside: Beside | None) -> None:
+    def example(options: Example, beside: ImportArguments | None) -> None:
         made.append(options)
 
     app = typer.Typer()

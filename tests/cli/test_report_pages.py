@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import re
 from pathlib import Path
@@ -13,12 +12,12 @@ import numpy as np
 import pytest
 from browser import Page, browser, executable
 from command_line import run
-from commands import written_by
+from commands import function_of, written_by
 from extras import extra
 from kills import RACKS, prepare
 
 import tauloop as tl
-from tauloop.cli import app
+from tauloop.cli.commands import COMMANDS, command_words
 from tauloop.display import MotionScene, Plot, Words, page_record, read_record
 from tauloop.display.page_records import KEY
 from tauloop.drives import load_drive
@@ -311,17 +310,11 @@ def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -
 
 
 def test_every_command_with_a_file_for_reports_has_its_page() -> None:
-    of_other_tests = {"identify", "track"}
-    assert {words.split()[0] for words in REPORTED} | of_other_tests == set(commands_with_files())
+    of_other_tests = {"identify", "log track", "study show"}
+    reported = {command_words(words.split()) for words in REPORTED}
+    assert reported | of_other_tests == set(commands_with_files())
 
 
 def commands_with_files() -> list[str]:
-    """Commands that have the option `--json-file`."""
-    return [
-        name
-        for name, (module, _) in app.COMMANDS.items()
-        if "json_file"
-        in written_by(
-            getattr(importlib.import_module(f"tauloop.cli.{module}"), name.replace("-", "_"))
-        )
-    ]
+    """Return the commands whose `--out` takes a JSON file."""
+    return [name for name in COMMANDS if "json_file" in written_by(function_of(name))]

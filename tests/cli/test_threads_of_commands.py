@@ -1,32 +1,20 @@
-"""``--threads N``: every command that runs batches has it, and no number depends on N."""
+"""``--workers N``: every command that runs batches has it, and no number depends on N."""
 
 from __future__ import annotations
 
 import pytest
-import typer
 from command_line import run_json
 from compiled_machines import compilers
 
-from tauloop.cli.app import app
+from tauloop.cli.app import find_command
 from tauloop.cli.commands import COMMANDS
 
-GROUP: LazyGroup = typer.main.get_command(app)  # type: ignore[assignment]
 #: Commands with the option; what others compute is no batch: few poses, or fits whose steps follow
 #: one another.
 HAVING = (
-    *(
-        "dynamics",
-        "workspace",
-        "play",
-        "poses",
-        "identify",
-        "detect-hit",
-        "forces",
-        "control",
-        "simulate",
-        "excite",
-    ),
-    *("tune", "fit-plant", "study", "fold", "modes", "fk", "ik", "calibrate"),
+    *("fk", "ik", "modes", "workspace", "dynamics", "simulate", "identify", "calibrate"),
+    *("plan excitation", "plan poses", "control follow", "control collision", "log forces"),
+    *("accuracy backlash", "drive tune", "drive fit", "study run"),
 )
 #: More samples than two threads share out.
 WORDS = (
@@ -40,7 +28,7 @@ def test_every_command_that_runs_batches_has_the_option() -> None:
     having = {
         name
         for name in COMMANDS
-        if any("--threads" in item.opts for item in GROUP.get_command(None, name).params)
+        if any("--workers" in item.opts for item in find_command(name).params)
     }
     assert having == set(HAVING)
 
@@ -48,4 +36,4 @@ def test_every_command_that_runs_batches_has_the_option() -> None:
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 @pytest.mark.parametrize("words", WORDS)
 def test_no_number_depends_on_threads(words: str) -> None:
-    assert run_json(*words.split(), "--threads", "1") == run_json(*words.split(), "--threads", "3")
+    assert run_json(*words.split(), "--workers", "1") == run_json(*words.split(), "--workers", "3")

@@ -34,8 +34,12 @@ def quantity(where: str, text: str, *wanted: Dimension) -> float:
 
 
 def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
-    """What reads a `quantity` for a field of options (`tauloop.common.options.option`)."""
-    return lambda text: quantity(where, text, *wanted)
+    """Return a function that reads a `quantity`, or a number in SI units, for a field of options."""
+
+    def read(text: str | float) -> float:
+        return quantity(where, text if isinstance(text, str) else f"{text:.17g}", *wanted)
+
+    return read
 
 
 def quantities_reader(where: str, *wanted: Dimension) -> Callable[[str], tuple[float, ...]]:
