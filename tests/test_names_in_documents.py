@@ -70,7 +70,7 @@ def unknown(line: str) -> Iterator[str]:
         return
     path = command_words(words)
     if not path:
-        if words[:2] != [name] or name not in TOP_LEVEL:
+        if name not in TOP_LEVEL or len(words) > 1 and not words[1].startswith("-"):
             yield name
         return
     for word in words:

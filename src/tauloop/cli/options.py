@@ -101,14 +101,25 @@ def gathered(options: type, arguments: dict[str, Any]) -> Any:
 def flags(options: type) -> dict[str, str]:
     """Names on the command line by field, of a class of options and those in it."""
     names: dict[str, str] = {}
-    hints = get_type_hints(options)
+    hints = get_type_hints(options, include_extras=True)
     for item in fields(options):
         spec = _said(item)
         if (inner := _inner(spec, hints[item.name])) is not None:
             names |= flags(inner)
         elif spec.flag != "":
-            names[item.name] = (spec.flag or _flag(item.name)).split()[0]
+            flag = spec.flag or _annotated_flag(hints[item.name]) or _flag(item.name)
+            names[item.name] = flag.split()[0]
     return names
+
+
+def _annotated_flag(annotation: Any) -> str:
+    """Return the name that an annotation for Typer states, or ""."""
+    for entry in getattr(annotation, "__metadata__", ()):
+        if isinstance(entry, typer.models.OptionInfo):
+            # of an annotation Typer takes the first name as the default
+            names = [entry.default, *(entry.param_decls or ())]
+            return next((name for name in names if str(name).startswith("-")), "")
+    return ""
 
 
 def _inner(spec: Option, annotation: Any) -> type | None:

@@ -32,9 +32,8 @@ def forces(
     """Estimate the wrench that acts on the platform from outside, and find contacts in a log.
 
     The threshold of a contact follows from stretches without contact, which are named with
-    --contact-free
-    or found from the log. Exit code 1 when the result is doubtful, such as when another log without
-    contact raises too many alarms.
+    --contact-free or found from the log. Exit code 1 when the result is doubtful, such as when
+    another log without contact raises too many alarms.
     """
     with bar("logs") as progress:
         result = tl.estimate_external_wrench(

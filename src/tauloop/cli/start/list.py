@@ -24,7 +24,7 @@ class Shipped(enum.Enum):
 def list_shipped(
     shipped: Annotated[
         Shipped,
-        typer.Argument(metavar="[KIND]", help=f"What to list: {' or '.join(Shipped.__members__)}."),
+        typer.Argument(metavar="KIND", help=f"What to list: {' or '.join(Shipped.__members__)}."),
     ] = Shipped.machines,
 ) -> None:
     """List the shipped machines, or the shipped drive lines."""
