@@ -70,7 +70,7 @@ def unknown(line: str) -> Iterator[str]:
         return
     path = command_words(words)
     if not path:
-        if name not in TOP_LEVEL or len(words) > 1 and not words[1].startswith("-"):
+        if name not in TOP_LEVEL or (len(words) > 1 and not words[1].startswith("-")):
             yield name
         return
     for word in words:

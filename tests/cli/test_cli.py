@@ -68,7 +68,7 @@ def test_every_shipped_machine_checks_and_shows(name):
 
 def test_check_and_show_as_text():
     assert run("check", "five_bar").stdout.rstrip().endswith("ok")
-    text = run("show", "five_bar", "--parameters", "--blocks").stdout
+    text = run("show", "five_bar", "--table", "--blocks").stdout
     for word in (
         "platform.x, platform.y",
         "motor_1, motor_2",
@@ -308,7 +308,7 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
         (["--side", "side.yaml"], ["delta is a machine file, which has no side file"]),
         (["--motion", "none.csv"], ["no such file"]),
         (["--from-momenta"], ["--from-momenta", "no neighbours"]),
-        (["--out", "forces.txt"], ["'.txt'"]),
+        (["--out", "forces.txt"], ["--out", "'forces.txt' does not have the ending"]),
         (["--out", "no_such_folder/forces.csv"], ["cannot be written"]),
     ],
 )
@@ -434,7 +434,7 @@ def test_doubtful_identification_exits_with_one(log):
             ["--cutoff", "--order", "--trim", "--decimation"],
         ),
         (["--trim", 1000], ["log"]),
-        (["--out", "fit.nothing", *FILTER], ["fit.nothing"]),
+        (["--out", "fit.nothing", *FILTER], ["--out"]),
         (["--out", "no_such_folder/a.json", *FILTER], ["no_such_folder/a.json"]),
     ],
 )

@@ -135,8 +135,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "dynamics CABLES --preload 20": lambda _: tl.inverse_dynamics(
         tl.loads(CONSTRAINED.text()), tl.DynamicsOptions(preload=20.0)
     ),
-    "motion delta --path polyline --from y=-0.1 --via y=-0.1,z=-0.42 --via y=0.1,z=-0.42 --to y=0.1 --law trapezoidal "
-    "--time 0.4 --returns": lambda _: tl.plan_stroke(tl.load("delta"), STROKE),
+    "plan stroke delta --shape polyline --start y=-0.1 --via y=-0.1,z=-0.42 --via y=0.1,z=-0.42 --end y=0.1 "
+    "--law trapezoidal --duration 0.4 --returns": lambda _: tl.plan_stroke(
+        tl.load("delta"), STROKE
+    ),
     "plan stroke hexapod --end z=36cm --rotation 0,0,0.2 --duration 0.5": lambda _: tl.plan_stroke(
         tl.load("hexapod"), tl.StrokeOptions(end={"z": 0.36}, turn=(0.0, 0.0, 0.2), time=0.5)
     ),

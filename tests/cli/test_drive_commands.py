@@ -70,7 +70,7 @@ def test_a_step_that_diverges_is_said_and_fails() -> None:
         ("drive step dual_motor_axis --set gap=-1", ""),
         ("drive step dual_motor_axis --set gap=0", ""),
         ("drive step dual_motor_axis --until cart.postion>1", "--until cart.postion"),
-        ("drive step dual_motor_axis --record cart.postion>1", "--watch cart.postion"),
+        ("drive step dual_motor_axis --record cart.postion>1", "--record cart.postion"),
         (
             "accuracy ballbar RACKS --radius 0.05 --speed 0.6 --until platfrm.x>0 --only rigid",
             "--until",

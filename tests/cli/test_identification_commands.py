@@ -37,7 +37,7 @@ EXCITE = (
         "--max-velocity",
         "3",
     ),
-    *("--acceleration", "20", "--random", "20", "--starts", "0", "--frequency", "200"),
+    *("--max-acceleration", "20", "--random", "20", "--starts", "0", "--rate", "200"),
 )
 
 
@@ -52,7 +52,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_identify_writes_machine_figure_and_result(log: Path, tmp_path: Path) -> None:
     extra("cvxpy")
     machine, figure, document = tmp_path / "m.yaml", tmp_path / "fit.png", tmp_path / "fit.json"
-    files = ("--write", machine, "--out", figure, "--out", document)
+    files = ("--out", machine, "--out", figure, "--out", document)
     words = ("identify", "five_bar", log, *FILTER, "--consistent")
     text = text_of(*words, *files, code=None)
     assert "Physically consistent parameters" in text
@@ -87,7 +87,7 @@ def test_track_is_its_function_and_writes_c_figure_and_page(log: Path, tmp_path:
         track,
         "--out",
         figure,
-        "--tracker-c",
+        "--out",
         tmp_path / "c",
         "--out",
         tmp_path / "track.json",
@@ -134,7 +134,7 @@ def test_words_of_identify_that_cannot_be_read_are_told_at_once() -> None:
     assert wrong == {"--asymmetric", "--period", "--hold-out"}
     assert [
         problem["where"] for problem in problems("identify", "five_bar", "l.csv", "--out", "f.yaml")
-    ] == ["--write"]
+    ] == ["--out"]
 
 
 def test_excite_writes_the_motion_that_its_series_describe(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_excite_writes_the_motion_that_its_series_describe(tmp_path: Path) -> No
     names = [channel["name"] for channel in channels]
     assert samples(motion, "acceleration", names) == pytest.approx(again.acceleration, abs=1e-9)
     assert figure.stat().st_size > 10_000
-    assert "not comparable" in text_of(*EXCITE, "--beside", "21.06")
+    assert "not comparable" in text_of(*EXCITE, "--stated-condition", "21.06")
 
 
 def test_excite_refuses_files_before_the_work(
@@ -164,16 +164,15 @@ def test_excite_refuses_files_before_the_work(
     monkeypatch.setattr(tl, "excite", never)
     files = (
         "--out",
-        tmp_path / "missing" / "motion.txt",
+        tmp_path / "missing" / "motion.csv",
         "--out",
         tmp_path / "motion.tiffy",
-        "--frequency",
+        "--rate",
         0,
     )
     text = text_of("plan", "excitation", "five_bar", *files, code=2)
     for part in (
-        "the ending '.txt'",
-        "unknown ending 'tiffy'",
+        "motion.tiffy' does not have the ending of a file that this command writes",
         "0 Hz; the fastest term",
         "No such file or directory",
     ):
@@ -267,7 +266,7 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
     ports = model.actuators.ports
     names = ports.position.columns
     center = float(ports.at(model.assembly.q)[0])
-    limits = ["--speed", f"{names[0]}=3,{names[1]}=172 deg/s", "--acceleration", "20"]
+    limits = ["--speed", f"{names[0]}=3,{names[1]}=172 deg/s", "--max-acceleration", "20"]
     held = [
         "--hold",
         f"{names[0]}={center!r}",
@@ -275,7 +274,7 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
         first,
         "--criterion",
         "determinant",
-        "--moving",
+        "--no-rests",
         "--seed",
         3,
     ]

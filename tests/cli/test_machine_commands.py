@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.cli.app import app
+from tauloop.cli.commands import command_words
 from tauloop.common.result import plain
 from tauloop.equations.ports import ACTUATORS
 from tauloop.formats.options import ImportOptions
@@ -40,7 +41,7 @@ def test_commands_say_that_they_use_another_pose(tmp_path, monkeypatch, command)
     if command[0] == "verify":
         extra("pinocchio")
     monkeypatch.chdir(tmp_path)
-    first = 2 if command[0] == "export" else 1
+    first = len(command_words(command).split())
     machine = str(CASES / "five_bar_singular.yaml")
     answer = CliRunner().invoke(app, [*command[:first], machine, *command[first:]])
     assert answer.exit_code == 0, answer.output
@@ -100,7 +101,7 @@ def test_modes_gives_json_and_exit_codes(tmp_path: Path) -> None:
 
 def test_wrong_positions_are_refused_with_the_name_of_the_option() -> None:
     answer = run_json("ik", "delta", "--pose", "x=1kg,q=1", code=2)
-    assert [problem["where"] for problem in answer["problems"]] == ["--platform x", "--platform"]
+    assert [problem["where"] for problem in answer["problems"]] == ["--pose x", "--pose"]
     both = run_json("jacobian", "delta", "--pose", "x=0", "--actuators", "leg1.motor=0", code=2)
     assert both["problems"][0]["where"] == "--actuators"
     assert run_json("jacobian", "delta", "--of", "legs", code=2)["problems"][0]["where"] == "--of"
@@ -110,7 +111,7 @@ def test_motion_prints_the_limit_that_sets_its_time_and_writes_what_dynamics_rea
     tmp_path: Path,
 ) -> None:
     table = tmp_path / "stroke.csv"
-    ends = ("--from", "y=-0.144,z=-0.648", "--via", "y=0,z=-0.36", "--to", "y=0.144,z=-0.648")
+    ends = ("--start", "y=-0.144,z=-0.648", "--via", "y=0,z=-0.36", "--end", "y=0.144,z=-0.648")
     text = text_of(
         "plan", "stroke", "nuwar", "--shape", "ellipse", *ends, "--rate", 200, "--out", table
     )
@@ -121,14 +122,25 @@ def test_motion_prints_the_limit_that_sets_its_time_and_writes_what_dynamics_rea
 
 
 def test_motion_refuses_by_the_names_of_its_options() -> None:
-    clothoid = ("--shape", "clothoid", "--from", "x=0", "--to", "y=0.1", "--time", 1, "--speed", 1)
+    clothoid = (
+        "--shape",
+        "clothoid",
+        "--start",
+        "x=0",
+        "--end",
+        "y=0.1",
+        "--duration",
+        1,
+        "--max-velocity",
+        1,
+    )
     wrong = {problem["where"] for problem in problems("plan", "stroke", "nuwar", *clothoid)}
-    assert wrong == {"--speed", "--from-heading", "--to-heading"}
+    assert wrong == {"--max-velocity", "--start-heading", "--end-heading"}
     assert (
         "is not three numbers"
         in problems("plan", "stroke", "hexapod", "--rotation", "0,1")[0]["what"]
     )
-    assert [problem["where"] for problem in problems("plan", "stroke", "nuwar")] == ["--to"]
+    assert [problem["where"] for problem in problems("plan", "stroke", "nuwar")] == ["--end"]
 
 
 def test_workspace_writes_map_and_figure(tmp_path: Path) -> None:
@@ -176,7 +188,7 @@ def test_export_refuses_bad_requests_and_writes_nothing(
 def test_export_to_a_format_that_is_none_says_which_there_are(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["export", "rust", "delta", "--out", str(tmp_path / "out")])
     assert ran.exit_code == 2
-    assert "'rust' is not one of 'c', 'controller', 'fmu', 'linuxcnc', 'ros2'" in ran.output
+    assert "'rust': choose among c, controller, fmu, linuxcnc, ros2" in " ".join(ran.output.split())
     assert not (tmp_path / "out").exists()
 
 
@@ -190,7 +202,7 @@ def test_equations_refuses_names_that_are_none() -> None:
 def test_files_of_equations_hold_what_the_result_holds(tmp_path: Path) -> None:
     paths = [tmp_path / f"equations.{ending}" for ending in ("txt", "tex", "py")]
     words = ["model", "equations", "pendulum_arm", "--names", "waist=X"]
-    for flag, path in zip(("--text", "--latex", "--python"), paths, strict=True):
+    for flag, path in zip(("--out", "--out", "--out"), paths, strict=True):
         words += [flag, str(path)]
     assert CliRunner().invoke(app, words).exit_code == 0
     written = tl.write_equations(tl.load("pendulum_arm"), tl.EquationOptions(names={"waist": "X"}))
@@ -311,7 +323,7 @@ def test_what_a_file_of_another_tool_does_not_say_is_said_beside_it(tmp_path: Pa
     urdf.write_text(ARM, encoding="utf-8")
     mjcf.write_text(SLIDE, encoding="utf-8")
     shown = run_json(
-        "show", urdf, "--gravity", "0,-9.81,0", "--platform-body", "a", "--origins", "--parameters"
+        "show", urdf, "--gravity", "0,-9.81,0", "--platform-body", "a", "--origins", "--table"
     )
     options = ImportOptions(gravity=(0.0, -9.81, 0.0), platform="a", origins=True)
     described = tl.describe(tl.load(urdf, options=options), tl.DescribeOptions(parameters=True))
@@ -372,7 +384,7 @@ def test_view_serves_until_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) ->
     assert output.splitlines() == [f"five_bar: {url} (Ctrl-C ends)"]
 
 
-@pytest.mark.parametrize("words", [["five_bar"], ["FILE", "--png", "a.png"]])
+@pytest.mark.parametrize("words", [["five_bar"], ["FILE", "--out", "a.png"]])
 def test_view_watches_files_alone_and_in_the_browser_alone(words: list[str]) -> None:
     file = CASES / "one_joint.yaml"
     (problem,) = problems("view", "--watch", *(file if word == "FILE" else word for word in words))

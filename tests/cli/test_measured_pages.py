@@ -455,9 +455,15 @@ def test_velocities_of_encoders_and_tachometers() -> None:
 def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
     """Two minutes of processor time."""
     machine = tmp_path / "reduced.yaml"
-    spindles = ("--massless", "side1.spindle", "--massless", "side2.spindle", "--share-parameters")
+    spindles = (
+        "--massless-rods",
+        "side1.spindle",
+        "--massless-rods",
+        "side2.spindle",
+        "--share-parameters",
+    )
     run("model", "reduce", "spidermill", *spindles, "--out", machine, code=None)
-    drives = ("--drive", "side1.base_outer_pin", "--drive", "side2.base_outer_pin")
+    drives = ("--direct-drives", "side1.base_outer_pin", "--direct-drives", "side2.base_outer_pin")
     limits = (
         "--harmonics",
         7,

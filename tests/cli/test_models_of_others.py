@@ -85,11 +85,11 @@ GRIPPER = Other(
         *(
             "--plane",
             "left_spring_joint,left_fingertip_joint",
-            "--section",
+            "--pose",
             "right_fingertip_joint=-0.3",
         ),
         *(
-            "--range",
+            "--ranges",
             "left_spring_joint=0.1:0.4,left_fingertip_joint=-0.4:-0.1",
             "--resolution",
             "0.1",
@@ -102,7 +102,7 @@ G1 = Other(
     motors={"motor_a": {"motor_a": 1.0}, "motor_b": {"motor_b": 1.0}},
     actuators={"motor_a": 0.15, "motor_b": 0.05},
     platform={"pitch": 0.2, "roll": -0.15},
-    section=("--range", "pitch=-1:0.4,roll=-0.2:0.2", "--resolution", "0.2"),
+    section=("--ranges", "pitch=-1:0.4,roll=-0.2:0.2", "--resolution", "0.2"),
     connects=(("rod_a", "foot", (0.0, 0.0, -0.239)), ("rod_b", "foot", (0.0, 0.0, -0.145))),
 )
 TIENKUNG = Other(
@@ -110,7 +110,7 @@ TIENKUNG = Other(
     motors={"left": {"left_motor": 1.0}, "right": {"right_motor": 1.0}},
     actuators={"left": 0.25, "right": 0.05},
     platform={"pitch": -0.4, "roll": 0.3},
-    section=("--range", "pitch=-0.6:0.6,roll=-0.4:0.4", "--resolution", "0.2"),
+    section=("--ranges", "pitch=-0.6:0.6,roll=-0.4:0.4", "--resolution", "0.2"),
 )
 REACHY = Other(
     file="reachy_head.xml",
@@ -120,7 +120,7 @@ REACHY = Other(
     section=(
         "--plane",
         "stewart_2,stewart_4",
-        "--range",
+        "--ranges",
         "stewart_2=-0.2:0.2,stewart_4=-0.2:0.2",
         "--resolution",
         "0.2",
@@ -193,11 +193,10 @@ def test_inverse_kinematics_close_as_mujoco_does(model: Other) -> None:
 @every_model
 def test_forces_at_rest_are_mujocos_projected(model: Other) -> None:
     engine = model.in_mujoco()
-    entry = ("--entry", "actuators") if model is GRIPPER else ()
-    position = model.actuators if entry else model.platform
-    words = (*model.options, *entry, "--position", listed(position))
+    kinematics = ("fk", "--actuators") if model is GRIPPER else ("ik", "--pose")
+    position = model.actuators if model is GRIPPER else model.platform
+    words = (*model.options, kinematics[1], listed(position))
     answer = run_json("dynamics", model.path, *words, code=None)
-    kinematics = ("fk", "--actuators") if entry else ("ik", "--pose")
     poses = run_json(kinematics[0], model.path, *model.options, kinematics[1], listed(position))
     angles = hinges(poses, engine)
     engine.close(angles, angles)

@@ -95,12 +95,12 @@ def test_events_that_cannot_be_read_are_refused(text):
     ("options", "words"),
     [
         (("--route", "shortest"), "'shortest' is unknown"),
-        (("--swing", "--force", "leg1.motor=1"), "means nothing beside --swing"),
-        (("--stiff", "--step", "0.1"), "given beside step"),
-        (("--rtol", "1e-20"), "no step can meet"),
-        (("--step", "-1"), "must be positive"),
-        (("--swing", "--frequency", "0"), "must be positive"),
-        (("--position", "z=-2"), "out of reach"),
+        (("--free", "--force", "leg1.motor=1"), "means nothing beside --free"),
+        (("--stiff", "--fixed-step", "0.1"), "given beside step"),
+        (("--tolerance", "1e-20"), "no step can meet"),
+        (("--fixed-step", "-1"), "must be positive"),
+        (("--free", "--spring-frequency", "0"), "must be positive"),
+        (("--pose", "z=-2"), "out of reach"),
     ],
 )
 def test_bad_options_are_refused(options, words):
@@ -108,7 +108,7 @@ def test_bad_options_are_refused(options, words):
     assert words in json.dumps(json.loads(text))
 
 
-STROKE = ("nuwar", "--to", "z=-0.55", "--time", "0.05")
+STROKE = ("nuwar", "--end", "z=-0.55", "--duration", "0.05")
 
 
 def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
@@ -118,7 +118,7 @@ def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
         "2kHz",
         "--delay",
         "0.25 ms",
-        "--quantisation",
+        "--quantization",
         "0.1mrad",
         "--differences",
         "--no-saturation",
@@ -176,8 +176,8 @@ def test_a_run_that_ends_early_says_so():
         (("--rate", "3 m"), "is a length"),
         (("--rate", "fast"), "is not a number with a unit"),
         (("--delay", "1 parsec"), "unknown unit"),
-        (("--quantisation", "1mm"), "where an angle (rad) is needed"),
-        (("--quantisation", "1mrad,1mrad"), "2 steps for 3 actuators"),
+        (("--quantization", "1mm"), "where an angle (rad) is needed"),
+        (("--quantization", "1mrad,1mrad"), "2 steps for 3 actuators"),
         (("--plant", "plate=1,plate_mass"), "is not NAME=VALUE"),
         (("--method", "euler"), "rk4, heun3"),
         (("--rate", "0"), "above 0"),
@@ -231,9 +231,9 @@ def test_the_command_simulates_cables(tmp_path: Path) -> None:
         "0.02",
         "--velocity",
         "z=1.5",
-        "--rtol",
+        "--tolerance",
         "1e-7",
-        "--atol",
+        "--absolute-tolerance",
         "1e-9",
         "--out",
         str(out),

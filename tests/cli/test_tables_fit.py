@@ -33,7 +33,7 @@ SLOW = (
     "simulate {} --duration 0.01",
 )
 #: The longest names, the most rows, and the most columns.
-LONG = ("show excavator --parameters", "show spidermill_spatial --blocks", "jacobian hexapod")
+LONG = ("show excavator --table", "show spidermill_spatial --blocks", "jacobian hexapod")
 
 words = st.text("abcdefgh_.0123456789", min_size=1, max_size=24)
 prose = st.lists(words, min_size=0, max_size=12).map(" ".join)

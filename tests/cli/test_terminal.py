@@ -103,7 +103,7 @@ def test_json_says_the_same_with_escapes():
 
 
 @pytest.mark.parametrize(
-    "command", [["check", "{}"], ["show", "{}", "--parameters"], ["show", "{}", "--json"]]
+    "command", [["check", "{}"], ["show", "{}", "--table"], ["show", "{}", "--json"]]
 )
 def test_a_machine_file_cannot_steer_the_terminal(command, tmp_path):
     path = tmp_path / "m.yaml"
@@ -196,7 +196,7 @@ def test_a_closed_stream_does_not_give_its_number_to_a_file(tmp_path):
     """What a library prints would go into it; the file here is the first that the command opens for long."""
     out = tmp_path / "stroke.csv"
     done = in_shell(
-        ">&- 2>&-", "motion", "five_bar", "--to", "x=0.02", "--out", str(out), "--quiet"
+        ">&- 2>&-", "plan", "stroke", "five_bar", "--end", "x=0.02", "--out", str(out), "--quiet"
     )
     assert done.returncode == 0
     assert len(out.read_text().splitlines()) > 10

@@ -56,7 +56,7 @@ steps:
 #: A unit that stands for several: "m, rad", "m or rad", "SI", "mixed".
 SEVERAL = r",| or |SI|mixed"
 WORDS = {
-    "show": "show crane.yaml --parameters",
+    "show": "show crane.yaml --table",
     "check": "check crane.yaml",
     "fk": "fk crane.yaml --actuators winch=-20deg",
     "ik": "ik crane.yaml",

@@ -323,4 +323,4 @@ def test_a_highest_frequency_below_the_motions_reports_the_share_above_it(encode
     assert "most of it at 1 Hz" in problem.what
     document = identified(model, log, period=PERIOD, highest=0.9)
     assert document["status"] == "doubtful"
-    assert "--highest" in document["findings"][0]["remedy"]
+    assert "--max-frequency" in document["findings"][0]["remedy"]

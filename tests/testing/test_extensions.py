@@ -321,7 +321,7 @@ BARS = Bars()
         "from tauloop.cli import main; main()",
         "view",
         "four_bar",
-        "--png",
+        "--out",
         str(tmp_path / "arm.png"),
     )
     text = output_with(tmp_path, "-c", *command)

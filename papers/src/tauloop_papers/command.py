@@ -35,7 +35,7 @@ from tauloop_papers.notes import NOTES, claims
 from tauloop_papers.page import CONTROLLER_HEADS, controller_rows, record, write_page
 
 #: Where `all` keeps its results, if no folder is named.
-FOLDER = Path("reproductions")
+DEFAULT_FOLDER = Path("reproductions")
 #: On screens of fewer columns what is compared is a list: five columns of sentences would be a few
 #: words wide each.
 WIDE = 120
@@ -90,11 +90,11 @@ def reproduce(
     if name is None:
         _list(as_json)
         return
-    where = out or (FOLDER if name == "all" else None)
+    where = out or (DEFAULT_FOLDER if name == "all" else None)
     if where is not None:
         _make(where)
     if name == "all":
-        _all(where or FOLDER, again, as_json)
+        _all(where or DEFAULT_FOLDER, again, as_json)
         return
     chosen = experiment(name)
     settings = None if machine is None else settings_on(chosen, str(machine))

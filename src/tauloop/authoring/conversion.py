@@ -151,7 +151,7 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Dia
             what = (
                 f"{format_.title} of this machine would not be read again: {error.problems[0].what}"
             )
-            remedy = "write it in another format; `--to yaml` writes all of a machine"
+            remedy = "write it in another format; `--format yaml` writes all of a machine"
             raise DescriptionError.of(
                 error.problems[0].where, what, remedy, file=mechanism.file
             ) from None

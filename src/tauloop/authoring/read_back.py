@@ -139,7 +139,7 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
             if distance == DISTANCES[-1]:
                 raise
     *forces, place = answers
-    advice = "see the notes on what the format cannot hold; `--to yaml` writes all of a machine"
+    advice = "see the notes on what the format cannot hold; `--format yaml` writes all of a machine"
     return (
         Diagnostic(
             name="largest difference of forces after reading back, of the largest force",

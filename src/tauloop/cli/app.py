@@ -144,7 +144,8 @@ class LazyGroup(Quick, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command of the first word; suggest one in the place of an unknown one."""
         known = self.list_commands(ctx)
-        if args[0] not in known and (hint := suggestion(args[0], known)):
+        if args[0] not in known and not args[0].startswith("-"):
+            hint = suggestion(args[0], known) or f"choose among {', '.join(known)}"
             ctx.fail(f"No such command {args[0]!r}: {hint}")
         is_first_word = ctx.resilient_parsing and len(args) == 1
         if is_first_word and self.path_of(args[0]) in TAKES_MACHINE:

@@ -107,18 +107,18 @@ def flags(options: type) -> dict[str, str]:
         if (inner := _inner(spec, hints[item.name])) is not None:
             names |= flags(inner)
         elif spec.flag != "":
-            flag = spec.flag or _annotated_flag(hints[item.name]) or _flag(item.name)
+            flag = spec.flag or annotated_flag(item.name, hints[item.name]) or _flag(item.name)
             names[item.name] = flag.split()[0]
     return names
 
 
-def _annotated_flag(annotation: Any) -> str:
-    """Return the name that an annotation for Typer states, or ""."""
+def annotated_flag(name: str, annotation: Any) -> str:
+    """Return the name of the option that an annotation for Typer makes of a parameter; "" of no option."""
     for entry in getattr(annotation, "__metadata__", ()):
         if isinstance(entry, typer.models.OptionInfo):
             # of an annotation Typer takes the first name as the default
             names = [entry.default, *(entry.param_decls or ())]
-            return next((name for name in names if str(name).startswith("-")), "")
+            return next((name for name in names if str(name).startswith("-")), _flag(name))
     return ""
 
 

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from tauloop.cli.asked import ASKED, MACHINE, is_json, is_quiet
-from tauloop.cli.options import flags, gathered, options_class, spread
+from tauloop.cli.options import annotated_flag, flags, gathered, options_class, spread
 from tauloop.cli.outputs import FileKind, chosen_files, out_option
 from tauloop.cli.terminal.progress import bar
 from tauloop.cli.terminal.screen import Screen, json_text
@@ -34,7 +34,7 @@ Written = tuple[Path | None, str | Callable[[Path], object]]
 #: Words of the command that runs, ``tauloop`` first; a report says them.
 WORDS: ContextVar[tuple[str, ...]] = ContextVar("WORDS", default=())
 
-#: The option `--json-file` of commands whose results `tauloop report` makes a page of.
+#: An option `--json-file` for commands of packages; those of Tauloop write it by `--out`.
 JsonFileOption = Annotated[
     Path | None,
     typer.Option(
@@ -303,7 +303,8 @@ def command(
     checks = {name: check for name, check in files.items() if not isinstance(check, FileKind)}
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
-        checked = writes(also, **checks)(function)
+        checked = writes(**checks)(function)
+        checked.also = also  # type: ignore[attr-defined]
         checked.kinds = kinds  # type: ignore[attr-defined]
         checked.out_default = out_default  # type: ignore[attr-defined]
         return reports_errors(checked)
@@ -323,14 +324,12 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     classes = {name: options_class(p.annotation) for name, p in signature.parameters.items()}
     options = {name: kind for name, kind in classes.items() if kind is not None}
     kinds: Mapping[str, FileKind] = getattr(command, "kinds", {})
+    also = getattr(command, "also", lambda _: None)
     added = {name: item for name, item in _SHARED.items() if name not in signature.parameters}
     names = {
-        name: next(iter(entry.param_decls or ()), f"--{name.replace('_', '-')}")
-        for name, annotation in (
-            {name: p.annotation for name, p in signature.parameters.items()} | added
-        ).items()
-        for entry in getattr(annotation, "__metadata__", ())
-        if isinstance(entry, typer.models.OptionInfo)
+        name: flag
+        for name, parameter in signature.parameters.items()
+        if (flag := annotated_flag(name, parameter.annotation))
     }
     for kind in options.values():
         names |= flags(kind)
@@ -344,17 +343,27 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
         try:
             with solving(InputError):
                 own = {name: value for name, value in kwargs.items() if name not in added}
+                problems = Problems()
                 if kinds:
-                    files = chosen_files(own.pop("out") or (), kinds)
+                    files, problems = chosen_files(own.pop("out") or (), kinds)
                     asked |= {name: files.get(name) for name in ("figure", "json_file")}
                     taken = [name for name in kinds if name in signature.parameters]
                     own |= {name: files.get(name) for name in taken}
-                command(
-                    *args, **own | {name: gathered(kind, own) for name, kind in options.items()}
-                )
+                made = {}
+                for name, kind in options.items():
+                    with problems.collecting(InputError):
+                        made[name] = gathered(kind, own)
+                if len(made) == len(options):
+                    problem = also(own | made)
+                    problems += [problem] if problem else []
+                InputError.raise_if_any(problems)
+                command(*args, **own, **made)
         except TauloopError as error:
+            shown = names
+            if kwargs.get("actuators") is not None and "position" in names:
+                shown = names | {"position": names["actuators"]}
             problems = [
-                replace(problem, where=_flagged(problem.where, names)) for problem in error.problems
+                replace(problem, where=_flagged(problem.where, shown)) for problem in error.problems
             ]
             if is_json():
                 listed = [problem.as_dict() for problem in problems]

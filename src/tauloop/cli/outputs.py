@@ -108,12 +108,13 @@ def out_option(kinds: Mapping[str, FileKind], default: str = "") -> Any:
     return Annotated[list[str] | None, typer.Option("--out", "-o", metavar="PATH", help=text)]
 
 
-def chosen_files(texts: Sequence[str], kinds: Mapping[str, FileKind]) -> dict[str, Path]:
-    """Return the file of each kind that ``--out`` names, by the command's parameter.
+def chosen_files(
+    texts: Sequence[str], kinds: Mapping[str, FileKind]
+) -> tuple[dict[str, Path], Problems]:
+    """Return the file of each kind that ``--out`` names, by the command's parameter, and problems.
 
-    Raises:
-        InputError: no kind of this command has the ending, two files are of one kind, or a file
-            cannot be written; all at once.
+    There is a problem where no kind of this command has the ending, two files are of one kind, or a
+    file cannot be written.
     """
     problems = Problems()
     chosen: dict[str, Path] = {}
@@ -138,8 +139,7 @@ def chosen_files(texts: Sequence[str], kinds: Mapping[str, FileKind]) -> dict[st
         problems += [problem] if problem else []
     with problems.collecting(InputError):
         require_writable(*(path for name, path in chosen.items() if not kinds[name].is_folder))
-    InputError.raise_if_any(problems)
-    return chosen
+    return chosen, problems
 
 
 def _kind_of(text: str, kinds: Mapping[str, FileKind]) -> str:

@@ -144,6 +144,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--watch": "--record",
     },
     "new": {"--from": "--template"},
+    "show": {"--parameters": "--table"},
     "view": {
         "--png": "--out",
         "--film": "--out",

@@ -51,14 +51,14 @@ def read_record(path: str | Path) -> PageRecord:
     except (ValueError, RecursionError, OSError) as error:
         what = f"is no JSON: {str(error) or 'nested too deep'}"
         raise InputError.of(
-            str(path), what, "give what a command wrote with --json-file"
+            str(path), what, "give a JSON file that a command wrote with --out"
         ) from error
     content = data.get(KEY) if isinstance(data, dict) else None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         what = f"has no record of the format {FORMAT}"
         if isinstance(content, dict):
             what += f": it says {content.get('format')!r}"
-        remedy = "write the result with --json-file (what --json prints has figures alone), by this version of Tauloop"
+        remedy = "write the result with --out FILE.json (what --json prints has figures alone), by this version of Tauloop"
         raise InputError.of(str(path), what, remedy)
     problems = Problems()
     record = PageRecord(
@@ -70,7 +70,7 @@ def read_record(path: str | Path) -> PageRecord:
     )
     if more := max(len(problems) - MOST, 0):
         problems[MOST:] = [Problem(KEY, f"has {more} more faults")]
-    remedy = "write the result again, with --json-file"
+    remedy = "write the result again, with --out FILE.json"
     InputError.raise_if_any(replace(problem, file=str(path), remedy=remedy) for problem in problems)
     return record
 

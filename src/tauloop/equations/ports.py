@@ -468,7 +468,7 @@ def _undetermined(assembly: Assembly, driven: list[int]) -> Problem:
         f"{listing(names)} do not give these coordinates without the loops"
     )
     remedy = (
-        "give the motion of the platform (`ik --platform`, `--entry platform`); or name one joint for each motor "
+        "give the motion of the platform (`ik --pose`, `--entry platform`); or name one joint for each motor "
         f"(`--motors {','.join(coordinates[: len(names)])}`)"
     )
     return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)

@@ -68,7 +68,7 @@ def require_known(names: Iterable[str], known: Iterable[str]) -> None:
     """
     what, remedy = (
         "{!r} is no parameter here and no coordinate of the start",
-        "see `tauloop show NAME --parameters`",
+        "see `tauloop show NAME --table`",
     )
     InputError.raise_if_any(unknown_names(names, known, what, "sensitivities", remedy))
 

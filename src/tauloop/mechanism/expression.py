@@ -101,7 +101,7 @@ class ParameterTable(Tabular):
 
     def near(self, name: str) -> str:
         """A remedy for a name that is not in the table."""
-        return suggestion(name, self.names) or "see `tauloop show NAME --parameters`"
+        return suggestion(name, self.names) or "see `tauloop show NAME --table`"
 
     def __getitem__(self, name: str) -> Parameter:
         return by_name(self.parameters, name, "leaf parameter")

@@ -146,7 +146,7 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
         raise EngineError.of(
             "viser",
             f"version {version} starts its server in a way that cannot be guarded",
-            "pip install 'viser==1.1.1'; a picture (--png FILE) needs no server",
+            "pip install 'viser==1.1.1'; a picture (--out FILE.png) needs no server",
         )
     return server
 
@@ -215,7 +215,7 @@ def viser_module() -> Any:
         raise EngineError.of(
             "viser",
             f"cannot be imported ({error})",
-            "pip install 'tauloop[view]'; a picture (--png FILE) needs nothing more",
+            "pip install 'tauloop[view]'; a picture (--out FILE.png) needs nothing more",
         ) from error
 
 

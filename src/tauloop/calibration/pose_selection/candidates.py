@@ -223,7 +223,7 @@ def _kept(
     excluded["out of reach"] += len(position) - len(good)
     if limits.joint_ranges:
         ranges, held = model.limits, set(model.platform.ports.q)
-        # `--range` takes the place of the ranges in which a given coordinate is drawn
+        # `--ranges` takes the place of the ranges in which a given coordinate is drawn
         is_named = np.zeros(len(ranges.names), dtype=bool)
         is_named[: len(ranges.columns)] = [i in held for i in ranges.columns]
         is_inside = ((ranges.margins(state.q[good]) >= 0.0) | is_named & ~ranges.is_stop).all(

@@ -132,7 +132,7 @@ class PosePlanOptions(Options):
     def _note_mismatches(self, problems: Problems) -> None:
         """Note a plan for no parameter."""
         if not self.parameters:
-            remedy = "name or pattern the unknowns, such as 'track*.length'; see `tauloop show MACHINE --parameters`"
+            remedy = "name or pattern the unknowns, such as 'track*.length'; see `tauloop show MACHINE --table`"
             problems.add("parameters", "are not given", remedy)
 
 

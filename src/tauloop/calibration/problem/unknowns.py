@@ -205,7 +205,7 @@ def select_unknowns(
         if not matches:
             remedy = (
                 suggestion(pattern, known)
-                or "see `tauloop show MACHINE --parameters`; nuisance parameters are "
+                or "see `tauloop show MACHINE --table`; nuisance parameters are "
             )
             remedy += "" if remedy.startswith("did") else ", ".join(list(other)[:12]) or "none"
             problems.add(text, "no parameter has this name", remedy)

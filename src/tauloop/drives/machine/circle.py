@@ -221,7 +221,7 @@ def circle_test(
         ]
     model, stages = Model(mechanism), Stages(progress, 1 + len(variations))
     trajectory = circle_trajectory(model, circle)
-    remedy = "see `tauloop show NAME --parameters`"
+    remedy = "see `tauloop show NAME --table`"
     names = mechanism.parameters.names
     InputError.raise_if_any(
         unknown_names(values or {}, names, "is no leaf parameter", remedy=remedy)

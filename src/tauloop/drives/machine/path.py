@@ -371,7 +371,7 @@ class PathRun:
                 positive.
         """
         system = self.machine.system
-        remedy = "a leaf parameter that only the drive lines use (`tauloop show NAME --parameters`)"
+        remedy = "a leaf parameter that only the drive lines use (`tauloop show NAME --table`)"
         names = system.parameters.names
         InputError.raise_if_any(
             unknown_names(self.values, names, "is none of the drive lines", remedy=remedy)

@@ -317,7 +317,7 @@ class SdfReader(XmlReader):
                 root,
                 "sdf",
                 f"there are {len(machines)} models: {listed}",
-                "name the machine: --model NAME",
+                "name the machine: --model-name NAME",
             )
             return None
         if len(models) > 1:

@@ -172,7 +172,7 @@ def _stated(
     units = {name: entry.unit for name, entry in dynamic.items()} | {
         name: entry.unit for name, entry in table.items()
     }
-    remedy = "see `tauloop show MACHINE --parameters`"
+    remedy = "see `tauloop show MACHINE --table`"
     problems = Problems(
         unknown_names(known, units, "is no parameter of the machine", "known {}", remedy)
     )

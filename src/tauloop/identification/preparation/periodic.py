@@ -124,7 +124,7 @@ def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
             f"has {100.0 * excess / whole:.2g} % of its velocity's power above the highest frequency of {highest:g} "
             f"Hz, most of it at {strongest:.3g} Hz: it is cut off"
         )
-        problems.append(Problem(channel.name, what, "give a higher frequency (--highest)"))
+        problems.append(Problem(channel.name, what, "give a higher frequency (--max-frequency)"))
     return tuple(problems)
 
 

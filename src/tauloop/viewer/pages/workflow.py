@@ -94,7 +94,7 @@ def write_report(
 
     Args:
         results: one or several: results of workflows, their records, or JSON files that commands
-            wrote with ``--json-file``.
+            wrote with ``--out``.
         path: the page.
         options: how.
         progress: called with what is done and what there is to do.
