@@ -179,7 +179,7 @@ def test_the_formulation_of_functions_is_the_models():
 
 
 def test_the_list_of_machines_needs_an_index_and_no_library():
-    assert slow(command("machines")) == set()
+    assert slow(command("list")) == set()
 
 
 @pytest.mark.parametrize("words", ["check", "show", "dynamics", "modes", "workspace"])

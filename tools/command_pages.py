@@ -252,10 +252,10 @@ def overview() -> Iterator[str]:
 
 def pages() -> dict[str, list[str]]:
     """Return the commands of each page, by its title."""
-    found: dict[str, list[str]] = {}
+    titles: dict[str, list[str]] = {}
     for name in COMMANDS:
-        found.setdefault(page_of(name).removesuffix(".md").capitalize(), []).append(name)
-    return found
+        titles.setdefault(page_of(name).removesuffix(".md").capitalize(), []).append(name)
+    return titles
 
 
 def page(title: str, names: list[str]) -> str:

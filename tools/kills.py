@@ -97,7 +97,7 @@ COMMANDS = {
             "--out",
             "{out}/fastest.png",
             "--out",
-            "{out}/fastest.txt",
+            "{out}/fastest.c",
             "--out",
             "{out}/fastest.json",
         ),
@@ -118,7 +118,7 @@ COMMANDS = {
             "--out",
             "{out}/transfer.png",
             "--out",
-            "{out}/transfer.txt",
+            "{out}/transfer.c",
             "--out",
             "{out}/transfer.json",
         ),
@@ -138,7 +138,7 @@ COMMANDS = {
             "--out",
             "{out}/cycle.png",
             "--out",
-            "{out}/cycle.txt",
+            "{out}/cycle.c",
             "--out",
             "{out}/cycle.json",
         ),
@@ -392,6 +392,7 @@ COMMANDS = {
     ),
     "reproduce": (
         "paper",
+        "paper",
         "reproduce",
         "gantry-tau-calibration",
         "--out",
@@ -403,7 +404,7 @@ COMMANDS = {
     "cost": ("model", "cost", "five_bar", "--out", "{out}/counts.json"),
     "report": ("report", "{given}/counts.json", "--out", "{out}/report.html"),
     "subtract": (
-        *("subtract", "{given}/log.csv", "{given}/log.csv"),
+        *("log", "subtract", "{given}/log.csv", "{given}/log.csv"),
         *("--out", "{out}/structure.csv", "--out", "{out}/structure.png"),
     ),
 }

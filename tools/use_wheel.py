@@ -56,7 +56,7 @@ def answers(how: str, path: str) -> tuple[str, list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         packages = run(sys.executable, "-c", IMPORTS, folder=folder, path=path)
         tauloop = str(BIN / "tauloop")
-        machines = run(tauloop, "machines", folder=folder, path=path)
+        machines = run(tauloop, "list", folder=folder, path=path)
         assert "delta" in machines, machines
         forces = json.loads(run(tauloop, "dynamics", "delta", "--json", folder=folder, path=path))
         batch = json.loads(run(sys.executable, "-c", BATCH, how, folder=folder, path=path))

@@ -311,7 +311,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "model base-parameters pendulum_arm": lambda _: tl.symbolic_base_parameters(
         tl.load("pendulum_arm")
     ),
-    "poses gantry_tau_3dof --parameters track*.length --measure distance --center 0,0.1m,-60cm --count 8 "
+    "plan poses gantry_tau_3dof --parameters track*.length --measure distance --ball-center 0,0.1m,-60cm --count 8 "
     "--candidates 30": lambda _: tl.plan_poses(tl.load("gantry_tau_3dof"), BAR),
     "report FOLDER/counts.json --out FOLDER/report.html": lambda folder: tl.write_report(
         folder / "counts.json", folder / "report.html"

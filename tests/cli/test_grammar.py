@@ -31,8 +31,8 @@ from tauloop.cli.commands import (
     RUN,
     SECTIONS,
     TOP_LEVEL,
-    Command,
-    Group,
+    CommandEntry,
+    CommandGroup,
 )
 from tauloop.cli.examples import EXAMPLES
 from tauloop.cli.old_names import renewed
@@ -170,13 +170,13 @@ def test_the_tab_key_knows_which_commands_take_a_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, entry in TOP_LEVEL.items() if isinstance(entry, Group)]
+    "name", [name for name, entry in TOP_LEVEL.items() if isinstance(entry, CommandGroup)]
 )
 def test_a_group_prints_its_help_and_has_two_commands(name: str) -> None:
     group = TOP_LEVEL[name]
-    assert isinstance(group, Group)
+    assert isinstance(group, CommandGroup)
     assert len(group.commands) >= 2 or name in GROWING
-    assert all(isinstance(entry, Command) for entry in group.commands.values())
+    assert all(isinstance(entry, CommandEntry) for entry in group.commands.values())
     shown = run(name, code=None)
     for command, entry in group.commands.items():
         assert command in shown.output
@@ -187,7 +187,11 @@ def test_the_top_level_has_five_sections_of_verbs_and_fits_on_a_screen() -> None
     verbs = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
     assert list(SECTIONS) == ["Start", "Compute", "Plan", "Measure", "Deliver"]
     assert len(verbs) == 21
-    assert [entry for entry in verbs.values() if isinstance(entry, Group)] == [PLAN, EXPORT, RUN]
+    assert [entry for entry in verbs.values() if isinstance(entry, CommandGroup)] == [
+        PLAN,
+        EXPORT,
+        RUN,
+    ]
     assert not set(verbs) & set(GROUPS)
 
 
@@ -248,14 +252,14 @@ def test_every_option_name_has_one_meaning() -> None:
 
 
 def test_short_forms_are_the_same_everywhere() -> None:
-    found = {
+    shorts = {
         (short, option.opts[0] if option.opts[0].startswith("--") else option.opts[1])
         for name in COMMANDS
         for short, option in options(name).items()
         if not short.startswith("--")
     }
     assert HELP == {"help_option_names": ["-h", "--help"]}
-    assert found | {("-h", "--help")} == set(SHORT_FORMS.items())
+    assert shorts | {("-h", "--help")} == set(SHORT_FORMS.items())
 
 
 @pytest.mark.parametrize("name", COMMANDS)

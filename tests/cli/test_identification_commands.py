@@ -193,7 +193,7 @@ def test_words_of_excite_that_cannot_be_read_are_told_at_once() -> None:
         0,
         "--stroke",
         "1 kg",
-        "--speed",
+        "--max-velocity",
         "elbow=x",
         "--criterion",
         "beauty",
@@ -206,7 +206,7 @@ def test_words_of_excite_that_cannot_be_read_are_told_at_once() -> None:
         "--iterations: is 0",
         "--random: is 0",
         "--stroke: '1 kg' is a mass",
-        "--speed: 'x' is not a number",
+        "--max-velocity: 'x' is not a number",
     ):
         assert part in text
     assert "beauty" in text

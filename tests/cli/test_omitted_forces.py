@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import run, run_json, text_of
 
+from tauloop.cli.commands import command_words
+
 ARM = """<mujoco model="arm"><compiler angle="radian"/><worldbody>
 <body name="upper"><joint name="shoulder" axis="0 1 0"/>
 <inertial pos="0 0 0.1" mass="1" diaginertia="0.01 0.011 0.002"/>
@@ -29,11 +31,11 @@ def arm(tmp_path: Path) -> Path:
         ["simulate", "--duration", "0.02"],
         ["dynamics"],
         ["verify", "--states", "2"],
-        ["cost"],
+        ["model", "cost"],
         ["convert", "arm.yaml"],
         ["export", "c", "--out", "code", "--functions", "inverse_dynamics"],
-        ["reduce"],
-        ["regroup"],
+        ["model", "reduce"],
+        ["model", "base-parameters"],
     ],
     ids=" ".join,
 )
@@ -41,8 +43,8 @@ def test_results_that_need_forces_are_doubtful(
     arm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    name, *rest = command
-    words = [name, rest[0], arm, *rest[1:]] if name == "export" else [name, arm, *rest]
+    count = len(command_words(command).split())
+    words = [*command[:count], arm, *command[count:]]
     printed = text_of(*words, code=1)
     assert (
         printed.count(

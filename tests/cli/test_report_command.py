@@ -30,6 +30,4 @@ def test_problems_of_several_files_are_said_together(tmp_path: Path) -> None:
         str(tmp_path / "missing.json"),
     ]
     assert not out.exists()
-    assert problems("report", broken, "--out", tmp_path / "page.pdf")[0]["where"] == str(
-        tmp_path / "page.pdf"
-    )
+    assert problems("report", broken, "--out", tmp_path / "page.pdf")[0]["where"] == "--out"

@@ -16,7 +16,7 @@ from tauloop.mechanism import shipped_machines
 WIDTH = 80
 #: Commands that print tables, of what every machine has.
 EVERY = (
-    "show {} --parameters",
+    "show {} --table",
     "show {} --blocks",
     "check {}",
     "jacobian {}",

@@ -126,7 +126,7 @@ def test_messages_cannot_steer_the_terminal(as_json, tmp_path):
 
 @pytest.mark.skipif(not FULL.exists(), reason=f"needs {FULL}, a disk that is always full")
 @pytest.mark.parametrize(
-    "arguments", [["machines"], ["check", "delta", "--json"], ["schema"], ["--help"]]
+    "arguments", [["list"], ["check", "delta", "--json"], ["env", "schema"], ["--help"]]
 )
 def test_a_full_output_is_said_and_no_traceback(arguments):
     with FULL.open("wb") as full:
@@ -146,8 +146,8 @@ def test_a_closed_pipe_is_no_error_worth_a_word():
 #: Commands that print by Rich, by Typer, and of Typer itself; a result, JSON, and problems of an
 #: input.
 PRINTING = [
-    ["machines"],
-    ["schema"],
+    ["list"],
+    ["env", "schema"],
     ["--help"],
     ["show", "five_bar"],
     ["show", "five_bar", "--json"],

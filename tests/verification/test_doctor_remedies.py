@@ -49,7 +49,9 @@ def test_every_command_that_it_names_brings_what_is_missing(tmp_path: Path) -> N
     output([python, "-m", "pip", "install", "-e", "."], clone)
 
     def missing() -> dict[str, str]:
-        parts = json.loads(output([python, "-m", "tauloop", "doctor", "--json"], clone))["parts"]
+        parts = json.loads(output([python, "-m", "tauloop", "env", "doctor", "--json"], clone))[
+            "parts"
+        ]
         absent = {part["name"]: part["remedy"] for part in parts if not part["state"]}
         absent.pop("torch", None)  # gigabytes, which `make torch-test` takes a small build of
         return {name: remedy for name, remedy in absent.items() if "pip install" in remedy}

@@ -24,8 +24,8 @@ from tauloop.cli.commands import (
     PAPER_REMEDY,
     SECTIONS,
     TOP_LEVEL,
-    Command,
-    Group,
+    CommandEntry,
+    CommandGroup,
 )
 from tauloop.cli.examples import EXAMPLES
 from tauloop.cli.old_names import renewed
@@ -34,7 +34,7 @@ from tauloop.common.deprecated import REMOVED_IN
 from tauloop.common.extensions import brought
 from tauloop.mechanism.suggestions import suggestion
 
-#: Group of the entry points by which other distributions bring commands: name of the command, and
+#: CommandGroup of the entry points by which other distributions bring commands: name of the command, and
 #: its function.
 BROUGHT = "tauloop.commands"
 
@@ -111,7 +111,7 @@ class LazyGroup(Quick, TyperGroup):
     Subclasses state which there are.
     """
 
-    def entries(self) -> Mapping[str, Command | Group]:
+    def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:
         """Return the commands and groups of this group by name."""
         raise NotImplementedError
 
@@ -159,7 +159,7 @@ class LazyGroup(Quick, TyperGroup):
         entry = self.entries().get(cmd_name)
         if entry is None:
             return None
-        if isinstance(entry, Group):
+        if isinstance(entry, CommandGroup):
             return Subgroup(cmd_name)
         module = importlib.import_module(f"tauloop.cli.{entry.module}")
         return built(cmd_name, getattr(module, entry.function), EXAMPLES[self.path_of(cmd_name)])
@@ -171,7 +171,7 @@ class Subgroup(LazyGroup):
     def __init__(self, name: str) -> None:
         """Make the group of a name."""
         entry = TOP_LEVEL[name]
-        assert isinstance(entry, Group)
+        assert isinstance(entry, CommandGroup)
         self._commands = entry.commands
         super().__init__(
             name=name,
@@ -181,7 +181,7 @@ class Subgroup(LazyGroup):
             rich_markup_mode=None,
         )
 
-    def entries(self) -> Mapping[str, Command | Group]:
+    def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:
         """Return its commands."""
         return self._commands
 
@@ -208,7 +208,7 @@ class PaperGroup(LazyGroup):
             rich_markup_mode=None,
         )
 
-    def entries(self) -> Mapping[str, Command | Group]:
+    def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:
         """Return its commands."""
         return PAPER.commands
 
@@ -234,7 +234,7 @@ class PaperGroup(LazyGroup):
 class TopLevel(LazyGroup):
     """All commands and groups, and the commands that installed packages bring."""
 
-    def entries(self) -> Mapping[str, Command | Group]:
+    def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:
         """Return the commands and groups of Tauloop itself."""
         return {**TOP_LEVEL, "paper": PAPER}
 
@@ -268,7 +268,7 @@ class TopLevel(LazyGroup):
         """Write the list of commands, for which none of them is imported."""
         groups = {**GROUPS, "paper": PAPER}
         others = {
-            name: f"Command of {entry.dist.name}."
+            name: f"CommandEntry of {entry.dist.name}."
             for name, entry in _others().items()
             if entry.dist
         }
@@ -282,9 +282,9 @@ class TopLevel(LazyGroup):
                 formatter.write_dl([*others.items()])
 
 
-def _line(name: str, entry: Command | Group) -> tuple[str, str]:
+def _line(name: str, entry: CommandEntry | CommandGroup) -> tuple[str, str]:
     """Return the line of a command in the help; that of a group has its commands."""
-    if isinstance(entry, Command):
+    if isinstance(entry, CommandEntry):
         return name, entry.summary
     return name, f"{entry.summary.removesuffix('.')}: {', '.join(entry.commands)}."
 

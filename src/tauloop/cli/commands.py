@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Command(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command: it parses its words, calls one function, and prints the result.
 
     Attributes:
@@ -27,7 +27,7 @@ class Command(NamedTuple):
     python: tuple[str, ...] = ()
 
 
-class Group(NamedTuple):
+class CommandGroup(NamedTuple):
     """Several commands below one word, which does nothing alone but print its help.
 
     Attributes:
@@ -36,43 +36,43 @@ class Group(NamedTuple):
     """
 
     summary: str
-    commands: Mapping[str, Command]
+    commands: Mapping[str, CommandEntry]
 
 
-PLAN = Group(
+PLAN = CommandGroup(
     "Plan a motion or the poses of a calibration.",
     {
-        "stroke": Command(
+        "stroke": CommandEntry(
             "plan.stroke",
             "stroke",
             "Plan a trajectory: a path, a motion law and a duration.",
             ("tl.plan_stroke",),
         ),
-        "path": Command(
+        "path": CommandEntry(
             "plan.path",
             "path",
             "Plan the fastest motion along a path, under limits.",
             ("tl.plan_path",),
         ),
-        "transfer": Command(
+        "transfer": CommandEntry(
             "plan.transfer",
             "transfer",
             "Plan the best motion between two poses; its path is free.",
             ("tl.plan_transfer",),
         ),
-        "cycle": Command(
+        "cycle": CommandEntry(
             "plan.cycle",
             "cycle",
             "Plan a cyclic motion between stations: pick and place, conveyors.",
             ("tl.plan_cycle",),
         ),
-        "excitation": Command(
+        "excitation": CommandEntry(
             "plan.excitation",
             "excitation",
             "Optimize a motion for identification, under limits.",
             ("tl.plan_excitation",),
         ),
-        "poses": Command(
+        "poses": CommandEntry(
             "plan.poses",
             "poses",
             "Choose the poses to measure for a calibration.",
@@ -80,31 +80,31 @@ PLAN = Group(
         ),
     },
 )
-EXPORT = Group(
+EXPORT = CommandGroup(
     "Write a machine as code for controllers and simulators.",
     {
-        "c": Command(
+        "c": CommandEntry(
             "deliver.export_c", "export_c", "Write functions of a machine as C99.", ("tl.export_c",)
         ),
-        "controller": Command(
+        "controller": CommandEntry(
             "deliver.export_controller",
             "export_controller",
             "Write a sampled controller as C99.",
             ("tl.export_controller",),
         ),
-        "fmu": Command(
+        "fmu": CommandEntry(
             "deliver.export_fmu",
             "export_fmu",
             "Write a machine or its controller as an FMU.",
             ("tl.export_fmu",),
         ),
-        "linuxcnc": Command(
+        "linuxcnc": CommandEntry(
             "deliver.export_linuxcnc",
             "export_linuxcnc",
             "Write a component for LinuxCNC.",
             ("tl.export_linuxcnc",),
         ),
-        "ros2": Command(
+        "ros2": CommandEntry(
             "deliver.export_ros2",
             "export_ros2",
             "Write a package for ROS 2.",
@@ -112,10 +112,10 @@ EXPORT = Group(
         ),
     },
 )
-RUN = Group(
+RUN = CommandGroup(
     "Run a machine in real time.",
     {
-        "plant": Command(
+        "plant": CommandEntry(
             "deliver.run_plant",
             "run_plant",
             "Run a machine as a plant for a controller in another process.",
@@ -125,42 +125,42 @@ RUN = Group(
 )
 
 #: What the top level contains, by the section of the help, in its order.
-SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
+SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
     "Start": {
-        "demo": Command(
+        "demo": CommandEntry(
             "start.demo",
             "demo",
             "Write a page with a machine in motion, and name the next steps.",
             ("tl.demo",),
         ),
-        "new": Command(
+        "new": CommandEntry(
             "start.new", "new", "Write a machine file of your dimensions.", ("tl.new_machine",)
         ),
-        "list": Command(
+        "list": CommandEntry(
             "start.list",
             "list_shipped",
             "List the shipped machines or drive lines.",
             ("tl.mechanism.machine_index", "tl.drives.shipped_drives"),
         ),
-        "show": Command(
+        "show": CommandEntry(
             "start.show",
             "show",
-            "Show a machine's coordinates, mobility, loops, actuators and parameters.",
+            "Show coordinates, mobility, loops, actuators and parameters.",
             ("tl.describe",),
         ),
-        "check": Command(
+        "check": CommandEntry(
             "start.check",
             "check",
-            "Check that a machine file is valid, its loops close and it is driven.",
+            "Check a machine file: is it valid, does it close, is it driven?",
             ("tl.check",),
         ),
-        "view": Command(
+        "view": CommandEntry(
             "start.view",
             "view",
             "Show a machine in the browser, or as a picture or film.",
             ("tl.view",),
         ),
-        "convert": Command(
+        "convert": CommandEntry(
             "start.convert",
             "convert",
             "Write a machine as YAML, MJCF, SDF or URDF.",
@@ -168,43 +168,43 @@ SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
         ),
     },
     "Compute": {
-        "fk": Command(
+        "fk": CommandEntry(
             "compute.fk",
             "fk",
             "Compute forward kinematics: the platform from the actuators.",
             ("tl.forward_kinematics",),
         ),
-        "ik": Command(
+        "ik": CommandEntry(
             "compute.ik",
             "ik",
             "Compute inverse kinematics: the actuators from the platform.",
             ("tl.inverse_kinematics",),
         ),
-        "jacobian": Command(
+        "jacobian": CommandEntry(
             "compute.jacobian",
             "jacobian",
             "Compute the Jacobian of tool, actuators or platform.",
             ("tl.jacobian",),
         ),
-        "modes": Command(
+        "modes": CommandEntry(
             "compute.modes",
             "modes",
             "List all assembly modes or working modes of one pose.",
             ("tl.assembly_modes", "tl.working_modes"),
         ),
-        "workspace": Command(
+        "workspace": CommandEntry(
             "compute.workspace",
             "workspace",
             "Map the workspace: reach, singularities, interference.",
             ("tl.workspace",),
         ),
-        "dynamics": Command(
+        "dynamics": CommandEntry(
             "compute.dynamics",
             "dynamics",
             "Compute the actuator forces of a motion (inverse dynamics).",
             ("tl.inverse_dynamics",),
         ),
-        "simulate": Command(
+        "simulate": CommandEntry(
             "compute.simulate",
             "simulate",
             "Simulate a machine: constant forces, free motion, a round trip.",
@@ -213,19 +213,19 @@ SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
     },
     "Plan": {"plan": PLAN},
     "Measure": {
-        "identify": Command(
+        "identify": CommandEntry(
             "measure.identify",
             "identify",
             "Identify dynamic parameters from logs.",
             ("tl.identify", "tl.fold_logs"),
         ),
-        "calibrate": Command(
+        "calibrate": CommandEntry(
             "measure.calibrate",
             "calibrate",
             "Calibrate a machine's geometry, with error bars.",
             ("tl.calibrate",),
         ),
-        "verify": Command(
+        "verify": CommandEntry(
             "measure.verify",
             "verify",
             "Compare the dynamics with Pinocchio and MuJoCo.",
@@ -235,7 +235,7 @@ SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
     "Deliver": {
         "export": EXPORT,
         "run": RUN,
-        "report": Command(
+        "report": CommandEntry(
             "deliver.report",
             "report",
             "Write a page of results: tables, pictures, the machine in motion.",
@@ -244,17 +244,17 @@ SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
     },
 }
 #: The groups, below the sections; their names are nouns.
-GROUPS: Mapping[str, Group] = {
-    "control": Group(
+GROUPS: Mapping[str, CommandGroup] = {
+    "control": CommandGroup(
         "A machine under sampled control.",
         {
-            "follow": Command(
+            "follow": CommandEntry(
                 "control.follow",
                 "follow",
                 "Follow a trajectory under sampled controllers.",
                 ("tl.follow_path", "tl.control_compiled", "tl.co_simulate"),
             ),
-            "collision": Command(
+            "collision": CommandEntry(
                 "control.collision",
                 "collision",
                 "Find how soon a collision of the platform is detected.",
@@ -262,19 +262,19 @@ GROUPS: Mapping[str, Group] = {
             ),
         },
     ),
-    "drive": Group(
+    "drive": CommandGroup(
         "Drive lines: motors, transmissions and their control.",
         {
-            "step": Command(
+            "step": CommandEntry(
                 "drive.step",
                 "step",
                 "Simulate a step of a drive line.",
                 ("tl.simulate_drive_line",),
             ),
-            "tune": Command(
+            "tune": CommandEntry(
                 "drive.tune", "tune", "Tune a drive line's control.", ("tl.tune_drive_line",)
             ),
-            "fit": Command(
+            "fit": CommandEntry(
                 "drive.fit",
                 "fit",
                 "Identify a drive line's parameters from measured steps.",
@@ -282,16 +282,16 @@ GROUPS: Mapping[str, Group] = {
             ),
         },
     ),
-    "accuracy": Group(
+    "accuracy": CommandGroup(
         "The accuracy of a machine at its tool.",
         {
-            "backlash": Command(
+            "backlash": CommandEntry(
                 "accuracy.backlash",
                 "backlash",
                 "Map the tool's displacement by backlash of the actuators.",
                 ("tl.backlash_map",),
             ),
-            "ballbar": Command(
+            "ballbar": CommandEntry(
                 "accuracy.ballbar",
                 "ballbar",
                 "Simulate a machine with drive lines on a circle.",
@@ -299,34 +299,34 @@ GROUPS: Mapping[str, Group] = {
             ),
         },
     ),
-    "model": Group(
+    "model": CommandGroup(
         "A machine's equations and parameters.",
         {
-            "equations": Command(
+            "equations": CommandEntry(
                 "model.equations",
                 "equations",
                 "Write a machine's equations as text, LaTeX and Python.",
                 ("tl.write_equations",),
             ),
-            "reduce": Command(
+            "reduce": CommandEntry(
                 "model.reduce",
                 "reduce",
                 "Reduce a machine by equivalent lumped masses.",
                 ("tl.reduce",),
             ),
-            "cost": Command(
+            "cost": CommandEntry(
                 "model.cost",
                 "cost",
                 "Count the operations of a machine's functions.",
                 ("tl.count_operations",),
             ),
-            "base-parameters": Command(
+            "base-parameters": CommandEntry(
                 "model.base_parameters",
                 "base_parameters",
                 "Derive base parameters as formulas in the machine's lengths.",
                 ("tl.symbolic_base_parameters",),
             ),
-            "link-parameters": Command(
+            "link-parameters": CommandEntry(
                 "model.link_parameters",
                 "link_parameters",
                 "Bound masses and centers of links by identified parameters.",
@@ -334,22 +334,22 @@ GROUPS: Mapping[str, Group] = {
             ),
         },
     ),
-    "log": Group(
+    "log": CommandGroup(
         "Recorded logs.",
         {
-            "forces": Command(
+            "forces": CommandEntry(
                 "log.forces",
                 "forces",
                 "Estimate external forces on the platform, and contacts.",
                 ("tl.estimate_external_wrench",),
             ),
-            "track": Command(
+            "track": CommandEntry(
                 "log.track",
                 "track",
                 "Track payload and friction by a recursive fit.",
                 ("tl.track_parameters",),
             ),
-            "subtract": Command(
+            "subtract": CommandEntry(
                 "log.subtract",
                 "subtract",
                 "Subtract the actuators' forces, measured without the machine.",
@@ -357,13 +357,13 @@ GROUPS: Mapping[str, Group] = {
             ),
         },
     ),
-    "study": Group(
+    "study": CommandGroup(
         "Many samples of a calculation: tolerances, sensitivities, sweeps.",
         {
-            "run": Command(
+            "run": CommandEntry(
                 "study.run", "run", "Compute a study, or what is missing of it.", ("tl.run_study",)
             ),
-            "show": Command(
+            "show": CommandEntry(
                 "study.show",
                 "show",
                 "Show the results of the samples that are computed.",
@@ -371,22 +371,22 @@ GROUPS: Mapping[str, Group] = {
             ),
         },
     ),
-    "env": Group(
+    "env": CommandGroup(
         "This computer.",
         {
-            "doctor": Command(
+            "doctor": CommandEntry(
                 "env.doctor",
                 "doctor",
                 "Show what is installed, what is missing, and how to get it.",
                 ("tl.doctor",),
             ),
-            "cache": Command(
+            "cache": CommandEntry(
                 "env.cache",
                 "cache",
                 "List or remove compiled libraries.",
                 ("tl.compiler.c.compiled_cache",),
             ),
-            "schema": Command(
+            "schema": CommandEntry(
                 "env.schema",
                 "schema",
                 "Print the JSON Schema of machine files, for editors.",
@@ -395,29 +395,31 @@ GROUPS: Mapping[str, Group] = {
         },
     ),
 }
-#: Group and commands of Tauloop's second distribution, and how it is installed. The commands are
+#: CommandGroup and commands of Tauloop's second distribution, and how it is installed. The commands are
 #: functions in the module of its entry point.
-PAPER = Group(
+PAPER = CommandGroup(
     "Experiments of papers (the distribution tauloop-papers).",
     {
-        "list": Command("", "list_experiments", "List the experiments."),
-        "reproduce": Command("", "reproduce", "Reproduce an experiment, and compare the results."),
+        "list": CommandEntry("", "list_experiments", "List the experiments."),
+        "reproduce": CommandEntry(
+            "", "reproduce", "Reproduce an experiment, and compare the results."
+        ),
     },
 )
 PAPER_ENTRY_POINT = "reproduce"
 PAPER_REMEDY = "run `pip install ./papers` in a clone of Tauloop (the distribution tauloop-papers)"
 
 #: All commands and groups of the top level, by name, without that of papers.
-TOP_LEVEL: Mapping[str, Command | Group] = {
+TOP_LEVEL: Mapping[str, CommandEntry | CommandGroup] = {
     **{name: entry for section in SECTIONS.values() for name, entry in section.items()},
     **GROUPS,
 }
 
 
-def _flat() -> dict[str, Command]:
-    commands: dict[str, Command] = {}
+def _flat() -> dict[str, CommandEntry]:
+    commands: dict[str, CommandEntry] = {}
     for name, entry in TOP_LEVEL.items():
-        if isinstance(entry, Command):
+        if isinstance(entry, CommandEntry):
             commands[name] = entry
         else:
             commands |= {f"{name} {kind}": command for kind, command in entry.commands.items()}
@@ -425,7 +427,7 @@ def _flat() -> dict[str, Command]:
 
 
 #: All commands by their words, such as ``plan stroke``.
-COMMANDS: Mapping[str, Command] = _flat()
+COMMANDS: Mapping[str, CommandEntry] = _flat()
 
 
 def command_words(words: list[str]) -> str:

@@ -334,6 +334,8 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     for kind in options.values():
         names |= flags(kind)
     names |= dict.fromkeys(kinds, "--out")
+    if kinds:
+        names["out"] = "--out"
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:

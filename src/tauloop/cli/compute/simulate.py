@@ -19,8 +19,7 @@ from tauloop.cli.machine import (
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import FREQUENCY
+from tauloop.cli.values import frequency
 from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
 
 
@@ -67,8 +66,8 @@ def simulate(
     1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion
     goes beyond a stop, which does not hold it (put an event there).
     """
-    frequency = quantity("spring_frequency", spring_frequency, FREQUENCY)
-    chosen = _chosen(options, free, frequency, amplitude, motion, out)
+    hertz = frequency("spring_frequency", spring_frequency)
+    chosen = _chosen(options, free, hertz, amplitude, motion, out)
     model = load_model(machine, side, threads=threads)
     with bar("simulation") as progress:
         if coupling == tl.FmuCoupling():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 EXPORT_FOLDER = FOLDER.of("files into this folder, in which others are left alone")
 #: The folder without ``--out``, in words.
-EXPORT_DEFAULT = "MACHINE-KIND without it, such as delta-c"
+EXPORT_DEFAULT = "The folder MACHINE-KIND without it"
 
 NameOption = Annotated[
     str | None,

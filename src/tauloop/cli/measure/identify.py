@@ -98,7 +98,7 @@ def identify(
 
 def _refuse_folding(options: tl.FoldOptions, triangle: Path | None) -> None:
     """Refuse options of folded logs, all at once, where none is folded."""
-    given = {
+    needs_folding = {
         "triangle": triangle is not None,
         "add": options.add is not None,
         "resume": options.study.resume,
@@ -106,6 +106,6 @@ def _refuse_folding(options: tl.FoldOptions, triangle: Path | None) -> None:
     }
     tl.InputError.raise_if_any(
         tl.Problem(where=name, what="has no meaning without --folded", remedy="add --folded DIR")
-        for name, is_given in given.items()
+        for name, is_given in needs_folding.items()
         if is_given
     )

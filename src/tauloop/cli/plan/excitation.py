@@ -10,8 +10,9 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
-from tauloop.cli.plan.planned import RateOption, frequency
+from tauloop.cli.plan.planned import RateOption
 from tauloop.cli.terminal.progress import bars
+from tauloop.cli.values import frequency
 from tauloop.identification import slow_sampling
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tauloop.cli.output import finish, log_file, text_file
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import FREQUENCY
+from tauloop.cli.values import frequency
 
 if TYPE_CHECKING:
     from tauloop.simulation import Cycle, FastestMotion
@@ -28,11 +27,6 @@ RateOption = Annotated[
         "--rate", metavar="FREQUENCY", help="Samples per second in the table, such as 1kHz."
     ),
 ]
-
-
-def frequency(option_name: str, text: str) -> float:
-    """Return a frequency in Hz, written with a unit or without."""
-    return quantity(option_name, text, FREQUENCY)
 
 
 def finish_motion(

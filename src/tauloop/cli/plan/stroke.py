@@ -8,7 +8,8 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, TABLE
-from tauloop.cli.plan.planned import RateOption, frequency
+from tauloop.cli.plan.planned import RateOption
+from tauloop.cli.values import frequency
 
 
 @command(out=TABLE.of("time, positions, velocities and accelerations"), figure=FIGURE)

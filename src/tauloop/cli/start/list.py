@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+import tauloop as tl
 from tauloop.cli.asked import is_json
 from tauloop.cli.output import command, console, finish, print_json
-from tauloop.drives import shipped_drives
 from tauloop.mechanism import machine_index
 
 
@@ -30,8 +30,10 @@ def list_shipped(
     """List the shipped machines, or the shipped drive lines."""
     if shipped is Shipped.machines:
         finish(machine_index())
-    elif is_json():
-        print_json({"drives": shipped_drives()})
-    else:
-        for name in shipped_drives():
-            console().print(name)
+        return
+    names = tl.drives.shipped_drives()
+    if is_json():
+        print_json({"drives": names})
+        return
+    for name in names:
+        console().print(name)

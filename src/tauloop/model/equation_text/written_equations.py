@@ -169,7 +169,7 @@ def write_equations(
     known = tuple(p.name for p in model.mechanism.parameters)
     kept = known if options.keep == (EVERYTHING,) else options.keep
     InputError.raise_if_any(
-        unknown_names(kept, known, "no parameter {!r}", "keep", "see `tauloop show --parameters`")
+        unknown_names(kept, known, "no parameter {!r}", "keep", "see `tauloop show --table`")
     )
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters, stages = _Letters(model, options), Stages(progress, 5)

@@ -1,0 +1,11 @@
+"""Values of options of commands that are not fields of options: they take units too."""
+
+from __future__ import annotations
+
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import FREQUENCY
+
+
+def frequency(option_name: str, text: str) -> float:
+    """Return a frequency in Hz, written with a unit or without."""
+    return quantity(option_name, text, FREQUENCY)
