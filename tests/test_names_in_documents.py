@@ -70,7 +70,8 @@ def unknown(line: str) -> Iterator[str]:
         return
     path = command_words(words)
     if not path:
-        if name not in TOP_LEVEL or (len(words) > 1 and not words[1].startswith("-")):
+        is_alone = len(words) == 1 or words[1].startswith("-")
+        if name not in TOP_LEVEL or not is_alone:
             yield name
         return
     for word in words:
