@@ -21,8 +21,7 @@ from rich.table import Table
 
 from tauloop import Model, load
 from tauloop.common.result import write_json
-from tauloop.display import save_figure
-from tauloop.display.figures import LARGE, PREDICTED, RESIDUAL, TEXT, clean
+from tauloop.display import LARGE, PREDICTED, RESIDUAL, TEXT, clean, save_figure
 from tauloop.motion import POLYNOMIAL_345, Ellipse, MachineLimits, Trajectory, plan, stroke
 from tauloop.simulation.controllers.laws import SPACES, Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS

@@ -19,7 +19,7 @@ import tauloop as tl
 from tauloop.common.datasets import Tabular, Variable, columns, rows
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.display import PARTS
-from tauloop.display.figures import save_figure
+from tauloop.display.renderers.figure_style import save_figure
 from tauloop.drives import load_drive
 from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit
 from tauloop.kinematics import random_states

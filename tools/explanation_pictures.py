@@ -24,9 +24,7 @@ import tauloop as tl
 from tauloop.calibration import Position, calibration_problem, identifiability
 from tauloop.calibration.judging.observability import NULL
 from tauloop.compiler.solving.position_equations import incidence, position_equations
-from tauloop.display.control_figure import control_figure
-from tauloop.display.cycle_figure import cycle_figure
-from tauloop.display.fastest_figure import fastest_figure
+from tauloop.display import PARTS
 from tauloop.drives.equations.control import switching
 from tauloop.drives.equations.elements import elastic_backlash, stribeck_level
 from tauloop.drives.equations.switches import Direct
@@ -436,24 +434,29 @@ def plan_path() -> Figure:
     result = tl.plan_path(
         tl.load("delta"), tl.PathOptions(stroke=stroke, payload=0.1, intervals=200)
     )
-    return fastest_figure(result)
+    return drawn("FastestMotion", result)
 
 
 def cycles() -> Figure:
     """A cycle of the delta between two conveyors, with motors that bear 0.35 of their largest torque."""
     path = Path(__file__).parents[1] / "examples" / "cycles" / "conveyor.yaml"
-    return cycle_figure(
-        tl.plan_cycle(tl.load("delta"), path, tl.CycleOptions(intervals=100, rated=0.35))
-    )
+    result = tl.plan_cycle(tl.load("delta"), path, tl.CycleOptions(intervals=100, rated=0.35))
+    return drawn("Cycle", result)
 
 
 def predictive_tracking() -> Figure:
     """A stroke of the delta beyond its torques, under computed torque and under predictive tracking."""
     stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, share=1.2)
     laws = ("computed-torque", "predictive")
-    return control_figure(
-        tl.follow_path(tl.load("delta"), tl.ControlOptions(stroke=stroke, controller=laws))
-    )
+    options = tl.ControlOptions(stroke=stroke, controller=laws)
+    return drawn("ControlComparison", tl.follow_path(tl.load("delta"), options))
+
+
+def drawn(part: str, result: object) -> Figure:
+    """Return the figure of a result."""
+    figure = PARTS[part].figure(result)
+    assert figure is not None
+    return figure
 
 
 DRAWINGS: dict[str, Callable[[], Figure]] = {

@@ -1,12 +1,9 @@
-"""A part of reports of one's own: masses of bodies below what `tauloop check` says: a table, a figure, a plot."""
+"""A part of reports of one's own: masses of bodies below what `tauloop check` prints: a table and a plot."""
 
 from collections.abc import Iterator, Mapping
 
-from matplotlib.figure import Figure
-from rich.table import Table
-
 import tauloop as tl
-from tauloop.display import Piece, Plot, PlotTrace, ReportPart
+from tauloop.display import Plot, PlotTrace, ReportPart, Table
 from tauloop.kinematics import Inspection
 from tauloop.testing import check_report_part
 
@@ -17,11 +14,16 @@ class Masses(ReportPart):
     name, takes = "masses", "Inspection"
 
     def tables(self, result: Inspection) -> Iterator[Table]:
-        """See `ReportPart`."""
-        table = Table("body", "mass [kg]", title="Masses")
-        for body, mass in self.data(result).items():
-            table.add_row(body, f"{mass:.4g}")
-        yield table
+        """See `ReportPart`: printed in the terminal, and put on pages."""
+        cells = tuple((body, f"{mass:.4g}") for body, mass in self.data(result).items())
+        heads, numeric = ("body", "mass [kg]"), (False, True)
+        yield Table(title="Masses", heads=heads, cells=cells, numeric=numeric)
+
+    def plots(self, result: Inspection) -> Iterator[Plot]:
+        """See `ReportPart`: drawn into figures, and put on pages."""
+        masses = self.data(result)
+        bars = PlotTrace(name="mass", x=tuple(masses), y=tuple(masses.values()), style="bars")
+        yield Plot(title="Masses", x="body", y="mass [kg]", traces=(bars,))
 
     def data(self, result: Inspection) -> Mapping[str, float]:
         """See `ReportPart`."""
@@ -31,19 +33,6 @@ class Masses(ReportPart):
             for body in mechanism.bodies
             if body.inertia is not None
         }
-
-    def figure(self, result: Inspection) -> Figure:
-        """See `ReportPart`."""
-        figure = Figure(layout="constrained")
-        figure.add_subplot(ylabel="mass [kg]").bar(*zip(*self.data(result).items(), strict=True))
-        return figure
-
-    def pieces(self, result: Inspection) -> Iterator[Piece]:
-        """See `ReportPart`."""
-        masses = self.data(result)
-        bars = PlotTrace(name="mass", x=tuple(masses), y=tuple(masses.values()), look="bars")
-        yield Plot(title="Masses", x="body", y="mass [kg]", traces=(bars,))
-        yield from super().pieces(result)
 
 
 MASSES = Masses()

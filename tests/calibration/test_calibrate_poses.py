@@ -40,7 +40,7 @@ from tauloop.calibration.problem.problem import calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.calibration.solving.solver import solve
 from tauloop.common.errors import IdentificationError, InputError, PoseError
-from tauloop.display.poses_table import poses_tables
+from tauloop.display.tables.identification.poses_tables import poses_tables
 from tauloop.geometry.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
 

@@ -26,7 +26,7 @@ from tauloop.calibration.judging.curvature import second_order_share
 from tauloop.calibration.judging.statistics import undetermined, variance_range
 from tauloop.calibration.solving.solver import Solution
 from tauloop.common.result import Diagnostic, Status
-from tauloop.display.calibration_table import calibration_tables
+from tauloop.display.tables.identification.calibration_tables import calibration_tables
 
 PRINTER, GANTRY = "linear_delta", "gantry_tau_3dof"
 #: Carriages of 7 contacts of a printer with unequal arms (340.5, 340.0, 339.8 mm) and a radius of

@@ -18,9 +18,10 @@ from kills import RACKS, prepare
 
 import tauloop as tl
 from tauloop.cli.commands import COMMANDS, command_words
-from tauloop.display import MotionScene, Plot, Words, page_record, read_record
+from tauloop.display import MotionScene, Paragraph, Plot, page_record, read_record
 from tauloop.display.page_records import KEY
 from tauloop.drives import load_drive
+from tauloop.viewer.pages.plotly_renderer import figure
 
 needs_browser = pytest.mark.skipif(
     executable() is None, reason="needs Chromium or Chrome, and none is installed"
@@ -34,7 +35,7 @@ HOSTILE = (
 )
 #: What a page shows: points of every line of every figure, names in legends, share of every film
 #: that is over.
-POINTS = "[...document.querySelectorAll('.drawing')].map(d => d.data.map(t => t.y.length))"
+POINTS = "[...document.querySelectorAll('.drawing')].map(d => d.data.map(t => (t.y || t.r).length))"
 DRAWN = "[...document.querySelectorAll('.drawing')].map(d => d.querySelectorAll('.trace').length)"
 SHARES = "[...document.querySelectorAll('.scene iframe')].map(f => Number(f.dataset.share ?? -1))"
 #: Of every machine: width of its still picture, whether that is loaded, and whether the film is
@@ -84,11 +85,12 @@ def plots_of(shown: Any) -> list[Plot]:
 
 def require_figures(page: Page, shown: Any) -> None:
     """Every figure has its traces, and these their points."""
-    maps = [[len(plot.grid_y)] if plot.grid else [] for plot in plots_of(shown)]
     points = [
-        map_ + [len(trace.y) for trace in plot.traces]
-        for map_, plot in zip(maps, plots_of(shown), strict=True)
+        [len(trace.get("y", trace.get("r"))) for trace in figure(plot)["data"]]
+        for plot in plots_of(shown)
     ]
+    for plot, counts in zip(plots_of(shown), points, strict=True):
+        assert {len(trace.y) for trace in plot.traces} <= {*counts}
     assert page.run(POINTS) == points
     assert all(count > 0 for count in page.run(DRAWN))
 
@@ -165,7 +167,7 @@ def test_results_that_are_no_motion_show_their_machine(tmp_path: Path) -> None:
     assert any(
         "drive line alone" in piece.text
         for piece in written.records[3].pieces
-        if isinstance(piece, Words)
+        if isinstance(piece, Paragraph)
     )
     walked = model.platform_position(np.array(scenes[0][0].q))
     assert np.ptp(walked, axis=0) == pytest.approx([0.64, 1.16], abs=0.03)
@@ -201,8 +203,8 @@ def hostile() -> dict[str, Any]:
     trace = {"name": HOSTILE, "x": [HOSTILE, "b"], "y": [1.0, 2.0], "labels": [HOSTILE, ""]}
     two = [trace, {"name": "other", "x": ["b"], "y": [None]}]
     pieces = [
-        {"piece": "words", "text": HOSTILE, "tone": "doubtful"},
-        {"piece": "rows", "title": HOSTILE, "heads": [HOSTILE], "cells": [[HOSTILE]]},
+        {"piece": "paragraph", "text": HOSTILE, "tone": "doubtful"},
+        {"piece": "table", "title": HOSTILE, "heads": [HOSTILE], "cells": [[HOSTILE]]},
         {
             "piece": "plot",
             "title": HOSTILE,
@@ -237,7 +239,7 @@ def test_doubts_come_first_and_are_words(tmp_path: Path) -> None:
     doubts = [
         piece.text
         for piece in shown.pieces
-        if isinstance(piece, Words) and piece.tone == "doubtful"
+        if isinstance(piece, Paragraph) and piece.tone == "doubtful"
     ]
     assert all(any(advice in doubt for doubt in doubts) for advice in result.advice)
 

@@ -244,7 +244,7 @@ def test_an_output_of_another_alphabet_is_written_with_escapes(tmp_path):
 def test_dollar_signs_in_names_are_drawn_as_they_are(name, tmp_path):
     from matplotlib.figure import Figure
 
-    from tauloop.display.figures import save_figure
+    from tauloop.display.renderers.figure_style import save_figure
 
     figure = Figure()
     axes = figure.subplots()

@@ -22,8 +22,9 @@ from matplotlib.figure import Figure
 
 import tauloop as tl
 from tauloop.calibration import Position
-from tauloop.display.control_figure import control_figure
+from tauloop.display import Plot
 from tauloop.display.parts import parts_of
+from tauloop.display.plots.control_plots import control_plots
 from tauloop.mechanism.description.units import si_unit
 
 CRANE = """
@@ -234,12 +235,13 @@ def test_errors_of_motors_that_turn_and_of_those_that_push_have_panels_of_their_
     runs = {
         name: replace(run, tool_error=0.0 * run.tool_error) for name, run in compared.runs.items()
     }
-    turned, pushed, *_ = control_figure(replace(compared, runs=runs)).axes
-    for axes, unit, k, scale in ((turned, "deg", 0, 180 / np.pi), (pushed, "mm", 1, 1e3)):
-        assert axes.get_ylabel() == f"largest\nactuator error [{unit}]"
-        (line,), (run,) = axes.lines, runs.values()
-        assert line.get_ydata().max() == pytest.approx(
-            scale * np.abs(run.actuator_error[:, k]).max(), rel=1e-12
+    pieces = control_plots(replace(compared, runs=runs))
+    turned, pushed, *_ = (piece for piece in pieces if isinstance(piece, Plot))
+    for plot, unit, k, scale in ((turned, "deg", 0, 180 / np.pi), (pushed, "m", 1, 1.0)):
+        assert plot.y == f"error [{unit}]"
+        (trace,), (run,) = plot.traces, runs.values()
+        assert max(trace.y) == pytest.approx(
+            scale * np.abs(run.actuator_error[:, k]).max(), rel=1e-5
         )
 
 
@@ -249,7 +251,8 @@ def test_figures_without_a_picture_of_their_own_say_what_and_of_which_machine(
 ):
     result = DRAWN[name](crane)
     heading = result.plot()[0].figure.get_suptitle()
-    assert heading == {"dynamics": "crane: motion forces", "motion": "crane: planned motion"}[name]
+    titles = {"dynamics": "Motion forces: crane", "motion": "Planned motion: crane"}
+    assert heading.strip() == titles[name]
 
 
 @pytest.mark.parametrize("name", DRAWN)

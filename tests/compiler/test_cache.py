@@ -31,7 +31,7 @@ from tauloop.compiler.c.calling.cache import (
     sweep,
 )
 from tauloop.compiler.c.calling.compiler import build
-from tauloop.display.cache_table import cache_tables
+from tauloop.display.tables.machines.cache_tables import cache_tables
 
 pytestmark = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

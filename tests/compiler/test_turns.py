@@ -16,7 +16,7 @@ from tauloop.common.errors import DescriptionError
 from tauloop.common.result import Status, plain
 from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.compiler.state import Turns
-from tauloop.display.dynamics_table import dynamics_tables
+from tauloop.display.tables.motion.dynamics_tables import dynamics_tables
 from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.simulation import (

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import json
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -25,8 +26,9 @@ from tauloop.common.result import (
     provenance,
     write_json,
 )
-from tauloop.display import identification_figure, identification_table, save_figure
-from tauloop.display.figures import STRETCHES, thin
+from tauloop.display import Plot, Printed, identification_figure, identification_tables, save_figure
+from tauloop.display.plots.identification_plots import fit_plots
+from tauloop.display.renderers.figure_style import STRETCHES, thin
 from tauloop.identification import (
     Identification,
     OrdinaryLeastSquares,
@@ -231,26 +233,39 @@ def test_provenance_names_versions():
 # The figure
 
 
-def test_figure_draws_measured_predicted_and_residual(data, result):
-    figure = identification_figure(result, *data, title="Planar arm")
-    assert len(figure.axes) == 2 * 2 * 2  # parts, outputs, force and residual
-    for column, part in enumerate(data):
-        for row in range(2):
-            upper, lower = figure.axes[4 * column + 2 * row : 4 * column + 2 * row + 2]
-            measured, predicted = (line.get_ydata() for line in upper.lines[1:])
-            np.testing.assert_array_equal(measured, part.forces[:, row])
-            np.testing.assert_allclose(
-                predicted, result.predict(part.regressor)[:, row], atol=1e-12
-            )
-            np.testing.assert_allclose(lower.lines[1].get_ydata(), measured - predicted, atol=1e-12)
-            np.testing.assert_array_equal(upper.lines[1].get_xdata(), part.time)
-            fits = (result.training, result.held_out)[column][row]
-            title = upper.get_title(loc="left")
-            assert f"RMSE {fits.rmse:.3g} N m ({fits.rmse_percent:.1f} %)" in title
-            assert ("held out" in title) == (column == 1)
-    assert figure.axes[0].get_ylabel() == "torque [N m]"
-    assert figure.axes[3].get_xlabel() == "time [s]"
-    assert figure.axes[0].get_ylim() == figure.axes[4].get_ylim()
+def test_plots_have_measured_predicted_and_residual_forces(data, result):
+    plots = [piece for piece in fit_plots(result, *data) if isinstance(piece, Plot)]
+    forces = np.concatenate([part.forces for part in data])
+    predicted = np.concatenate([result.predict(part.regressor) for part in data])
+    time = np.concatenate([part.time for part in data])
+    for k, plot in enumerate(plots[:2]):
+        drawn = {trace.name: trace for trace in plot.traces}
+        assert np.interp(drawn["measured"].x, time, forces[:, k]) == pytest.approx(
+            np.array(drawn["measured"].y), rel=1e-5, abs=1e-5
+        )
+        assert np.interp(drawn["predicted"].x, time, predicted[:, k]) == pytest.approx(
+            np.array(drawn["predicted"].y), rel=1e-5, abs=1e-5
+        )
+        for part, judged in (("training", result.training[k]), ("held out", result.held_out[k])):
+            text = f"{part} RMSE {judged.rmse:.3g} N m ({judged.rmse_percent:.1f} %)"
+            assert text in plot.title
+        (span,) = plot.spans
+        assert (span.start, span.end) == (data[1].time[0], data[1].time[-1])
+        assert (plot.x, plot.y) == ("time [s]", "torque [N m]")
+    residual, spectrum = plots[2:]
+    for k, trace in enumerate(residual.traces):
+        errors = np.interp(trace.x, time, (forces - predicted)[:, k])
+        assert errors == pytest.approx(np.array(trace.y), rel=1e-5, abs=1e-5)
+    assert spectrum.x == "frequency [Hz]"
+
+
+def test_held_out_data_of_another_run_have_plots_of_their_own(data, result):
+    training, held_out = data
+    other = dataclasses.replace(held_out, time=held_out.time - held_out.time[0])
+    plots = [piece for piece in fit_plots(result, training, other) if isinstance(piece, Plot)]
+    titles = [plot.title for plot in plots if "RMSE" in plot.title]
+    assert ["held out:" in title for title in titles] == [False, False, True, True]
+    assert [len(plot.spans) for plot in plots[:2]] == [0, 0]
 
 
 @pytest.mark.parametrize("count", [2, 6])
@@ -274,11 +289,12 @@ def test_nothing_in_the_figure_covers_anything_else(data, result, count):
     canvas.draw()
     renderer = canvas.get_renderer()
     panels = [axes.get_window_extent(renderer) for axes in figure.axes]
-    titles = [axes._left_title.get_window_extent(renderer) for axes in figure.axes[::2]]
-    heads = [
-        figure.legends[0].get_window_extent(renderer),
-        *(text.get_window_extent(renderer) for text in figure.texts),
-    ]
+    titles = [axes._left_title.get_window_extent(renderer) for axes in figure.axes]
+    legends = [axes.get_legend() for axes in figure.axes]
+    heads = [legend.get_window_extent(renderer) for legend in legends if legend is not None]
+    # the heading leaves room for the summary, which is a text of its own
+    summary = next(text for text in figure.texts if text is not figure._suptitle)
+    heads.append(summary.get_window_extent(renderer))
     boxes = [*panels, *titles, *heads]
     for k, box in enumerate(boxes):
         assert box.x0 >= 0
@@ -303,8 +319,8 @@ def test_nothing_in_the_figure_covers_anything_else(data, result, count):
 def test_figure_without_held_out_data_or_time(tmp_path):
     training = arm_data(5000, noise=(0.1, 0.1), time=None)
     figure = identification_figure(fit(training, None, OrdinaryLeastSquares()), training)
-    assert len(figure.axes) == 4
-    assert figure.axes[3].get_xlabel() == "sample"
+    assert len(figure.axes) == 4  # two outputs, residuals, their spectrum
+    assert figure.axes[0].get_xlabel() == "sample"
     assert len(figure.axes[0].lines[1].get_xdata()) <= 2 * STRETCHES
     path = save_figure(figure, tmp_path / "arm.png", dpi=60)
     assert path.read_bytes().startswith(b"\x89PNG\r\n")
@@ -337,15 +353,15 @@ def test_thinning_keeps_extremes_and_order(count, seed):
 # The table
 
 
-def shown(table: object, width: int = 110) -> str:
-    console = Console(width=width, color_system=None, legacy_windows=False)
+def shown(table: Iterable[Printed], width: int = 110) -> str:
+    console = Console(width=width, color_system=None, legacy_windows=False, markup=False)
     with console.capture() as capture:
-        console.print(table)
+        console.print(*table)
     return capture.get()
 
 
 def test_table_shows_parameters_and_fit(result):
-    text = shown(identification_table(result))
+    text = shown(identification_tables(result))
     assert "6 base parameters of 8 unknowns (tolerance 1e-08, gap " in text
     assert "4 alone, 3 in combinations, 1 without effect" in text
     assert "700 training and 300 held-out samples" in text
@@ -373,13 +389,13 @@ def test_table_shows_parameters_and_fit(result):
 
 
 def test_table_beside_reference_values(result):
-    text = shown(identification_table(result, reference=TRUE))
+    text = shown(identification_tables(result, reference=TRUE))
     (row,) = [line for line in text.splitlines() if "link1.mx + 0.4 link2.m" in line]
     assert "1.4" in row.split()
 
 
 def test_table_fits_a_narrow_terminal(result):
-    assert max(map(len, shown(identification_table(result), width=80).splitlines())) <= 80
+    assert max(map(len, shown(identification_tables(result), width=80).splitlines())) <= 80
 
 
 def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
@@ -389,12 +405,12 @@ def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
     item = Diagnostic(
         name="condition", value=1e9, upper=1e4, advice="record a motion that excites more"
     )
-    text = shown(identification_table(dataclasses.replace(fitted, diagnostics=(item,))))
+    text = shown(identification_tables(dataclasses.replace(fitted, diagnostics=(item,))))
     assert "status: doubtful" in text
     assert "condition: 1e+09 (good: at most 1e+04): record a motion that excites more" in text
     tagged = dataclasses.replace(
         data[0], parameters=tuple(f"[b]{name}" for name in NAMES), parameter_units=UNITS
     )
     assert "[b]link1.mx + 0.4 [b]link2.m" in shown(
-        identification_table(fit(tagged, None, OrdinaryLeastSquares()))
+        identification_tables(fit(tagged, None, OrdinaryLeastSquares()))
     )

@@ -14,7 +14,7 @@ import pytest
 
 import tauloop as tl
 from tauloop.common.result import Status
-from tauloop.display.dynamics_table import dynamics_tables
+from tauloop.display.tables.motion.dynamics_tables import dynamics_tables
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.logs import read_log, samples, write_log
 

@@ -29,7 +29,7 @@ from tauloop import (
     view,
 )
 from tauloop.common.result import Diagnostic, Status
-from tauloop.display.view_table import view_tables
+from tauloop.display.tables.machines.view_tables import view_tables
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.formats.mjcf.writer import write_mjcf
 from tauloop.formats.urdf.writer import write_urdf

@@ -10,7 +10,7 @@ from planar_arm import MACHINE, arm_log, arm_motion
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.display.machine_identification_tables import formula_table
+from tauloop.display.tables.identification.machine_identification_tables import formula_table
 from tauloop.formats.library import loads
 from tauloop.identification import (
     MeasuredLog,

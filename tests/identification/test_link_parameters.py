@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 import tauloop as tl
 from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.result import Status
-from tauloop.display.link_table import link_tables
+from tauloop.display.tables.identification.link_tables import link_tables
 from tauloop.identification import BaseEstimates, PreparationOptions
 from tauloop.logs import write_log
 from tauloop.mechanism import Mechanism

@@ -11,7 +11,7 @@ from printed import printed
 
 import tauloop as tl
 from tauloop.common.errors import IdentificationError, InputError
-from tauloop.display.regrouping_table import regrouping_tables
+from tauloop.display.tables.identification.regrouping_tables import regrouping_tables
 from tauloop.identification import AnalyticRegrouping, analytic_regrouping
 from tauloop.identification.parameters.regrouping import ColumnParameter, Monomial
 from tauloop.identification.parameters.regrouping_columns import SEED, STATES, StandardColumns

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import tauloop as tl
 from tauloop import Model, load, loads
 from tauloop.common.errors import InputError, PoseError
-from tauloop.display.workspace_figure import workspace_figure
+from tauloop.display.plots.workspace_plots import section_plot
 from tauloop.geometry.clearance import rod_clearance, segment_distances
 from tauloop.kinematics.singularities import KINDS, USUAL, singularities
 from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, section_axes, workspace_grid
@@ -186,7 +186,7 @@ def test_a_grid_that_would_fill_the_memory_is_refused_before_it_is_made() -> Non
         section_axes(model, ("platform.x",), np.inf)
 
 
-def test_figure_refuses_a_volume() -> None:
+def test_a_section_refuses_a_volume() -> None:
     model = Model(load("delta"))
     axis = np.linspace(-0.1, 0.1, 3)
     volume = workspace_grid(
@@ -195,10 +195,10 @@ def test_figure_refuses_a_volume() -> None:
     assert volume.usable.all()
     assert volume.size == (pytest.approx(0.2**3), "m^3")
     with pytest.raises(InputError, match="varies 3"):
-        workspace_figure(volume)
+        section_plot(volume)
     flat = workspace_grid(model, {"platform.x": axis, "platform.y": axis})
-    drawn = workspace_figure(flat).axes[0]
-    assert len(drawn.images) == 2
-    assert len(drawn.child_axes) == 1  # the scale of colours
+    plot = section_plot(flat, points=30)
+    assert (len(plot.grid), len(plot.grid[0])) == (30, 30)
+    assert not plot.classes  # every pose is usable
     assert flat.held == f"platform.z = {flat.fixed['platform.z']:.4g} m"
     assert set(np.unique(flat.reason)) == {Reason.USABLE}

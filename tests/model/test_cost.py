@@ -16,7 +16,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.result import plain
 from tauloop.compiler.c.printing.operations import output_operations, restricted
 from tauloop.compiler.catalogue import MOMENTUM, MOMENTUM_FORCES
-from tauloop.display.cost_tables import cost_tables
+from tauloop.display.tables.machines.cost_tables import cost_tables
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.equations.ports import ACTUATORS
 from tauloop.formats import load

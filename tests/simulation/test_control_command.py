@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import tauloop as tl
 from tauloop import load
-from tauloop.display.control_table import control_tables
+from tauloop.display.tables.motion.control_tables import control_tables
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.simulation.controllers.library import COMPILED
 

@@ -14,7 +14,7 @@ from scipy.optimize import least_squares
 import tauloop as tl
 from tauloop import Model, loads
 from tauloop.compiler.catalogue import MEASURED_MOTION
-from tauloop.display.control_table import control_tables
+from tauloop.display.tables.motion.control_tables import control_tables
 from tauloop.mechanism.shipped import source_path
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, Trajectory, plan, stroke
 from tauloop.simulation.controllers.error_steps import ErrorSteps

@@ -16,7 +16,7 @@ import tauloop as tl
 from tauloop import Model, load
 from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.evaluator import Interpreted
-from tauloop.display.simulation_table import simulation_tables
+from tauloop.display.tables.motion.simulation_tables import simulation_tables
 from tauloop.integrate import Radau
 from tauloop.simulation import (
     ConstantForce,

@@ -11,7 +11,9 @@ import xarray as xr
 from printed import printed
 
 from tauloop import Mechanism, Model
-from tauloop.display.machine_identification_tables import machine_identification_tables
+from tauloop.display.tables.identification.machine_identification_tables import (
+    machine_identification_tables,
+)
 from tauloop.identification import (
     IdentificationOptions,
     MachineIdentification,

@@ -16,7 +16,7 @@ from conftest import ROOT
 from tauloop.cli.terminal.screen import Screen
 from tauloop.common.result import Status
 from tauloop.compiler.c.calling.compiler import compiler_path
-from tauloop.display.health_table import health_lines
+from tauloop.display.tables.machines.checkup_tables import checkup_tables
 from tauloop.verification import look
 
 NEEDS_COMPILER = pytest.mark.skipif(compiler_path() is None, reason="needs a C compiler")
@@ -82,7 +82,7 @@ def test_commands_that_bring_what_is_missing_stand_on_one_line() -> None:
         look.CheckedPart(name=name, state="", remedy=f"{'/long' * 30}/pip install '{name}'")
         for name in "ab"
     )
-    lines = [*health_lines(look.Checkup(parts=parts, diagnostics=(), provenance={}))]
+    lines = [*checkup_tables(look.Checkup(parts=parts, diagnostics=(), provenance={}))]
     screen = Screen(width=60, file=io.StringIO())
     for line in lines:
         screen.print(line, soft_wrap=line.no_wrap is True)  # as commands do

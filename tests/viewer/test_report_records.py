@@ -81,9 +81,9 @@ def test_all_that_is_wrong_is_said_at_once(counted, tmp_path: Path) -> None:
     pieces = [
         {"piece": "film"},
         {"piece": "plots"},
-        {"piece": "words", "text": 3, "tone": "plain"},
-        {"piece": "words", "text": "a", "tone": "loud"},
-        {"piece": "rows", "title": "t", "heads": ["a", "b"], "cells": [["1"]]},
+        {"piece": "paragraph", "text": 3, "tone": "plain"},
+        {"piece": "paragraph", "text": "a", "tone": "loud"},
+        {"piece": "table", "title": "t", "heads": ["a", "b"], "cells": [["1"]]},
         {
             "piece": "plot",
             "title": "t",

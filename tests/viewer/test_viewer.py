@@ -23,7 +23,7 @@ import tauloop as tl
 from tauloop import Model, StrokeOptions, ViewOptions, load, plan_stroke
 from tauloop.common.errors import EngineError, InputError, PoseError
 from tauloop.display import save_figure
-from tauloop.display.machine_figure import machine_figure
+from tauloop.display.renderers.machine_drawing import machine_figure
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.formats import loads
 from tauloop.geometry.clearance import rod_clearance

@@ -120,10 +120,9 @@ def reproduce(
     else:
         _print(reproduction, files)
         if kept is not None and kept.data["controllers"]:
-            rows = table("In the controller", *CONTROLLER_HEADS)
-            for row in controller_rows(kept):
-                rows.add_row(*row)
-            console().print(rows)
+            console().print(
+                table("In the controller", *CONTROLLER_HEADS, rows=controller_rows(kept))
+            )
     if status is not Status.OK:
         raise typer.Exit(FAILED)
 
@@ -142,10 +141,9 @@ def _note(name: str, as_json: bool) -> None:
     if as_json:
         print_json({"status": Status.OK, "claims": figures})
         return
-    rows = table(f"What the method tells beyond the paper: {name}", "figure", "value")
-    for claim in figures:
-        rows.add_row(claim.what, claim.figure)
-    console().print(rows)
+    title = f"What the method shows beyond the paper: {name}"
+    rows = ((claim.what, claim.figure) for claim in figures)
+    console().print(table(title, "figure", "value", rows=rows))
 
 
 def _all(where: Path, again: bool, as_json: bool) -> None:
@@ -166,11 +164,11 @@ def _all(where: Path, again: bool, as_json: bool) -> None:
         results = {kept.experiment.name: kept.data for kept in there}
         print_json({"status": worst, "experiments": results, "page": str(where / "index.html")})
     else:
-        rows = table("Experiments", "name", "status", "about, s")
-        for kept in there:
-            item = kept.experiment
-            rows.add_row(item.name, kept.status.value, f"{item.budget:.0f}")
-        console().print(rows)
+        rows = (
+            (kept.experiment.name, kept.status.value, f"{kept.experiment.budget:.0f}")
+            for kept in there
+        )
+        console().print(table("Experiments", "name", "status", "about, s", rows=rows))
         console().print(f"written: {where / 'index.html'}")
     if worst is not Status.OK:
         raise typer.Exit(FAILED)
@@ -214,22 +212,21 @@ def _list(as_json: bool) -> None:
             }
         )
         return
-    rows = table("Experiments", "name", "title", "about, s", "source")
-    for item in EXPERIMENTS.values():
-        rows.add_row(item.name, item.title, f"{item.budget:.0f}", item.source)
-    console().print(rows)
+    rows = (
+        (item.name, item.title, f"{item.budget:.0f}", item.source) for item in EXPERIMENTS.values()
+    )
+    console().print(table("Experiments", "name", "title", "about, s", "source", rows=rows))
 
 
 def _print(reproduction: Reproduction, written: list[Path]) -> None:
     screen = console()
     for printed in reproduction.printed:
-        rows = table(
-            f"{printed.name}: {printed.title}", printed.columns[0], "figure", *printed.columns[1:]
-        )
+        rows = []
         for row in printed.rows:
-            rows.add_row(row.name, "printed", *(cell or "–" for cell in row.stated))
-            rows.add_row("", "ours", *(cell or "–" for cell in row.ours))
-        screen.print(rows)
+            rows.append((row.name, "printed", *(cell or "–" for cell in row.stated)))
+            rows.append(("", "ours", *(cell or "–" for cell in row.ours)))
+        heads = (printed.columns[0], "figure", *printed.columns[1:])
+        screen.print(table(f"{printed.name}: {printed.title}", *heads, rows=rows))
         screen.print(printed.why)
         screen.print()
     _compared(screen, reproduction)
@@ -246,12 +243,12 @@ def _print(reproduction: Reproduction, written: list[Path]) -> None:
 def _compared(screen: Console, reproduction: Reproduction) -> None:
     """What is stated beside ours: a table, or on a narrow screen a list."""
     if screen.width >= WIDE:
-        rows = table(
-            reproduction.experiment.title, "quantity", "unit", "stated", "ours", "why they differ"
+        rows = (
+            (item.quantity, item.unit, item.stated, item.ours, item.why)
+            for item in reproduction.comparisons
         )
-        for item in reproduction.comparisons:
-            rows.add_row(item.quantity, item.unit, item.stated, item.ours, item.why)
-        screen.print(rows)
+        heads = ("quantity", "unit", "stated", "ours", "why they differ")
+        screen.print(table(reproduction.experiment.title, *heads, rows=rows))
         return
     screen.print(Text(reproduction.experiment.title, style="table.title"))
     for item in reproduction.comparisons:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tauloop.display import MotionScene, PageRecord, Picture, Piece, Rows, Words
+from tauloop.display import MotionScene, PageRecord, Paragraph, Picture, Piece, Table
 from tauloop.viewer.pages import write_page as write_records
 from tauloop_papers.kept import Kept
 from tauloop_papers.reproduction import Experiment
@@ -62,25 +62,25 @@ def record(kept: Kept) -> PageRecord:
 def _made(kept: Kept) -> Iterator[Piece]:
     item = kept.experiment
     own = f" --machine {kept.data['machine']}" if kept.data["machine"] else ""
-    yield Words(text=f"tauloop paper reproduce {item.name}{own}", tone="code")
+    yield Paragraph(text=f"tauloop paper reproduce {item.name}{own}", tone="code")
     program = f"papers/src/tauloop_papers/{item.procedure.replace('.', '/')}.py"
-    yield Words(text=f"About {item.budget:.0f} s of processor time, by the program {program}.")
+    yield Paragraph(text=f"About {item.budget:.0f} s of processor time, by the program {program}.")
     versions = kept.data["result"]["provenance"]["versions"]
-    yield Rows(title="Versions", heads=("of", "version"), cells=tuple(versions.items()))
+    yield Table(title="Versions", heads=("of", "version"), cells=tuple(versions.items()))
 
 
 def _pieces(kept: Kept) -> Iterator[Piece]:
     result = kept.data["result"]
-    yield Words(text=kept.experiment.source, tone="note")
+    yield Paragraph(text=kept.experiment.source, tone="note")
     if kept.data["machine"]:
-        yield Words(text=OWN_MACHINE.format(file=kept.data["machine"]), tone="note")
+        yield Paragraph(text=OWN_MACHINE.format(file=kept.data["machine"]), tone="note")
     for line in kept.data["advice"]:
-        yield Words(text=line, tone="doubtful")
+        yield Paragraph(text=line, tone="doubtful")
     for table in result["printed"]:
         yield _printed(table)
     keys = ("quantity", "unit", "stated", "ours", "why")
     cells = (tuple(item[key] or "–" for key in keys) for item in result["comparisons"])
-    yield Rows(title="Stated and ours", heads=HEADS, cells=tuple(cells))
+    yield Table(title="Stated and ours", heads=HEADS, cells=tuple(cells))
     for name, caption in kept.data["captions"].items():
         yield Picture(svg=kept.figure(name).read_text(encoding="utf-8"), caption=caption)
     for scene in kept.data["films"].values():
@@ -88,15 +88,15 @@ def _pieces(kept: Kept) -> Iterator[Piece]:
     if kept.data["controllers"]:
         yield from _controllers(kept)
     if kept.data["undrawn"]:
-        yield Words(text="Figures of the paper that hold no data", tone="heading")
+        yield Paragraph(text="Figures of the paper that hold no data", tone="heading")
         for figure, what in kept.data["undrawn"].items():
-            yield Words(text=f"{figure}: {what}", tone="item")
-    yield Words(text="Chosen here, because the paper does not say", tone="heading")
+            yield Paragraph(text=f"{figure}: {what}", tone="item")
+    yield Paragraph(text="Chosen here, because the paper does not say", tone="heading")
     for choice in result["choices"]:
-        yield Words(text=choice, tone="item")
+        yield Paragraph(text=choice, tone="item")
 
 
-def _printed(printed: Mapping[str, Any]) -> Rows:
+def _printed(printed: Mapping[str, Any]) -> Table:
     """A table of the paper: the printed figure above ours in every cell."""
     cells = (
         (
@@ -108,7 +108,7 @@ def _printed(printed: Mapping[str, Any]) -> Rows:
     heads = tuple(printed["columns"])
     numeric = (False, *[True] * (len(heads) - 1))
     title = f"{printed['name']}: {printed['title']}"
-    return Rows(title=title, heads=heads, cells=tuple(cells), numeric=numeric, note=printed["why"])
+    return Table(title=title, heads=heads, cells=tuple(cells), numeric=numeric, note=printed["why"])
 
 
 def controller_rows(kept: Kept) -> list[tuple[str, ...]]:
@@ -142,4 +142,4 @@ def _controllers(kept: Kept) -> Iterator[Piece]:
     where = f"`tauloop paper reproduce {kept.experiment.name}{own} --out FOLDER` writes the files into {folders}."
     title = "In the controller: C99, with its own check"
     rows = tuple(tuple(cell or "–" for cell in row) for row in controller_rows(kept))
-    yield Rows(title=title, heads=CONTROLLER_HEADS, cells=rows, note=f"{CONTROLLER_WORDS} {where}")
+    yield Table(title=title, heads=CONTROLLER_HEADS, cells=rows, note=f"{CONTROLLER_WORDS} {where}")

@@ -217,7 +217,7 @@ def finish(
         screen = console()
         for part in parts:
             for item in part.tables(shown):
-                screen.print(item, soft_wrap=getattr(item, "no_wrap", None) is True)
+                screen.print(item, soft_wrap=getattr(item, "tone", "") == "code")
         for diagnostic in omitted:
             screen.print(f"doubtful: {diagnostic}", style="yellow")
         for path in filter(None, (*drawn, *written, *(path for path, _ in asked_for), json_file)):
@@ -253,7 +253,7 @@ def _drawn(
     parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None
 ) -> tuple[Path, ...]:
     """Figures of all parts, drawn and written."""
-    from tauloop.display.figures import save_figure
+    from tauloop.display.renderers.figure_style import save_figure
 
     own = [part for part in parts if part.name == part.takes]
     others = [part for part in parts if part not in own]
@@ -303,7 +303,7 @@ def command(
     checks = {name: check for name, check in files.items() if not isinstance(check, FileKind)}
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
-        checked = writes(**checks)(function)
+        checked = writes(**checks)(function)  # type: ignore[arg-type]
         checked.also = also  # type: ignore[attr-defined]
         checked.kinds = kinds  # type: ignore[attr-defined]
         checked.out_default = out_default  # type: ignore[attr-defined]
@@ -364,18 +364,18 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
             shown = names
             if kwargs.get("actuators") is not None and "position" in names:
                 shown = names | {"position": names["actuators"]}
-            problems = [
+            flagged = [
                 replace(problem, where=_flagged(problem.where, shown)) for problem in error.problems
             ]
             if is_json():
-                listed = [problem.as_dict() for problem in problems]
+                listed = [problem.as_dict() for problem in flagged]
                 print_json({"status": "error", "kind": type(error).__name__, "problems": listed})
             else:
                 err = Screen(stderr=True, soft_wrap=True)
                 err.print(
-                    f"{len(problems)} problem{'s' if len(problems) > 1 else ''}:", style="bold red"
+                    f"{len(flagged)} problem{'s' if len(flagged) > 1 else ''}:", style="bold red"
                 )
-                for problem in problems:
+                for problem in flagged:
                     err.print(str(problem))
             raise typer.Exit(BAD_INPUT) from None
         finally:

@@ -62,7 +62,7 @@ def _table_problem(path: Path) -> Problem | None:
 
 
 def _figure_problem(path: Path) -> Problem | None:
-    from tauloop.display.figures import unknown_figure_ending
+    from tauloop.display.renderers.figure_style import unknown_figure_ending
 
     return unknown_figure_ending(path)
 

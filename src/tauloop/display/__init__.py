@@ -1,4 +1,4 @@
-"""Figures and tables of results.
+"""Tables, plots and figures of results: as data, and their renderers for terminals and figures.
 
 Examples:
     >>> import tauloop as tl
@@ -16,7 +16,31 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.display.figures import (
+    from tauloop.display.page_records import PageRecord as PageRecord, page_record as page_record
+    from tauloop.display.parts import PARTS as PARTS, ReportPart as ReportPart, parts_of as parts_of
+    from tauloop.display.pieces import (
+        MotionScene as MotionScene,
+        Paragraph as Paragraph,
+        Picture as Picture,
+        Piece as Piece,
+        Plot as Plot,
+        PlotClass as PlotClass,
+        PlotSpan as PlotSpan,
+        PlotTrace as PlotTrace,
+        Printed as Printed,
+        Table as Table,
+    )
+    from tauloop.display.plots.building import (
+        motion as motion,
+        over_time as over_time,
+        rounded as rounded,
+        traces as traces,
+    )
+    from tauloop.display.plots.identification_plots import (
+        identification_figure as identification_figure,
+    )
+    from tauloop.display.record_reading import read_record as read_record
+    from tauloop.display.renderers.figure_style import (
         FAINT as FAINT,
         LARGE as LARGE,
         MEASURED as MEASURED,
@@ -28,31 +52,18 @@ if TYPE_CHECKING:
         clean as clean,
         save_figure as save_figure,
     )
-    from tauloop.display.identification_figures import (
-        identification_figure as identification_figure,
+    from tauloop.display.renderers.matplotlib_renderer import (
+        draw_plot as draw_plot,
+        plots_figure as plots_figure,
     )
-    from tauloop.display.identification_tables import (
+    from tauloop.display.renderers.panels import plot as plot
+    from tauloop.display.tables.identification.identification_tables import (
         fit_table as fit_table,
         identification_table as identification_table,
+        identification_tables as identification_tables,
     )
-    from tauloop.display.page_records import PageRecord as PageRecord, page_record as page_record
-    from tauloop.display.parts import PARTS as PARTS, ReportPart as ReportPart, parts_of as parts_of
-    from tauloop.display.pieces import (
-        MotionScene as MotionScene,
-        Picture as Picture,
-        Piece as Piece,
-        Plot as Plot,
-        PlotTrace as PlotTrace,
-        Rows as Rows,
-        Words as Words,
-        motion as motion,
-        over_time as over_time,
-        printed as printed,
-        rounded as rounded,
-        traces as traces,
+    from tauloop.display.tables.machines.reduction_tables import (
+        reduction_tables as reduction_tables,
     )
-    from tauloop.display.plotting import plot as plot
-    from tauloop.display.record_reading import read_record as read_record
-    from tauloop.display.reduction_table import reduction_tables as reduction_tables
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

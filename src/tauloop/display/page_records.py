@@ -13,25 +13,13 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Status, plain, write_json
 from tauloop.common.shown import Shown
 from tauloop.display.parts import parts_of
-from tauloop.display.pieces import Piece, Rows, Words
+from tauloop.display.pieces import Paragraph, Piece, Table
+from tauloop.display.titles import result_title
 
 #: First entry of a record; a change of its meaning changes the number.
-FORMAT = "tauloop-report/1"
+FORMAT = "tauloop-report/2"
 #: The key of a record in a result's JSON file.
 KEY = "report"
-#: What is reported, by the class of the result, where that is not the name of the class.
-TITLES = {
-    "CableSimulation": "Simulation",
-    "ControlComparison": "Control",
-    "DriveStep": "Step of a drive line",
-    "CollisionDetection": "A blow at the platform",
-    "MachineIdentification": "Identification",
-    "Modes": "Assembly modes",
-    "OperationCounts": "Operations",
-    "PosePlan": "Poses of a calibration",
-    "SwingComparison": "Conservative swing",
-    "VerifiedMachine": "Comparison with other engines",
-}
 #: Largest file that is asked for the names of others in it, bytes.
 DESCRIPTION = 1_000_000
 
@@ -94,14 +82,14 @@ def page_record(
         pieces.append(_diagnostics(diagnostics))
     return PageRecord(
         kind=kind,
-        title=f"{TITLES.get(kind) or _spelled(kind)}: {machine_name(result)}".removesuffix(": "),
+        title=result_title(result),
         status=getattr(status, "value", str(status)),
         pieces=tuple(pieces),
         made=tuple(_made(result, command, fingerprints(command, outputs))),
     )
 
 
-def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Rows:
+def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Table:
     figures = (
         ("not defined" if e.value is None else f"{e.value:.4g}", e.unit, e.limits, e.is_good)
         for e in diagnostics
@@ -113,43 +101,24 @@ def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Rows:
     heads = ("figure", "value", "unit", "good where", "verdict")
     note = "Each is computed apart from what it judges."
     numeric = (False, True, False, False, False)
-    return Rows(title="Diagnostic", heads=heads, cells=tuple(cells), numeric=numeric, note=note)
+    return Table(title="Diagnostics", heads=heads, cells=tuple(cells), numeric=numeric, note=note)
 
 
 def _made(result: Any, command: Sequence[str], files: Mapping[str, str]) -> Iterator[Piece]:
     """How to make it again."""
     if command:
-        yield Words(text=shlex.join(command), tone="code")
+        yield Paragraph(text=shlex.join(command), tone="code")
     else:
-        yield Words(text="Made by a program in Python, which no command repeats.")
+        yield Paragraph(text="Made by a program in Python, which no command repeats.")
     if files:
-        yield Rows(title="Files", heads=("file", "SHA-256"), cells=tuple(files.items()))
+        yield Table(title="Files", heads=("file", "SHA-256"), cells=tuple(files.items()))
     made = getattr(result, "provenance", None)
     if made is None:
         return
-    yield Rows(title="Versions", heads=("of", "version"), cells=tuple(made.versions.items()))
+    yield Table(title="Versions", heads=("of", "version"), cells=tuple(made.versions.items()))
     for title, data in (("Options", made.options), ("Input", made.inputs)):
         if cells := tuple(_flat(plain(data))):
-            yield Rows(title=title, heads=("name", "value"), cells=cells)
-
-
-def machine_name(result: Any) -> str:
-    """Name of the machine, or drive line, that a result is of; nothing where it says none."""
-    made = getattr(result, "provenance", None)
-    for candidate in (
-        getattr(result, "machine", None),
-        made and made.inputs.get("machine"),
-        getattr(getattr(getattr(result, "model", None), "mechanism", None), "name", None),
-        getattr(getattr(result, "line", None), "name", None),
-    ):
-        if isinstance(candidate, str):
-            return candidate
-    return ""
-
-
-def _spelled(name: str) -> str:
-    """The words of a class's name."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
+            yield Table(title=title, heads=("name", "value"), cells=cells)
 
 
 def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:

@@ -1,9 +1,9 @@
-"""The parts of reports: what a command prints of a result, and draws; packages may bring more of them."""
+"""The parts of reports: what is printed, drawn and put on pages of a result; packages may bring more."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
@@ -11,16 +11,18 @@ from tauloop.common.extensions import Offered
 
 if TYPE_CHECKING:  # none need be imported to know which parts there are
     from matplotlib.figure import Figure
-    from rich.console import RenderableType
 
-    from tauloop.display.pieces import Piece
+    from tauloop.display.pieces import Paragraph, Piece, Plot, Printed
 
 
 class ReportPart(ABC):
-    """One part of what is reported of results of some kind.
+    """One part of what is reported of results of some class, as data.
+
+    Tables are printed in the terminal and put on pages, plots are drawn into figures and put on
+    pages; see `tauloop.display.pieces`.
 
     Attributes:
-        name: what it is called; key of its data in JSON, and in the names of its figures.
+        name: key of its data in JSON, and part of the names of its figures.
         takes: name of the class of results that it takes, such as ``Calibration``; those of derived
             classes too.
     """
@@ -29,140 +31,219 @@ class ReportPart(ABC):
     takes: str
 
     @abstractmethod
-    def tables(self, result: Any) -> Iterable[RenderableType]:
-        """What is printed, one below the other: tables of Rich, texts, lines."""
+    def tables(self, result: Any) -> Iterable[Printed]:
+        """Return tables, paragraphs and texts, in order."""
+
+    def plots(self, _: Any) -> Iterable[Paragraph | Plot]:
+        """Return plots, and paragraphs that summarize them."""
+        return ()
+
+    def scene(self, _: Any) -> Iterable[Piece]:
+        """Return the machine in motion, for pages."""
+        return ()
 
     def data(self, _: Any) -> Mapping[str, Any]:
-        """The same for machines, beside the result's own JSON: plain numbers, texts, lists, mappings."""
+        """Return the same for machines, next to the result's own JSON: plain numbers, texts, lists, mappings."""
         return {}
 
-    def figure(self, _: Any) -> Figure | None:
-        """A picture; None where there is nothing to draw."""
-        return None
+    def figure(self, result: Any) -> Figure | None:
+        """Return a figure of the plots; None without plots."""
+        from tauloop.display.pieces import Plot
+
+        pieces = list(self.plots(result))
+        if not any(isinstance(piece, Plot) for piece in pieces):
+            return None
+        from tauloop.display.renderers.matplotlib_renderer import plots_figure
+        from tauloop.display.titles import result_title
+
+        return plots_figure(result_title(result), pieces)
 
     def pieces(self, result: Any) -> Iterable[Piece]:
-        """What stands of it on a page (`tauloop.display.pieces`); what is printed, without a word of the part."""
-        from tauloop.display.pieces import printed
+        """Return what a page shows: the machine in motion, plots, and tables."""
+        yield from self.scene(result)
+        yield from self.plots(result)
+        yield from _page_pieces(self.tables(result))
 
-        return printed(self.tables(result))
+
+def _page_pieces(items: Iterable[Printed]) -> Iterator[Piece]:
+    """Yield tables and paragraphs without empty lines; texts become paragraphs."""
+    from tauloop.display.pieces import Paragraph
+
+    for item in items:
+        piece = Paragraph(text=item.strip()) if isinstance(item, str) else item
+        if not isinstance(piece, Paragraph) or piece.text.strip():
+            yield piece
 
 
 @final
 class _OwnPart(ReportPart):
-    """A part of Tauloop's: functions of a result, imported when there is one."""
+    """A part of Tauloop's: functions of a result, which are imported when they are called.
 
-    def __init__(self, takes: str, tables: str, figure: str = "", page: str = "") -> None:
+    A function is given by its module and, after a colon, its name, which may be left out where it
+    is the name of the module. Tables are in `tauloop.display.tables`, plots and scenes in
+    `tauloop.display.plots`, figures anywhere in `tauloop`.
+    """
+
+    def __init__(
+        self, takes: str, tables: str, *, plots: str = "", scene: str = "", figure: str = ""
+    ) -> None:
         self.name = self.takes = takes
-        self._tables, self._figure, self._page = tables, figure, page
+        self.places = {
+            "tables": tables
+            if tables.startswith("tauloop.")
+            else f"tauloop.display.tables.{tables}",
+            "plots": plots and f"tauloop.display.plots.{plots}",
+            "scene": scene and f"tauloop.display.plots.{scene}",
+            "figure": figure and f"tauloop.{figure}",
+        }
 
-    def tables(self, result: Any) -> Iterable[RenderableType]:
+    def tables(self, result: Any) -> Iterable[Printed]:
         """See `ReportPart`."""
-        return _function(self._tables)(result)
+        tables: Iterable[Printed] = self._call("tables", result)
+        return tables
+
+    def plots(self, result: Any) -> Iterable[Paragraph | Plot]:
+        """See `ReportPart`."""
+        return self._call("plots", result) if self.places["plots"] else ()
+
+    def scene(self, result: Any) -> Iterable[Piece]:
+        """See `ReportPart`."""
+        return self._call("scene", result) if self.places["scene"] else ()
 
     def figure(self, result: Any) -> Figure | None:
         """See `ReportPart`."""
-        return _function(self._figure)(result) if self._figure else None
+        if self.places["figure"]:
+            figure: Figure | None = self._call("figure", result)
+            return figure
+        return super().figure(result)
 
-    def pieces(self, result: Any) -> Iterable[Piece]:
-        """See `ReportPart`."""
-        if self._page:
-            yield from _function(self._page)(result)
-        yield from super().pieces(result)
-
-
-def _function(place: str) -> Any:
-    """Return a function of a module: of this package, or of another one after a colon.
-
-    The name of the function may be left out where it is the name of the module.
-    """
-    package, _, rest = place.rpartition(":")
-    module, _, name = rest.partition(".")
-    return getattr(import_module(f"tauloop.{package or 'display'}.{module}"), name or module)
+    def _call(self, what: str, result: Any) -> Any:
+        place, _, name = self.places[what].partition(":")
+        return getattr(import_module(place), name or place.rpartition(".")[2])(result)
 
 
-_SIMULATIONS = (
-    "simulation_table.simulation_tables",
-    "simulation_figure.any_figure",
-    "simulation_page",
-)
+_MACHINE_DRAWING = "display.renderers.machine_drawing:reference_figure"
+_SIMULATION = {"plots": "simulation_plots", "scene": "simulation_plots:simulation_scene"}
+_FASTEST = {"plots": "motion_plots:fastest_plots", "scene": "motion_plots:motion_scene"}
 _OWN = (
-    _OwnPart("AnalyticRegrouping", "regrouping_table.regrouping_tables"),
-    _OwnPart("CableSimulation", *_SIMULATIONS),
+    _OwnPart("AnalyticRegrouping", "identification.regrouping_tables"),
+    _OwnPart("CableSimulation", "motion.simulation_tables", **_SIMULATION),
     _OwnPart(
         "Calibration",
-        "calibration_table.calibration_tables",
-        "calibration_figure",
-        "calibration_page",
+        "identification.calibration_tables",
+        plots="calibration_plots",
+        scene="calibration_plots:calibration_scene",
     ),
     _OwnPart(
         "CircleTest",
-        "drive_table.circle_tables",
-        "drive_circle_figure.circle_figure",
-        "drive_page.circle_page",
+        "drives.drive_tables:circle_tables",
+        plots="drive_plots:circle_plots",
+        scene="drive_plots:circle_scene",
     ),
-    _OwnPart("ControlComparison", "control_table.control_tables", "control_figure", "control_page"),
-    _OwnPart("Cycle", "cycle_table.cycle_tables", "cycle_figure", "motion_page"),
-    _OwnPart("CompiledCache", "cache_table.cache_tables"),
-    _OwnPart("Conversion", "conversion_table.conversion_lines", "machine_figure.reference_figure"),
-    _OwnPart("Description", "machine_tables.description_tables", "machine_figure.reference_figure"),
-    _OwnPart("DriveStep", "drive_table.drive_tables", "drive_figure", "drive_page"),
     _OwnPart(
-        "Excitation", "excitation_table.excitation_tables", "excitation_figure", "excitation_page"
+        "ControlComparison",
+        "motion.control_tables",
+        plots="control_plots",
+        scene="control_plots:control_scene",
     ),
-    _OwnPart("Export", "export:tables.export_tables"),
-    _OwnPart("ExternalWrench", "wrench_table.wrench_tables", "wrench_figure", "wrench_page"),
-    _OwnPart("FastestMotion", "fastest_table.fastest_tables", "fastest_figure", "motion_page"),
-    _OwnPart("FoldedLogs", "study:fold_tables"),
-    _OwnPart("FmuExport", "export.fmu:tables.fmu_tables"),
-    _OwnPart("FittedPlant", "plant_table.plant_tables"),
-    _OwnPart("Checkup", "health_table.health_lines"),
-    _OwnPart("CollisionDetection", "hit_table.hit_tables", "hit_figure", "hit_page"),
-    _OwnPart("Inspection", "machine_tables.check_tables", "machine_figure.reference_figure"),
-    _OwnPart("Jacobian", "kinematics_table.jacobian_tables"),
-    _OwnPart("LinkParameters", "link_table.link_tables"),
-    _OwnPart("ControllerExport", "export:tables.controller_tables"),
-    _OwnPart("PlantRun", "hil:tables.plant_run_tables"),
-    _OwnPart("LinuxcncExport", "export:tables.linuxcnc_tables"),
+    _OwnPart(
+        "Cycle",
+        "motion.cycle_tables",
+        plots="motion_plots:cycle_plots",
+        scene="motion_plots:motion_scene",
+    ),
+    _OwnPart("CompiledCache", "machines.cache_tables"),
+    _OwnPart("Conversion", "machines.conversion_tables", figure=_MACHINE_DRAWING),
+    _OwnPart("Description", "machines.machine_tables:description_tables", figure=_MACHINE_DRAWING),
+    _OwnPart(
+        "DriveStep",
+        "drives.drive_tables",
+        plots="drive_plots:step_plots",
+        scene="drive_plots:step_scene",
+    ),
+    _OwnPart(
+        "Excitation",
+        "identification.excitation_tables",
+        plots="excitation_plots",
+        scene="excitation_plots:excitation_scene",
+    ),
+    _OwnPart("Export", "tauloop.export.tables:export_tables"),
+    _OwnPart("ExternalWrench", "identification.wrench_tables", plots="wrench_plots"),
+    _OwnPart("FastestMotion", "motion.fastest_tables", **_FASTEST),
+    _OwnPart("FoldedLogs", "tauloop.study.fold_tables"),
+    _OwnPart("FmuExport", "tauloop.export.fmu.tables:fmu_tables"),
+    _OwnPart("FittedPlant", "drives.plant_tables"),
+    _OwnPart("Checkup", "machines.checkup_tables"),
+    _OwnPart("CollisionDetection", "motion.hit_tables", plots="hit_plots"),
+    _OwnPart("Inspection", "machines.machine_tables:check_tables", figure=_MACHINE_DRAWING),
+    _OwnPart("Jacobian", "motion.kinematics_tables:jacobian_tables"),
+    _OwnPart("LinkParameters", "identification.link_tables"),
+    _OwnPart("ControllerExport", "tauloop.export.tables:controller_tables"),
+    _OwnPart("PlantRun", "tauloop.hil.tables:plant_run_tables"),
+    _OwnPart("LinuxcncExport", "tauloop.export.tables:linuxcnc_tables"),
     _OwnPart(
         "MachineIdentification",
-        "machine_identification_tables",
-        "identification_figures.machine_identification_figure",
-        "identification_page",
+        "identification.machine_identification_tables",
+        plots="identification_plots",
+        scene="identification_plots:identification_scene",
     ),
-    _OwnPart("MachineIndex", "index_table.index_tables"),
-    _OwnPart("Modes", "modes_table.modes_tables", "modes_figure", "modes_page"),
-    _OwnPart("MotionForces", "dynamics_table.dynamics_tables"),
+    _OwnPart("MachineIndex", "machines.index_tables"),
     _OwnPart(
-        "NewMachine", "new_machine_table.new_machine_tables", "machine_figure.reference_figure"
+        "Modes",
+        "motion.modes_tables",
+        plots="modes_plots",
+        scene="modes_plots:modes_scene",
+        figure="display.renderers.modes_drawing:modes_figure",
     ),
-    _OwnPart("OperationCounts", "cost_tables", page="comparison_pages.cost_page"),
-    _OwnPart("ParameterTrack", "track_table.track_tables", "track_figure", "track_page"),
-    _OwnPart("PlannedMotion", "motion_table.motion_tables", page="motion_page"),
-    _OwnPart("PlayMap", "drive_table.play_tables", "play_figure.section_figure"),
-    _OwnPart("PosePlan", "poses_table.poses_tables", "poses_figure", "poses_page"),
-    _OwnPart("Poses", "kinematics_table.poses_tables"),
-    _OwnPart("Reduction", "reduction_table.reduction_tables"),
-    _OwnPart("RoundTrip", *_SIMULATIONS),
-    _OwnPart("Simulation", *_SIMULATIONS),
-    _OwnPart("StudyResult", "study:tables.study_tables"),
-    _OwnPart("SwingComparison", *_SIMULATIONS),
-    _OwnPart("Transfer", "transfer_table.transfer_tables"),
-    _OwnPart("Tuning", "tuning_table.tuning_tables"),
-    _OwnPart("TwoRuns", "two_runs_tables"),
+    _OwnPart("MotionForces", "motion.dynamics_tables"),
+    _OwnPart("NewMachine", "machines.new_machine_tables", figure=_MACHINE_DRAWING),
+    _OwnPart(
+        "OperationCounts",
+        "machines.cost_tables",
+        plots="comparison_plots:cost_plots",
+        scene="comparison_plots:cost_scene",
+    ),
+    _OwnPart("ParameterTrack", "identification.track_tables", plots="track_plots"),
+    _OwnPart(
+        "PlannedMotion",
+        "motion.motion_tables",
+        plots="motion_plots",
+        scene="motion_plots:motion_scene",
+    ),
+    _OwnPart("PlayMap", "drives.drive_tables:play_tables", plots="drive_plots:play_plots"),
+    _OwnPart(
+        "PosePlan",
+        "identification.poses_tables",
+        plots="poses_plots",
+        scene="poses_plots:poses_scene",
+    ),
+    _OwnPart("Poses", "motion.kinematics_tables:poses_tables"),
+    _OwnPart("Reduction", "machines.reduction_tables"),
+    _OwnPart("RoundTrip", "motion.simulation_tables", **_SIMULATION),
+    _OwnPart("Simulation", "motion.simulation_tables", **_SIMULATION),
+    _OwnPart("StudyResult", "tauloop.study.tables:study_tables"),
+    _OwnPart("SwingComparison", "motion.simulation_tables", **_SIMULATION),
+    _OwnPart("Transfer", "motion.transfer_tables"),
+    _OwnPart("Tuning", "drives.tuning_tables"),
+    _OwnPart("TwoRuns", "identification.two_runs_tables"),
     _OwnPart(
         "VerifiedMachine",
-        "verification_table.verification_tables",
-        page="comparison_pages.verification_page",
+        "machines.verification_tables",
+        plots="comparison_plots:verification_plots",
+        scene="comparison_plots:verification_scene",
     ),
-    _OwnPart("View", "view_table.view_tables", "view_table.view_figure"),
-    _OwnPart("WrittenEquations", "equations_text.equations_lines"),
+    _OwnPart(
+        "View", "machines.view_tables", figure="display.renderers.machine_drawing:view_figure"
+    ),
+    _OwnPart("WrittenEquations", "machines.equations_text:equations_lines"),
     _OwnPart(
         "Workspace",
-        "workspace_table.workspace_tables",
-        "workspace_figure.section_figure",
-        "workspace_page",
+        "motion.workspace_tables",
+        plots="workspace_plots",
+        scene="workspace_plots:workspace_scene",
+        figure="display.plots.workspace_plots:workspace_figure",
     ),
-    _OwnPart("WrittenReport", "report_table.report_tables"),
+    _OwnPart("WrittenReport", "machines.report_tables"),
 )
 #: All parts by name: Tauloop's own, each named after the results that it takes, then those that
 #: packages bring.
@@ -172,6 +253,6 @@ PARTS: Mapping[str, ReportPart] = Offered(
 
 
 def parts_of(result: object) -> tuple[ReportPart, ...]:
-    """The parts that take a result, Tauloop's own first."""
+    """Return the parts that take a result, Tauloop's own first."""
     kinds = {kind.__name__ for kind in type(result).__mro__}
     return tuple(part for part in PARTS.values() if part.takes in kinds)

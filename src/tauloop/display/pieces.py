@@ -1,37 +1,34 @@
-"""What a page of a report is made of: words, tables, pictures to move about in, and the machine in motion.
+"""What pages, terminals and figures show of results, as data: paragraphs, tables, plots, machines in motion.
 
-A result is turned into pieces by its parts (`ReportPart.pieces`); a record is their plain form, in
-JSON; a page is written of a record alone (`tauloop.viewer.pages`).
+The parts of a result (`ReportPart`) build these objects once. The modules of
+`tauloop.display.renderers` print them with Rich and draw them with Matplotlib,
+`tauloop.viewer.pages` writes them as HTML with Plotly. A record is their plain form, in JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tauloop.common.datasets import Tabular
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
-from tauloop.display.figures import in_degrees, thin
-from tauloop.formats.writing.yaml_writer import dumps
-from tauloop.model import Model
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-#: States of a machine that a page plays, at most: 20 a second for eight seconds.
-STATES = 160
-#: Digits that a picture shows, and stretches of a record of which it shows the extremes.
-DIGITS, STRETCHES = 6, 400
-#: How a trace is drawn; those of fixed meaning have their own colours.
-LOOKS = (
+#: How a trace is drawn; those of fixed meaning have their own colours. A band is a line with the
+#: range of its deviations shaded, a cross the pose from which a machine starts.
+TRACE_STYLES = (
     "line",
     "thin",
+    "dotted",
     "step",
+    "band",
     "points",
     "bars",
+    "marks",
+    "rings",
+    "cross",
     "measured",
     "predicted",
     "residual",
@@ -39,17 +36,28 @@ LOOKS = (
     "after",
     "limit",
 )
-#: How words are meant: as they are, as a heading, as one of a list, quietly, loudly, as a doubt, or
-#: as a command.
-TONES = ("plain", "heading", "item", "note", "strong", "doubtful", "code")
+#: What a paragraph is: text, a heading, an item of a list, a note, an emphasized line, a doubt,
+#: a verdict (passed or failed), or lines that are shown as they are, such as a command.
+TONES = ("plain", "heading", "item", "note", "strong", "doubtful", "passed", "failed", "code")
+
+
+class _Printable:
+    """A piece that Rich can print."""
+
+    __slots__ = ()
+
+    def __rich__(self) -> RenderableType:
+        from tauloop.display.renderers.terminal import renderable
+
+        return renderable(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words(Shown):
+class Paragraph(_Printable, Shown):
     """A paragraph.
 
     Attributes:
-        text: what it says.
+        text: its text.
         tone: one of `TONES`.
     """
 
@@ -58,15 +66,16 @@ class Words(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows(Shown):
+class Table(_Printable, Shown):
     """A table.
 
     Attributes:
         title: heading.
-        heads: of the columns, with units.
-        cells: rows of texts, as many as there are heads; a second line in a cell stands below the
-            first and is darker.
-        numeric: which columns hold numbers, and so stand to the right.
+        heads: of the columns, with units; line breaks are for the terminal. If all are empty, the
+            terminal shows no heads.
+        cells: rows of texts, one for each head; a page shows a second line in a cell darker.
+        numeric: whether each column holds numbers, which are aligned to the right.
+        unbroken: numbers of further columns whose cells are never broken into several lines.
         note: below the table.
     """
 
@@ -74,6 +83,7 @@ class Rows(Shown):
     heads: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
     numeric: tuple[bool, ...] = ()
+    unbroken: tuple[float, ...] = ()
     note: str = ""
 
 
@@ -83,52 +93,107 @@ class PlotTrace(Shown):
 
     Attributes:
         name: in the legend.
-        x, y: its points (N,), numbers; x may be words, such as names of parameters. None is a gap.
-        deviation: half lengths of bars of error (N,), or nothing.
-        look: one of `LOOKS`.
-        labels: what is said of each point beside its numbers (N,), or nothing.
+        x, y: its points (N,), numbers; x may be texts, such as names of parameters. None is a gap.
+        deviation: half lengths of error bars, or of a band (N,), or nothing.
+        style: one of `TRACE_STYLES`.
+        labels: text of each point in addition to its numbers (N,), or nothing.
+        color: such as ``#16324f``; without it the next one of the palette, or that of the style.
+        base: where bars start (N,); at zero without it.
     """
 
     name: str
     x: tuple[float | str | None, ...]
     y: tuple[float | None, ...]
     deviation: tuple[float | None, ...] = ()
-    look: str = "line"
+    style: str = "line"
     labels: tuple[str, ...] = ()
+    color: str = ""
+    base: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotSpan(Shown):
+    """A shaded range of a plot, such as held-out samples or a contact.
+
+    Attributes:
+        name: in the legend, once for all ranges of this name.
+        start, end: of the range, in the unit of its axis.
+        color: such as ``#16324f``.
+        across: whether it is a range of y, over all x; else of x, over all y.
+        label: text at its start.
+        opacity: from 0 to 1.
+    """
+
+    name: str
+    start: float
+    end: float
+    color: str
+    across: bool = False
+    label: str = ""
+    opacity: float = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotClass(Shown):
+    """A class of the points of a map, such as poses out of reach.
+
+    Attributes:
+        name: in the legend.
+        color: such as ``#16324f``.
+    """
+
+    name: str
+    color: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot(Shown):
-    """A picture to move about in.
+    """A plot of lines, points, bars or a map.
 
     Attributes:
         title: heading.
         x, y: what the axes show, with units.
-        traces: what is drawn; nothing where a map is.
+        traces: what is drawn; may be empty where there is a map.
+        spans: shaded ranges.
         note: below it.
-        over_time: x is the time (s) of the machine beside it, so that a cursor follows it.
+        over_time: x is the time (s) of the machine next to it on a page, so that a cursor follows
+            the motion.
         log_x, log_y: logarithmic axes.
-        sideways: words stand at the left, one below the other, and y goes to the right.
-        y_range: limits of y, where what is beyond would hide the rest.
+        sideways: texts of x are at the left, one below the other, and y goes to the right.
+        equal: a unit is as long on one axis as on the other.
+        polar: x is an angle (deg), y a distance from a circle.
+        y_range: limits of y, where values beyond would hide the rest; of a polar plot from its
+            centre to its rim.
         grid: values z (n_y, n_x) of a map over `grid_x` and `grid_y`, with `grid_name` for their
-            scale; None is empty.
+            scale; None is empty. Texts at the axes are names of rows, which go downwards, and of
+            columns.
+        grid_range: limits of the colour scale; those of the values without it.
+        contours: whether contour lines with labels are drawn over the map.
+        classes: classes of points that are drawn below the map.
+        class_grid: number of the class of each point of the grid (n_y, n_x); None is empty.
     """
 
     title: str
     x: str
     y: str
     traces: tuple[PlotTrace, ...] = ()
+    spans: tuple[PlotSpan, ...] = ()
     note: str = ""
     over_time: bool = False
     log_x: bool = False
     log_y: bool = False
     sideways: bool = False
     equal: bool = False
+    polar: bool = False
     y_range: tuple[float, ...] = ()
     grid: tuple[tuple[float | None, ...], ...] = ()
-    grid_x: tuple[float | None, ...] = ()
-    grid_y: tuple[float | None, ...] = ()
+    grid_x: tuple[float | str | None, ...] = ()
+    grid_y: tuple[float | str | None, ...] = ()
     grid_name: str = ""
+    grid_range: tuple[float, ...] = ()
+    contours: bool = False
+    classes: tuple[PlotClass, ...] = ()
+    class_grid: tuple[tuple[float | None, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +217,7 @@ class MotionScene(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture(Shown):
-    """A drawing as it is.
+    """A finished drawing.
 
     Attributes:
         svg: its text.
@@ -163,187 +228,11 @@ class Picture(Shown):
     caption: str
 
 
+#: What a terminal shows; a text is a plain paragraph.
+Printed = Paragraph | Table | str
 #: What a page is made of.
-Piece = Words | Rows | Plot | MotionScene | Picture
+Piece = Paragraph | Table | Plot | MotionScene | Picture
 #: Names of the pieces in JSON.
 PIECES: Mapping[str, type] = {
-    kind.__name__.lower(): kind for kind in (Words, Rows, Plot, MotionScene, Picture)
+    kind.__name__.lower(): kind for kind in (Paragraph, Table, Plot, MotionScene, Picture)
 }
-
-
-def printed(items: Iterable[RenderableType]) -> Iterator[Piece]:
-    """What is printed in a terminal, as pieces: tables of Rich, groups of them, texts and lines."""
-    from rich.console import Group
-    from rich.table import Table
-
-    for item in items:
-        if isinstance(item, Group):
-            yield from printed(item.renderables)
-        elif isinstance(item, Table):
-            yield _rows(item)
-        else:
-            style = str(getattr(item, "style", ""))  # of the whole; a part of it has one of its own
-            tone = "doubtful" if "yellow" in style else "strong" if "bold" in style else "plain"
-            lines = [line.strip() for line in str(item).splitlines()]
-            for text in [" ".join(lines)] if tone == "doubtful" else lines:
-                yield Words(text=text, tone=tone)
-
-
-def _rows(table: Any) -> Rows:
-    columns = table.columns
-    cells = zip(*(map(str, column.cells) for column in columns), strict=True)
-    return Rows(
-        title=str(table.title or ""),
-        heads=tuple(" ".join(str(column.header).replace("-\n", "").split()) for column in columns),
-        cells=tuple(cells),
-        numeric=tuple(column.justify == "right" for column in columns),
-        note=str(table.caption or ""),
-    )
-
-
-def rounded(values: Any) -> tuple[float | None, ...]:
-    """Numbers of a picture, to as many digits as it can show; None for those that are not finite."""
-    flat = np.asarray(values, dtype=float).ravel()
-    return tuple(float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None for x in flat)
-
-
-def traces(x: Any, columns: Mapping[str, Any], look: str = "line") -> tuple[PlotTrace, ...]:
-    """Quantities (N,) over one x (N,), long ones by their extremes; without those that are known nowhere."""
-    drawn = []
-    for name, values in columns.items():
-        y = np.asarray(values, dtype=float)
-        if not np.isfinite(y).any():
-            continue
-        points = thin(np.asarray(x, dtype=float), y, STRETCHES)
-        drawn.append(PlotTrace(name=name, x=rounded(points[0]), y=rounded(points[1]), look=look))
-    return tuple(drawn)
-
-
-def by_name(
-    title: str,
-    y: str,
-    names: Iterable[str],
-    columns: Mapping[str, Any],
-    *,
-    deviation: Any = (),
-    look: str,
-    **more: Any,
-) -> Plot:
-    """Columns of figures (n,) of n things with names, one thing below the other.
-
-    Args:
-        title: heading.
-        y: what the figures are, with their unit.
-        names: of the things.
-        columns: figures by the name of their trace.
-        deviation: half lengths of the bars, of every trace.
-        look: of every trace, see `LOOKS`.
-        more: what else `Plot` takes.
-    """
-    labels, bars = tuple(names), rounded(deviation)
-    drawn = (
-        PlotTrace(name=name, x=labels, y=rounded(values), deviation=bars, look=look)
-        for name, values in columns.items()
-    )
-    return Plot(title=title, x="", y=y, traces=tuple(drawn), sideways=True, **more)
-
-
-def by_unit(
-    names: Iterable[str], units: Iterable[str], columns: Iterable[Any]
-) -> dict[str, dict[str, Any]]:
-    """Columns by their unit, and below it by name: what has one axis."""
-    groups: dict[str, dict[str, Any]] = {}
-    for name, unit, values in zip(names, units, columns, strict=True):
-        groups.setdefault("" if unit == "1" else unit, {})[name] = values
-    return groups
-
-
-def over_time(
-    title: str,
-    time: Any,
-    names: Iterable[str],
-    units: Iterable[str],
-    columns: Iterable[Any],
-    **more: Any,
-) -> Iterator[Plot]:
-    """Quantities against time, one plot for each unit.
-
-    Args:
-        title: of the plots; the unit stands at the axis.
-        time: (N,), s.
-        names, units, columns: of the quantities; each (N,).
-        more: further attributes of `Plot`.
-    """
-    shown = [
-        in_degrees(unit, np.asarray(values, dtype=float))
-        for unit, values in zip(units, columns, strict=True)
-    ]
-    for unit, group in by_unit(names, *zip(*shown, strict=True)).items() if shown else ():
-        what = title.partition(",")[0].partition(":")[0]
-        label = f"{what} [{unit}]" if unit else what
-        if drawn := traces(time, group, more.get("look", "line")):
-            rest = {name: value for name, value in more.items() if name != "look"}
-            yield Plot(title=title, x="time [s]", y=label, traces=drawn, over_time=True, **rest)
-
-
-def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -> Iterator[Plot]:
-    """All channels of one of the quantities that a result has over time; see `over_time`."""
-    variables = {variable.name: variable for variable in table.variables()}
-    chosen = [variable for variable in variables.values() if variable.quantity == quantity]
-    names, units = [v.name.partition(".")[2] for v in chosen], [str(v.unit) for v in chosen]
-    yield from over_time(
-        title, variables["time"].array(), names, units, [v.array() for v in chosen], **more
-    )
-
-
-def at_rest(model: Model, title: str = "The machine at its reference pose") -> MotionScene:
-    """The machine of a result that has no motion, to be looked at from all sides."""
-    return _scene(model, np.array([0.0, 1.0]), np.tile(model.assembly.q, (2, 1)), title)
-
-
-def _scene(model: Model, time: np.ndarray, q: np.ndarray, title: str) -> MotionScene:
-    states = tuple(tuple(float(f"{x:.10g}") for x in row) for row in q)
-    return MotionScene(
-        title=title, machine=dumps(model.mechanism), time=tuple(map(float, time)), q=states
-    )
-
-
-def motion(
-    model: Model, time: Any, q: Any, title: str = "The machine in motion", *, is_motion: bool = True
-) -> Iterator[Piece]:
-    """The machine as it moves, and how far it is from its singularities meanwhile; nothing of a machine at rest.
-
-    Args:
-        model: the machine.
-        time: of its states (N,), s; numbers of poses where these follow from each other in no time.
-        q: its coordinates at these (N, n_q).
-        title: heading.
-        is_motion: these are states at times, so that conditioning is drawn over it.
-    """
-    from tauloop.kinematics.singularities import singularities
-
-    time, q = np.asarray(time, dtype=float), np.asarray(q, dtype=float)
-    known = np.isfinite(q).all(axis=1)
-    time, q = time[known], q[known]
-    if len(time) < 2:
-        return
-    wanted = np.linspace(time[0], time[-1], min(len(time), STATES))
-    shown = np.unique(np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), wanted)))
-    yield _scene(model, time[shown], q[shown], title)
-    if not is_motion:
-        return
-    far = singularities(model, q[shown])
-    kinds = {
-        "serial (type 1)": far.serial,
-        "parallel (type 2)": far.parallel,
-        "constraint": far.constraint,
-    }
-    yield Plot(
-        title="Conditioning along the motion",
-        x="time [s]",
-        y="distance from singularity [1]",
-        traces=traces(time[shown], kinds),
-        over_time=True,
-        y_range=(0.0, 1.02),
-        note="1 is as far as a pose can be, 0 singular: the machine locks (type 1) or its motors lose hold (type 2).",
-    )

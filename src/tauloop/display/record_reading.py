@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
@@ -14,15 +15,17 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.files import unreadable
 from tauloop.display.page_records import FORMAT, KEY, PageRecord
 from tauloop.display.pieces import (
-    LOOKS,
     PIECES,
     TONES,
+    TRACE_STYLES,
     MotionScene,
+    Paragraph,
     Piece,
     Plot,
+    PlotClass,
+    PlotSpan,
     PlotTrace,
-    Rows,
-    Words,
+    Table,
 )
 from tauloop.mechanism.suggestions import suggestion
 
@@ -30,6 +33,11 @@ from tauloop.mechanism.suggestions import suggestion
 LARGEST = 100_000_000
 #: Problems that are listed of one file.
 MOST = 20
+#: The format of earlier versions, and its names of pieces and fields, with those of today.
+OLD_FORMAT = "tauloop-report/1"
+OLD_NAMES: Mapping[str, str] = {"words": "paragraph", "rows": "table", "look": "style"}
+#: How a color is written; nothing where it is that of the style.
+COLOR = re.compile("#[0-9a-f]{6}")
 
 
 def read_record(path: str | Path) -> PageRecord:
@@ -54,6 +62,8 @@ def read_record(path: str | Path) -> PageRecord:
             str(path), what, "give a JSON file that a command wrote with --out"
         ) from error
     content = data.get(KEY) if isinstance(data, dict) else None
+    if isinstance(content, dict) and content.get("format") == OLD_FORMAT:
+        content = _renamed(content)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         what = f"has no record of the format {FORMAT}"
         if isinstance(content, dict):
@@ -73,6 +83,32 @@ def read_record(path: str | Path) -> PageRecord:
     remedy = "write the result again, with --out FILE.json"
     InputError.raise_if_any(replace(problem, file=str(path), remedy=remedy) for problem in problems)
     return record
+
+
+def _renamed(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of an earlier version with the names of today."""
+    renamed: dict[str, Any] = dict(content, format=FORMAT)
+    for key in ("pieces", "made"):
+        if isinstance(content.get(key), list):
+            renamed[key] = [_renamed_piece(item) for item in content[key]]
+    return renamed
+
+
+def _renamed_piece(item: object) -> object:
+    if not isinstance(item, dict):
+        return item
+    piece = dict(item)
+    if isinstance(kind := piece.get("piece"), str):
+        piece["piece"] = OLD_NAMES.get(kind, kind)
+    if isinstance(drawn := piece.get("traces"), list):
+        piece["traces"] = [_renamed_trace(trace) for trace in drawn]
+    return piece
+
+
+def _renamed_trace(trace: object) -> object:
+    if not isinstance(trace, dict):
+        return trace
+    return {OLD_NAMES.get(name, name): value for name, value in trace.items()}
 
 
 def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...]:
@@ -103,9 +139,9 @@ def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...
 
 def _check(piece: Any, where: str, problems: Problems) -> None:
     """What fits its types, and yet does not fit together."""
-    if isinstance(piece, Words) and piece.tone not in TONES:
+    if isinstance(piece, Paragraph) and piece.tone not in TONES:
         problems.add(f"{where}.tone", f"{piece.tone!r} is none of {', '.join(TONES)}")
-    if isinstance(piece, Rows):
+    if isinstance(piece, Table):
         widths = {len(row) for row in piece.cells} | (
             {len(piece.numeric)} if piece.numeric else set()
         )
@@ -115,24 +151,15 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
             )
     for i, trace in enumerate(getattr(piece, "traces", ())):
         sizes = {len(trace.x), len(trace.y)} | {
-            len(part) for part in (trace.deviation, trace.labels) if part
+            len(part) for part in (trace.deviation, trace.labels, trace.base) if part
         }
         if len(sizes) > 1:
             problems.add(f"{where}.traces[{i}]", f"has columns of {sorted(sizes)} values")
-        if trace.look not in LOOKS:
-            problems.add(
-                f"{where}.traces[{i}].look", f"{trace.look!r} is none of {', '.join(LOOKS)}"
-            )
+        if trace.style not in TRACE_STYLES:
+            what = f"{trace.style!r} is none of {', '.join(TRACE_STYLES)}"
+            problems.add(f"{where}.traces[{i}].style", what)
     if isinstance(piece, Plot):
-        wide, (rows, columns) = (
-            {len(row) for row in piece.grid},
-            (len(piece.grid_y), len(piece.grid_x)),
-        )
-        if (wide or rows or columns) and (len(piece.grid) != rows or wide != {columns}):
-            what = f"has {len(piece.grid)} rows of {sorted(wide)} values over axes of {rows} and {columns}"
-            problems.add(f"{where}.grid", what)
-        if len(piece.y_range) not in (0, 2):
-            problems.add(f"{where}.y_range", f"has {len(piece.y_range)} numbers, not two")
+        _check_plot(piece, where, problems)
     if isinstance(piece, MotionScene) and (
         len(piece.q) != len(piece.time) or len(set(map(len, piece.q))) > 1
     ):
@@ -140,6 +167,39 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
         problems.add(
             where, f"has {len(piece.q)} states of {counts} coordinates at {len(piece.time)} times"
         )
+
+
+def _check_plot(plot: Plot, where: str, problems: Problems) -> None:
+    """Note sizes, classes, ranges and colors that do not fit together."""
+    rows, columns = len(plot.grid_y), len(plot.grid_x)
+    for name, grid in (("grid", plot.grid), ("class_grid", plot.class_grid)):
+        widths = {len(row) for row in grid}
+        is_absent = not grid and (name == "class_grid" or not (rows or columns))
+        if not is_absent and (len(grid) != rows or widths != {columns}):
+            what = (
+                f"has {len(grid)} rows of {sorted(widths)} values over axes of {rows} and {columns}"
+            )
+            problems.add(f"{where}.{name}", what)
+    known = {None, *map(float, range(len(plot.classes)))}
+    if any(value not in known for row in plot.class_grid for value in row):
+        problems.add(
+            f"{where}.class_grid", f"has numbers that are not of {len(plot.classes)} classes"
+        )
+    for name, values in (("y_range", plot.y_range), ("grid_range", plot.grid_range)):
+        if len(values) not in (0, 2):
+            problems.add(f"{where}.{name}", f"has {len(values)} numbers, not two")
+    if plot.polar and len(plot.y_range) != 2:
+        problems.add(f"{where}.y_range", "is missing for a polar plot")
+    colors = {
+        "traces": [trace.color or "#000000" for trace in plot.traces],
+        "spans": [span.color for span in plot.spans],
+        "classes": [item.color for item in plot.classes],
+    }
+    for name, texts in colors.items():
+        for i, text in enumerate(texts):
+            if not COLOR.fullmatch(text):
+                what = f"{text!r} is not a color such as #16324f"
+                problems.add(f"{where}.{name}[{i}].color", what)
 
 
 def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
@@ -171,7 +231,7 @@ def _read(hint: Any, value: object, where: str, problems: Problems) -> Any:
             item if _fits(inner, item) else _read(inner, item, f"{where}[{i}]", problems)
             for i, item in enumerate(value)
         )
-    if hint is PlotTrace:
+    if hint in (PlotTrace, PlotSpan, PlotClass):
         return _built(hint, value, where, problems)
     if not _fits(hint, value):
         problems.add(where, f"is {_named(value)}, which it cannot be")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
+from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import table
 from tauloop.export.c import Export
 from tauloop.export.controller import ControllerExport
 from tauloop.export.linuxcnc import LinuxcncExport
 
 
-def export_tables(exported: Export) -> Iterator[RenderableType]:
+def export_tables(exported: Export) -> Iterator[Printed]:
     """Sizes of the functions and their operations; for a microcontroller its own figures."""
     rows = (
         (
@@ -32,14 +30,14 @@ def export_tables(exported: Export) -> Iterator[RenderableType]:
     check = f"cc -std=c99 -O2 {exported.name}.c {exported.name}_check.c -lm && ./a.out"
     if "CMakeLists.txt" in exported.files:
         check = "cmake -S . -B build && cmake --build build && ctest --test-dir build"
-    yield Text(f"check, in that folder: {check}")
+    yield f"check, in that folder: {check}"
 
 
-def _target(exported: Export) -> Iterator[RenderableType]:
+def _target(exported: Export) -> Iterator[Printed]:
     """What the target's compiler made of it."""
     target, most = exported.manifest["target"], exported.manifest["most"]
     if "not_measured" in target:
-        yield Text(f"{target['name']}: code and stack are not measured: {target['not_measured']}")
+        yield f"{target['name']}: code and stack are not measured: {target['not_measured']}"
         return
     rows = (
         (name, target["stack_bytes"][name], limits["operations"], limits["newton_steps"])
@@ -52,10 +50,10 @@ def _target(exported: Export) -> Iterator[RenderableType]:
         f"{target['name']}: {target['code_bytes']} bytes of code", "name", *heads, rows=rows
     )
     calls = ", ".join(target["calls"]) or "nothing"
-    yield Text(f"{target['compiler']}; it calls {calls} outside of itself")
+    yield f"{target['compiler']}; it calls {calls} outside of itself"
 
 
-def _accuracy(exported: Export) -> Iterator[RenderableType]:
+def _accuracy(exported: Export) -> Iterator[Printed]:
     """Largest errors of single precision, and where they are."""
     accuracy = exported.accuracy
     assert accuracy is not None
@@ -74,13 +72,13 @@ def _accuracy(exported: Export) -> Iterator[RenderableType]:
     yield table(title, "output", *heads, rows=rows)
     for item in accuracy.outputs:
         place = ", ".join(f"{name} {value:.4g}" for name, value in item.pose.items())
-        yield Text(
+        yield (
             f"{item.function} {item.output} [{item.unit}]: largest error in {item.column} at {place}"
         )
-    yield from (Text(line, style="red") for line in exported.advice)
+    yield from (Paragraph(text=line, tone="failed") for line in exported.advice)
 
 
-def controller_tables(exported: ControllerExport) -> Iterator[RenderableType]:
+def controller_tables(exported: ControllerExport) -> Iterator[Printed]:
     """What a sample reads, the hash of the parameters, and how the code is checked."""
     manifest, name = exported.manifest, exported.name
     channels = (*manifest["inputs"], {**manifest["forces"], "name": "out: force"})
@@ -89,13 +87,13 @@ def controller_tables(exported: ControllerExport) -> Iterator[RenderableType]:
         for item in channels
     )
     yield table("A sample", "channel", "numbers", "unit", rows=rows)
-    yield Text(
+    yield (
         f"{1 / manifest['period_s']:g} samples a second; parameters {manifest['parameters']['hash']}"
     )
-    yield Text(f"check, in that folder: cc -std=c99 -O2 {name}.c {name}_check.c -lm && ./a.out")
+    yield f"check, in that folder: cc -std=c99 -O2 {name}.c {name}_check.c -lm && ./a.out"
 
 
-def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[RenderableType]:
+def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[Printed]:
     """Pins of the geometry, and how the module is built and tried."""
     rows = (
         (f"{exported.name}.{pin.name}", pin.value, pin.unit, pin.parameter) for pin in exported.pins
@@ -104,9 +102,9 @@ def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[RenderableType]:
         "Geometry on HAL pins", "pin", ("value", ""), ("unit", ""), ("parameter", ""), rows=rows
     )
     name = exported.name
-    yield Text(f"build, in that folder, as root: halcompile --install {name}.c")
-    yield Text(f"try, as an ordinary user: linuxcnc {name.removesuffix('_kins')}.ini")
-    yield Text(
+    yield f"build, in that folder, as root: halcompile --install {name}.c"
+    yield f"try, as an ordinary user: linuxcnc {name.removesuffix('_kins')}.ini"
+    yield (
         "both come with Debian's linuxcnc-uspace and linuxcnc-uspace-dev; "
         f"the module is under the {exported.manifest['licence']}"
     )

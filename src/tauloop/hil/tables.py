@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
+from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import table
 from tauloop.hil import PlantRun
 
@@ -18,7 +16,7 @@ _WORDS = {
 }
 
 
-def plant_run_tables(run: PlantRun) -> Iterator[RenderableType]:
+def plant_run_tables(run: PlantRun) -> Iterator[Printed]:
     """Counts and times, and what the system did not allow."""
     yield table(
         f"Plant {run.machine}",
@@ -37,6 +35,6 @@ def plant_run_tables(run: PlantRun) -> Iterator[RenderableType]:
     ]
     if rows:
         yield table(f"Times, of a period of {1e6 * run.options.period:g} us", "", *heads, rows=rows)
-    yield from (Text(f"{what}: {answer}") for what, answer in run.allowed.items())
+    yield from (f"{what}: {answer}" for what, answer in run.allowed.items())
     if run.counts["brakings"]:
-        yield Text("brakes held while commands were missing", style="red")
+        yield Paragraph(text="brakes held while commands were missing", tone="failed")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
+from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.study import FoldedLogs
 
@@ -14,7 +12,7 @@ from tauloop.study import FoldedLogs
 NAMED = 10
 
 
-def fold_tables(result: FoldedLogs) -> Iterator[RenderableType]:
+def fold_tables(result: FoldedLogs) -> Iterator[Printed]:
     """Parameters with deviations, residuals, and logs that are not in it."""
     data = result.as_dict()
     title = f"{result.machine}: base parameters of {result.logs} logs, {result.samples} samples"
@@ -32,10 +30,10 @@ def fold_tables(result: FoldedLogs) -> Iterator[RenderableType]:
         for item in data["outputs"]
     )
     yield table("residuals, RMS", "output", ("fitted", ""), ("held out", ""), rows=outputs)
-    yield Text(f"deviations are for errors that are {result.errors}")
+    yield f"deviations are for errors that are {result.errors}"
     for name, why in list(result.refused.items())[:NAMED]:
-        yield Text(f"not in it: {name}: {why}")
+        yield f"not in it: {name}: {why}"
     for name, count in list(result.faults.items())[:NAMED]:
-        yield Text(f"{count} faults: {name}")
+        yield f"{count} faults: {name}"
     for line in result.advice:
-        yield Text(f"doubtful: {line}")
+        yield f"doubtful: {line}"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
+from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.study import ScalarSummary, StudyResult
 
@@ -14,7 +12,7 @@ from tauloop.study import ScalarSummary, StudyResult
 NAMED = 5
 
 
-def study_tables(result: StudyResult) -> Iterator[RenderableType]:
+def study_tables(result: StudyResult) -> Iterator[Printed]:
     """What a study says."""
     shares = list(result.scalars[0].quantiles) if result.scalars else []
     heads = [
@@ -50,11 +48,11 @@ def study_tables(result: StudyResult) -> Iterator[RenderableType]:
         rows=rows,
     )
     for item in result.scalars:
-        yield Text(_worst(item))
+        yield _worst(item)
     if result.passed is not None and result.yield_interval is not None and result.samples:
         low, high = (100 * end for end in result.yield_interval)
         share = 100 * result.passed / result.samples
-        yield Text(
+        yield (
             f"yield: {result.passed} of {result.samples} pass, {share:.2f} % (95 %: {low:.2f} to {high:.2f} %)"
         )
     if result.sobol:
@@ -76,11 +74,11 @@ def study_tables(result: StudyResult) -> Iterator[RenderableType]:
             rows=figures,
         )
     for problem, count in sorted(result.problems.items(), key=lambda entry: -entry[1])[:NAMED]:
-        yield Text(f"{count} samples: {problem}")
+        yield f"{count} samples: {problem}"
     for first, last in result.set_aside:
-        yield Text(f"set aside: samples {first} to {last - 1}, which killed their workers")
+        yield f"set aside: samples {first} to {last - 1}, which killed their workers"
     for line in result.advice:
-        yield Text(f"doubtful: {line}")
+        yield f"doubtful: {line}"
 
 
 def _worst(item: ScalarSummary) -> str:

@@ -11,6 +11,7 @@ from tauloop.common.errors import Problems
 from tauloop.common.result import content, plain
 from tauloop.display.page_records import tagged
 from tauloop.display.parts import ReportPart, parts_of
+from tauloop.display.pieces import Paragraph, Table
 from tauloop.display.record_reading import pieces_of
 from tauloop.testing.conformance import ConformanceError
 
@@ -49,7 +50,12 @@ def check_report_part(part: ReportPart, result: object) -> None:
         )
     before = content(plain(result.as_dict())) if hasattr(result, "as_dict") else ""
     screen = Console(width=COLUMNS, file=StringIO(), markup=False)
-    for item in part.tables(result):
+    items: list[object] = list(part.tables(result))
+    for item in items:
+        if not isinstance(item, str | Paragraph | Table):
+            remedy = "yield `tauloop.display.Table`, `Paragraph` or texts"
+            problems.add("tables", f"have a {type(item).__name__}", remedy)
+            continue
         screen.print(item)
     if not screen.file.getvalue().strip():  # type: ignore[attr-defined]
         problems.add("tables", "print nothing", "yield tables, texts or lines")

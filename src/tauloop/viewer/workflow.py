@@ -18,8 +18,8 @@ from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, Status, provenance
-from tauloop.display.machine_figure import machine_figure
-from tauloop.display.solid_drawing import solid_drawing
+from tauloop.display.renderers.machine_drawing import machine_figure
+from tauloop.display.renderers.solid_drawing import solid_drawing
 from tauloop.equations.named_values import full_name, named_values
 from tauloop.equations.ports import PLATFORM, Entry, coordinate_units
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry

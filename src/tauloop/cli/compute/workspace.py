@@ -18,7 +18,7 @@ from tauloop.cli.machine import (
 from tauloop.cli.output import command, finish, map_file
 from tauloop.cli.outputs import FIGURE, MAP, RESULT
 from tauloop.cli.terminal.progress import bar
-from tauloop.display.workspace_figure import section_figure
+from tauloop.display.plots.workspace_plots import workspace_figure
 
 
 @command(figure=FIGURE, out=MAP, json_file=RESULT)
@@ -46,4 +46,6 @@ def workspace(
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:
         result = tl.workspace(model, options, progress=progress)
-    finish(result, map_file(out, result), figure=figure, draw=lambda: section_figure(result, color))
+    finish(
+        result, map_file(out, result), figure=figure, draw=lambda: workspace_figure(result, color)
+    )

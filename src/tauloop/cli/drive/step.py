@@ -16,7 +16,7 @@ from tauloop.cli.output import (
     log_file,
 )
 from tauloop.cli.outputs import FIGURE, FOLDER, RESULT, TABLE
-from tauloop.display.drive_figure import drive_figure
+from tauloop.display.plots.drive_plots import steps_figure
 from tauloop.drives import load_drive
 from tauloop.export.drive_control import export_control
 
@@ -62,5 +62,5 @@ def step(
         else export_control(shown[0].line, options.parameters, folder=control_c)
     )
     written = () if made is None else made.written
-    log, draw = log_file(out, shown[0].to_xarray), lambda: drive_figure(*shown)
+    log, draw = log_file(out, shown[0].to_xarray), lambda: steps_figure(*shown)
     finish(shown[0], log, figure=figure, draw=draw, written=written)

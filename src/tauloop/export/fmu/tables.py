@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
+from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.export.fmu import FmuExport
 
 
-def fmu_tables(exported: FmuExport) -> Iterator[RenderableType]:
+def fmu_tables(exported: FmuExport) -> Iterator[Printed]:
     """Inputs, outputs and parameters, with units and starts."""
     variables = exported.variables
     for title, role in (("Inputs", "input"), ("Outputs", "output"), ("Parameters", "parameter")):
@@ -29,9 +27,9 @@ def fmu_tables(exported: FmuExport) -> Iterator[RenderableType]:
         if kinds["binaries"]
         else "no library: importers compile the sources"
     )
-    yield Text(
+    yield (
         f"FMI {exported.version}.0, model exchange and co-simulation: {len(variables.states)} states, "
         f"{len(variables.modes)} event indicators; {binary}"
     )
     for path in exported.written:
-        yield Text(f"check and run it: fmpy validate {path}; fmpy simulate {path} --show-plot")
+        yield f"check and run it: fmpy validate {path}; fmpy simulate {path} --show-plot"

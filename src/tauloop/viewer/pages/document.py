@@ -21,8 +21,8 @@ from tauloop.common.errors import EngineError, TauloopError
 from tauloop.common.files import write_text
 from tauloop.common.progress import Progress, Stages
 from tauloop.display.page_records import PageRecord
-from tauloop.display.pieces import MotionScene, Picture, Piece, Plot, Rows, Words
-from tauloop.viewer.pages.plots import figure
+from tauloop.display.pieces import MotionScene, Paragraph, Picture, Piece, Plot, Table
+from tauloop.viewer.pages.plotly_renderer import figure
 from tauloop.viewer.pages.scenes import scene_page
 
 #: Browsers let a page with this rule, and the frames in it, fetch nothing that the page does not
@@ -93,7 +93,7 @@ def _section(body: ET.Element, shown: PageRecord, name: str, stages: Stages) -> 
     heading = add(part, "h2", shown.title)
     add(heading, "span", shown.status, class_=f"status {shown.status}")
     doubts = [
-        piece for piece in shown.pieces if isinstance(piece, Words) and piece.tone == "doubtful"
+        piece for piece in shown.pieces if isinstance(piece, Paragraph) and piece.tone == "doubtful"
     ]
     moving = [
         piece
@@ -140,7 +140,7 @@ def _element(piece: Any, parent: ET.Element) -> None:
 
 
 @_element.register
-def _words(piece: Words, parent: ET.Element) -> None:
+def _paragraph(piece: Paragraph, parent: ET.Element) -> None:
     if piece.tone == "code":
         add(add(parent, "pre"), "code", piece.text)
     elif piece.tone == "heading":
@@ -153,9 +153,10 @@ def _words(piece: Words, parent: ET.Element) -> None:
 
 
 @_element.register
-def _table(piece: Rows, parent: ET.Element) -> None:
+def _table(piece: Table, parent: ET.Element) -> None:
     longest = max((len(text) for cells in piece.cells for text in cells), default=0)
-    columns = zip(piece.heads, *piece.cells, strict=True)
+    heads = [_in_one_line(head) for head in piece.heads]
+    columns = zip(heads, *piece.cells, strict=True)
     across = sum(
         2 + max(len(line) for text in column for line in text.split("\n")) for column in columns
     )
@@ -169,12 +170,12 @@ def _table(piece: Rows, parent: ET.Element) -> None:
         "number" if is_number else "" for is_number in piece.numeric or [False] * len(piece.heads)
     ]
     line = add(add(table, "thead"), "tr")
-    for head, kind in zip(piece.heads, kinds, strict=True):
+    for head, kind in zip(heads, kinds, strict=True):
         add(line, "th", head, scope="col", class_=kind)
     rows = add(table, "tbody")
     for cells in piece.cells:
         line = add(rows, "tr")
-        for text, kind, head in zip(cells, kinds, piece.heads, strict=True):
+        for text, kind, head in zip(cells, kinds, heads, strict=True):
             cell = add(line, "td", text, class_=kind, **{"data-head": head})
             if "\n" in text:  # the paper's figure above ours
                 cell.text = ""
@@ -182,6 +183,11 @@ def _table(piece: Rows, parent: ET.Element) -> None:
                     add(cell, "span", part, class_="lower" if i else "upper")
     if piece.note:
         add(parent, "p", piece.note, class_="note")
+
+
+def _in_one_line(head: str) -> str:
+    """Return a head without the line breaks that it has in a terminal."""
+    return " ".join(head.replace("-\n", "").split())
 
 
 @_element.register

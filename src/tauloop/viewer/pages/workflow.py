@@ -15,7 +15,7 @@ from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
 from tauloop.display.page_records import PageRecord, page_record
-from tauloop.display.pieces import MotionScene, Piece, Plot, Rows
+from tauloop.display.pieces import MotionScene, Piece, Plot, Table
 from tauloop.display.record_reading import read_record
 from tauloop.viewer.pages.document import write_page
 
@@ -57,7 +57,7 @@ class WrittenReport(Result):
         yield Variable(
             name="result", values=[item.title for item in self.records], over=("result",)
         )
-        for name, kind in (("tables", Rows), ("plots", Plot), ("scenes", MotionScene)):
+        for name, kind in (("tables", Table), ("plots", Plot), ("scenes", MotionScene)):
             counts = [len(self.titles(item, kind)) for item in self.records]
             yield Variable(name=name, values=counts, over=("result",))
 
@@ -68,7 +68,7 @@ class WrittenReport(Result):
                 "kind": item.kind,
                 "title": item.title,
                 "status": item.status,
-                "tables": self.titles(item, Rows),
+                "tables": self.titles(item, Table),
                 "plots": self.titles(item, Plot),
                 "scenes": self.titles(item, MotionScene),
             }

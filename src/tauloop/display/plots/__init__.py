@@ -1,0 +1,1 @@
+"""Plots of results and scenes of their machines, as data; nothing of this package imports Matplotlib."""

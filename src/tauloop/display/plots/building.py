@@ -1,0 +1,167 @@
+"""Functions that build plots and scenes from arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.datasets import Tabular
+from tauloop.display.pieces import MotionScene, Piece, Plot, PlotTrace
+from tauloop.display.renderers.figure_style import in_degrees, thin
+from tauloop.formats.writing.yaml_writer import dumps
+from tauloop.model import Model
+
+#: Most states of a machine that a page plays: 20 a second for eight seconds.
+STATES = 160
+#: Digits that a plot shows, and stretches of a record of which it shows the extremes.
+DIGITS, STRETCHES = 6, 400
+
+
+def rounded(values: Any) -> tuple[float | None, ...]:
+    """Numbers of a picture, to as many digits as it can show; None for those that are not finite."""
+    flat = np.asarray(values, dtype=float).ravel()
+    return tuple(float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None for x in flat)
+
+
+def traces(x: Any, columns: Mapping[str, Any], style: str = "line") -> tuple[PlotTrace, ...]:
+    """Quantities (N,) over one x (N,), long ones by their extremes; without those that are known nowhere."""
+    drawn = []
+    for name, values in columns.items():
+        y = np.asarray(values, dtype=float)
+        if not np.isfinite(y).any():
+            continue
+        points = thin(np.asarray(x, dtype=float), y, STRETCHES)
+        drawn.append(PlotTrace(name=name, x=rounded(points[0]), y=rounded(points[1]), style=style))
+    return tuple(drawn)
+
+
+def by_name(
+    title: str,
+    y: str,
+    names: Iterable[str],
+    columns: Mapping[str, Any],
+    *,
+    deviation: Any = (),
+    style: str,
+    **more: Any,
+) -> Plot:
+    """Columns of figures (n,) of n things with names, one thing below the other.
+
+    Args:
+        title: heading.
+        y: what the figures are, with their unit.
+        names: of the things.
+        columns: figures by the name of their trace.
+        deviation: half lengths of the bars, of every trace.
+        style: of every trace, see `TRACE_STYLES`.
+        more: what else `Plot` takes.
+    """
+    labels, bars = tuple(names), rounded(deviation)
+    drawn = (
+        PlotTrace(name=name, x=labels, y=rounded(values), deviation=bars, style=style)
+        for name, values in columns.items()
+    )
+    return Plot(title=title, x="", y=y, traces=tuple(drawn), sideways=True, **more)
+
+
+def by_unit(
+    names: Iterable[str], units: Iterable[str], columns: Iterable[Any]
+) -> dict[str, dict[str, Any]]:
+    """Columns by their unit, and below it by name: what has one axis."""
+    groups: dict[str, dict[str, Any]] = {}
+    for name, unit, values in zip(names, units, columns, strict=True):
+        groups.setdefault("" if unit == "1" else unit, {})[name] = values
+    return groups
+
+
+def over_time(
+    title: str,
+    time: Any,
+    names: Iterable[str],
+    units: Iterable[str],
+    columns: Iterable[Any],
+    **more: Any,
+) -> Iterator[Plot]:
+    """Quantities against time, one plot for each unit.
+
+    Args:
+        title: of the plots; the unit stands at the axis.
+        time: (N,), s.
+        names, units, columns: of the quantities; each (N,).
+        more: further attributes of `Plot`.
+    """
+    shown = [
+        in_degrees(unit, np.asarray(values, dtype=float))
+        for unit, values in zip(units, columns, strict=True)
+    ]
+    for unit, group in by_unit(names, *zip(*shown, strict=True)).items() if shown else ():
+        what = title.partition(",")[0].partition(":")[0]
+        label = f"{what} [{unit}]" if unit else what
+        if drawn := traces(time, group, more.get("style", "line")):
+            rest = {name: value for name, value in more.items() if name != "style"}
+            yield Plot(title=title, x="time [s]", y=label, traces=drawn, over_time=True, **rest)
+
+
+def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -> Iterator[Plot]:
+    """All channels of one of the quantities that a result has over time; see `over_time`."""
+    variables = {variable.name: variable for variable in table.variables()}
+    chosen = [variable for variable in variables.values() if variable.quantity == quantity]
+    names, units = [v.name.partition(".")[2] for v in chosen], [str(v.unit) for v in chosen]
+    yield from over_time(
+        title, variables["time"].array(), names, units, [v.array() for v in chosen], **more
+    )
+
+
+def at_rest(model: Model, title: str = "The machine at its reference pose") -> MotionScene:
+    """The machine of a result that has no motion, to be looked at from all sides."""
+    return _scene(model, np.array([0.0, 1.0]), np.tile(model.assembly.q, (2, 1)), title)
+
+
+def _scene(model: Model, time: np.ndarray, q: np.ndarray, title: str) -> MotionScene:
+    states = tuple(tuple(float(f"{x:.10g}") for x in row) for row in q)
+    return MotionScene(
+        title=title, machine=dumps(model.mechanism), time=tuple(map(float, time)), q=states
+    )
+
+
+def motion(
+    model: Model, time: Any, q: Any, title: str = "The machine in motion", *, is_motion: bool = True
+) -> Iterator[Piece]:
+    """The machine as it moves, and how far it is from its singularities meanwhile; nothing of a machine at rest.
+
+    Args:
+        model: the machine.
+        time: of its states (N,), s; numbers of poses where these follow from each other in no time.
+        q: its coordinates at these (N, n_q).
+        title: heading.
+        is_motion: these are states at times, so that conditioning is drawn over it.
+    """
+    from tauloop.kinematics.singularities import singularities
+
+    time, q = np.asarray(time, dtype=float), np.asarray(q, dtype=float)
+    known = np.isfinite(q).all(axis=1)
+    time, q = time[known], q[known]
+    if len(time) < 2:
+        return
+    wanted = np.linspace(time[0], time[-1], min(len(time), STATES))
+    shown = np.unique(np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), wanted)))
+    yield _scene(model, time[shown], q[shown], title)
+    if not is_motion:
+        return
+    far = singularities(model, q[shown])
+    kinds = {
+        "serial (type 1)": far.serial,
+        "parallel (type 2)": far.parallel,
+        "constraint": far.constraint,
+    }
+    yield Plot(
+        title="Conditioning along the motion",
+        x="time [s]",
+        y="distance from singularity [1]",
+        traces=traces(time[shown], kinds),
+        over_time=True,
+        y_range=(0.0, 1.02),
+        note="1 is as far as a pose can be, 0 singular: the machine locks (type 1) or its motors lose hold (type 2).",
+    )

@@ -1,0 +1,111 @@
+"""Plots of a calibration: errors before and after at each pose, what is left, corrections with error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.calibration import Calibration
+from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
+from tauloop.display.plots.building import by_name, motion, rounded
+from tauloop.display.renderers.figure_style import MEASURED, PREDICTED
+from tauloop.display.tables.identification.calibration_tables import SHOWN, corrections
+from tauloop.model import Model
+
+#: Errors below this are rounding, and a logarithm has no zero.
+MIN_ERROR = 1e-12
+
+
+def calibration_scene(result: Calibration) -> Iterator[Piece]:
+    """Yield the machine at the poses, one after the other."""
+    poses = np.concatenate([state.q for state in _before(result)])
+    model, numbers = Model(result.problem.mechanism), np.arange(1.0, len(poses) + 1)
+    yield from motion(model, numbers, poses, "The poses", is_motion=False)
+
+
+def _before(result: Calibration) -> tuple:  # type: ignore[type-arg]
+    """Return the states of each series at the nominal geometry."""
+    forward = result.problem.predicting()
+    return tuple(forward.evaluate(np.zeros(len(forward.free))).states)
+
+
+def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
+    """Yield errors of each series, and the corrections."""
+    yield Paragraph(
+        text=f"{len(result.estimates)} parameters from {result.problem.n_poses} poses; size of the "
+        "error at each pose with nominal and calibrated geometry.",
+        tone="note",
+    )
+    outliers = {outlier.pose for outlier in result.outliers}
+    first = 0
+    for series, old, new in zip(result.problem.series, _before(result), result.errors, strict=True):
+        number = np.arange(first + 1.0, first + len(new) + 1)
+        outlying = [i for i in range(len(new)) if first + i in outliers]
+        first += len(new)
+        for unit in dict.fromkeys(unit for _, unit in series.instrument.errors):
+            factor, name = SHOWN.get(unit, (1.0, unit))
+            same = [k for k, (_, other) in enumerate(series.instrument.errors) if other == unit]
+            sizes = [
+                factor * np.linalg.norm(errors[:, same], axis=1) for errors in (old.errors, new)
+            ]
+            drawn = [
+                trace
+                for values, label, style, color in zip(
+                    sizes,
+                    ("nominal", "calibrated"),
+                    ("before", "after"),
+                    (MEASURED, PREDICTED),
+                    strict=True,
+                )
+                for trace in _sizes(number, values, label, style, color, name)
+            ]
+            if outlying:
+                x, y = rounded(number[outlying]), rounded(sizes[1][outlying])
+                drawn.append(PlotTrace(name="outlier", x=x, y=y, style="rings"))
+            yield Plot(
+                title=f"{series.instrument.name}: size of the error at each pose",
+                x="pose",
+                y=f"error [{name}]",
+                traces=tuple(drawn),
+                over_time=True,
+                log_y=True,
+            )
+            left = tuple(
+                PlotTrace(
+                    name=series.instrument.errors[k][0],
+                    x=rounded(number),
+                    y=rounded(factor * new[:, k]),
+                    style="points",
+                )
+                for k in same
+            )
+            yield Plot(
+                title=f"{series.instrument.name}: what is left, predicted less measured",
+                x="pose",
+                y=f"error [{name}]",
+                traces=left,
+                over_time=True,
+            )
+    names, values, bars = corrections(result)
+    yield by_name(
+        "Corrections with error bars",
+        "correction over the tolerance named at the left [1]",
+        names,
+        {"correction": values},
+        deviation=bars,
+        style="points",
+        note="0 is the nominal geometry; bars are 95 % intervals.",
+    )
+
+
+def _sizes(
+    number: np.ndarray, values: np.ndarray, label: str, style: str, color: str, unit: str
+) -> Iterator[PlotTrace]:
+    """Yield the sizes of errors, and their root mean square as a line."""
+    rms = float(np.sqrt(np.mean(values**2)))
+    shown = rounded(np.maximum(values, MIN_ERROR))
+    yield PlotTrace(name=f"{label}, RMS {rms:.3g} {unit}", x=rounded(number), y=shown, style=style)
+    level = rounded([max(rms, MIN_ERROR)] * 2)
+    ends = rounded([number[0] - 0.5, number[-1] + 0.5])
+    yield PlotTrace(name=f"RMS, {label}", x=ends, y=level, style="dotted", color=color)

@@ -1,0 +1,74 @@
+"""Plots of a trajectory under controllers: how far each stays behind, and the forces of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
+from tauloop.display.plots.building import channels_over_time, motion, traces
+from tauloop.display.renderers.figure_style import in_degrees
+from tauloop.simulation import ControlComparison
+
+#: Errors below this share of the largest are drawn at it.
+MIN_SHARE = 1e-4
+
+
+def control_scene(comparison: ControlComparison) -> Iterator[Piece]:
+    """Yield the machine in motion under the last controller."""
+    runs = {name: run for name, run in comparison.runs.items() if len(run.time)}
+    if runs:
+        name, run = list(runs.items())[-1]
+        track = comparison.model.platform.track(run.position)
+        yield from motion(comparison.model, run.time, track.q, f"The machine in motion, {name}")
+
+
+def control_plots(comparison: ControlComparison) -> Iterator[Paragraph | Plot]:
+    """Yield the distance from the reference, errors of actuators, and the forces of each controller."""
+    runs = {name: run for name, run in comparison.runs.items() if len(run.time)}
+    if not runs:
+        return
+    text = f"Stroke of {comparison.duration:.4g} s, {comparison.space} space."
+    yield Paragraph(text=text, tone="note")
+    if any(run.tool_error.any() for run in runs.values()):
+        errors = {name: 1e3 * run.tool_error for name, run in runs.items()}
+        yield _errors(comparison, errors, "Distance from the reference", "distance [mm]")
+    units = comparison.model.actuator_units
+    for unit in dict.fromkeys(units):
+        same = [k for k, other in enumerate(units) if other == unit]
+        shown, scale = in_degrees(unit, np.ones(()))
+        errors = {
+            name: scale * np.abs(run.actuator_error[:, same]).max(axis=1)
+            for name, run in runs.items()
+        }
+        title = "Actuators behind their reference, the farthest"
+        yield _errors(comparison, errors, title, f"error [{shown}]")
+    plots = [
+        plot
+        for name, run in runs.items()
+        for plot in channels_over_time(f"Actuator force, {name}", run, "force", style="step")
+    ]
+    for plot in plots:
+        alike = [other for other in plots if other.y.partition("[")[2] == plot.y.partition("[")[2]]
+        yield replace(plot, y_range=_common_range(alike))
+
+
+def _errors(
+    comparison: ControlComparison, errors: dict[str, np.ndarray], title: str, y: str
+) -> Plot:
+    """Return errors of all controllers on a logarithmic axis."""
+    smallest = MIN_SHARE * max(float(error.max()) for error in errors.values()) or MIN_SHARE
+    drawn: list[PlotTrace] = []
+    for name, error in errors.items():
+        drawn += traces(comparison.runs[name].time, {name: np.maximum(error, smallest)})
+    return Plot(title=title, x="time [s]", y=y, traces=tuple(drawn), over_time=True, log_y=True)
+
+
+def _common_range(plots: list[Plot]) -> tuple[float, ...]:
+    """Return limits of y that suit all of some plots, so that these can be compared."""
+    values = np.array([y for plot in plots for trace in plot.traces for y in trace.y], dtype=float)
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    room = 0.05 * (high - low) or 1.0
+    return (low - room, high + room)

@@ -1,0 +1,285 @@
+"""Plots of drive lines: steps, laps of a circle with their deviations, displacement of the tool by play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
+from tauloop.display.plots.building import channels_over_time, motion, rounded, traces
+from tauloop.display.renderers.figure_style import MEASURED, PREDICTED, RESIDUAL
+from tauloop.drives import CircleTest, DriveStep
+from tauloop.drives.axis.simulation import Record
+from tauloop.drives.machine.path import Variation
+from tauloop.drives.machine.play import PlayMap
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+#: The magnified error shows this many times what is left of it in the last half of the run.
+MAGNIFIED = 1.6
+#: Torques are drawn up to this many times their 98 % level: the derivative's kick at the step is
+#: left out.
+TORQUE_ROOM = 1.5
+#: Smallest half range of an axis.
+MIN_RANGE = 1e-12
+#: A circle is drawn this many times as large as the largest deviation from it.
+CIRCLE_SIZE = 2.2
+#: What is shown in place of a machine in motion.
+ALONE = (
+    "A drive line alone, of no machine that could be shown in motion: `tauloop ballbar` drives a "
+    "machine with its lines, and its page shows that."
+)
+#: One color for each variation of a circular test.
+COLORS = {
+    Variation.AS_DESCRIBED: PREDICTED,
+    Variation.ONE_MOTOR: RESIDUAL,
+    Variation.NO_PLAY: "#6a9a5b",
+    Variation.RIGID: MEASURED,
+}
+
+
+# Steps.
+
+
+def step_scene(_: DriveStep) -> Iterator[Piece]:
+    """Yield why there is no machine in motion."""
+    yield Paragraph(text=ALONE, tone="note")
+
+
+def step_plots(step: DriveStep, *others: DriveStep) -> Iterator[Paragraph | Plot]:
+    """Yield the judged position, its magnified error, and every other signal by its quantity.
+
+    Args:
+        step: whose signals are shown.
+        others: steps to which it is compared, so that their plots have the same scales.
+    """
+    steps = (step, *others)
+    yield Paragraph(text=_summary(step), tone="note")
+    record, judged = step.record, step.line.performance.of
+    unit = _unit(record, f"{judged}.position")
+    factor, shown = (1e3, "mm") if unit == "m" else (1.0, unit)
+    position = factor * record.signal(f"{judged}.position")
+    reference = factor * record.reference
+    ends = rounded(record.time[[0, -1]])
+    line = PlotTrace(name="reference", x=ends, y=rounded([reference] * 2), style="limit")
+    yield Plot(
+        title=f"Position of {judged}",
+        x="time [s]",
+        y=f"position [{shown}]",
+        traces=(*traces(record.time, {judged: position}), line),
+        over_time=True,
+    )
+    room = MAGNIFIED * max(factor * _last_error(item) for item in steps)
+    room = max(room, MIN_RANGE)
+    yield Plot(
+        title=f"What is left to the reference, {judged}, magnified",
+        x="time [s]",
+        y=f"error [{shown}]",
+        traces=traces(record.time, {judged: position - reference}),
+        over_time=True,
+        y_range=(-room, room),
+    )
+    for quantity, title, scale in (
+        ("torque", "Torque", 1.0),
+        ("deflection", "Deflection", 1e3),
+        ("force", "Force", 1.0),
+        ("velocity", "Speed", 1.0),
+        ("position", "Position", 1.0),
+    ):
+        yield from _signals(steps, quantity, title, scale)
+
+
+def _signals(steps: Sequence[DriveStep], quantity: str, title: str, scale: float) -> Iterator[Plot]:
+    """Yield the signals of a quantity, each unit by itself; torques and deflections without their peaks."""
+    record = steps[0].record
+    if quantity not in ("torque", "deflection"):
+        yield from channels_over_time(title, record, quantity)
+        return
+    signals = _named(record, quantity)
+    for unit in dict.fromkeys(unit for _, unit in signals):
+        levels = [
+            scale * float(np.quantile(np.abs(values), 0.98))
+            for step in steps
+            for (_, other), values in _named(step.record, quantity).items()
+            if other == unit
+        ]
+        room = max(TORQUE_ROOM * max(levels), MIN_RANGE)
+        columns = {
+            name: scale * values for (name, other), values in signals.items() if other == unit
+        }
+        prefix = "m" if scale == 1e3 else ""
+        yield Plot(
+            title=title,
+            x="time [s]",
+            y=f"{title.lower()} [{prefix}{unit}]",
+            traces=traces(record.time, columns),
+            over_time=True,
+            y_range=(-room, room),
+        )
+
+
+def _named(record: Record, quantity: str) -> dict[tuple[str, str], np.ndarray]:
+    """Return the signals of a quantity by the name of their element and their unit."""
+    found = {}
+    for full, values in record.signals.items():
+        name, _, unit = full.partition(" [")
+        if name.endswith(f".{quantity}"):
+            found[name.removesuffix(f".{quantity}"), unit.removesuffix("]")] = values
+    return found
+
+
+def _unit(record: Record, name: str) -> str:
+    for full in record.signals:
+        found, _, unit = full.partition(" [")
+        if found == name:
+            return unit.removesuffix("]")
+    return ""
+
+
+def _last_error(step: DriveStep) -> float:
+    """Return the largest error in the last half of a run."""
+    record = step.record
+    error = record.signal(f"{step.line.performance.of}.position") - record.reference
+    return float(np.abs(error[len(error) // 2 :]).max())
+
+
+def _summary(step: DriveStep) -> str:
+    criteria, judged = step.record.criteria, step.line.performance.of
+    unit = _unit(step.record, f"{judged}.position")
+    text = f"{step.line.name}, step of {step.options.step:g} {unit}: "
+    if criteria.failed[0]:
+        return f"{text}diverged or given up."
+    return f"{text}rise {criteria.rise_time[0]:.3f} s; swing at the end {criteria.swing[0]:.2g} {unit}."
+
+
+def steps_figure(*steps: DriveStep) -> Figure:
+    """Return a figure of one or several steps, a column for each, with the same scales."""
+    from tauloop.display.renderers.matplotlib_renderer import plots_figure
+
+    columns = [list(step_plots(step, *steps)) for step in steps]
+    plots = [[piece for piece in column if isinstance(piece, Plot)] for column in columns]
+    texts = [piece for column in columns for piece in column if isinstance(piece, Paragraph)]
+    in_rows = [plot for row in zip(*plots, strict=False) for plot in row]
+    title = f"Step of {' and '.join(step.line.name for step in steps)}"
+    return plots_figure(title, [*texts, *in_rows], len(steps) if len(steps) > 1 else None)
+
+
+# Circles.
+
+
+def circle_scene(test: CircleTest) -> Iterator[Piece]:
+    """Yield the machine on its circle."""
+    if test.laps and test.model is not None:
+        lap = next(iter(test.laps.values()))
+        track = test.model.platform.track(lap.motion.position)
+        yield from motion(test.model, lap.motion.time, track.q)
+
+
+def circle_plots(test: CircleTest) -> Iterator[Paragraph | Plot]:
+    """Yield the radial deviations of all variations, round the circle as a ball-bar draws them, and over the angle."""
+    circle = test.circle
+    text = f"Circle of {1e3 * circle.radius:g} mm at {circle.speed:g} m/s."
+    yield Paragraph(text=text, tone="note")
+    first, second = circle.columns
+    place = f"0 deg is along {first}, 90 deg along {second}"
+    if test.laps:
+        largest = max(1e6 * float(np.abs(lap.radial).max()) for lap in test.laps.values())
+        largest = max(largest, MIN_RANGE)
+        base = CIRCLE_SIZE * largest
+        yield Plot(
+            title="Radial deviation, magnified on the circle",
+            x="angle on the circle [deg]",
+            y="radial deviation [µm]",
+            traces=tuple(_laps(test, closed=True)),
+            polar=True,
+            y_range=(-base, 1.25 * largest),
+            note=f"Deviation x {1e6 * circle.radius / base:.0f} on the circle; {place}.",
+        )
+    yield Plot(
+        title="Radial deviation",
+        x="angle on the circle [deg]",
+        y="radial deviation [µm]",
+        traces=tuple(_laps(test, closed=False)),
+        note=f"{place}; the legend has each circular deviation.",
+    )
+
+
+def _laps(test: CircleTest, *, closed: bool) -> Iterator[PlotTrace]:
+    for variation, lap in test.laps.items():
+        angle, radial = np.degrees(lap.angle), 1e6 * lap.radial
+        if closed:
+            angle, radial = np.append(angle, angle[0] + 360.0), np.append(radial, radial[0])
+        name = f"{variation.label}: {1e6 * lap.deviation:.3g} µm"
+        for trace in traces(angle, {name: radial}):
+            yield PlotTrace(name=name, x=trace.x, y=trace.y, color=COLORS[variation])
+
+
+# Play.
+
+
+def play_plots(play: PlayMap) -> Iterator[Paragraph | Plot]:
+    """Yield a map for the play of each actuator, and one for all in the worst combination.
+
+    The maps are over the first two positions, half way along the others; a map over one position
+    has no plots.
+    """
+    names = list(play.space.axes)
+    if len(names) < 2:
+        return
+    held = {name: play.data.sizes[name] // 2 for name in names[2:] if name in play.data.dims}
+    section = play.data.isel(held)
+    if play.space.held:
+        yield Paragraph(text=f"{play.space.held}.", tone="note")
+    if held:
+        places = (
+            f"{name} = {float(section[name]):.4g} {section[name].attrs['units']}" for name in held
+        )
+        yield Paragraph(text=f"Section at {', '.join(places)}.", tone="note")
+    yield from _play_maps(play, section)
+
+
+def _play_maps(play: PlayMap, section: xr.Dataset) -> Iterator[Plot]:
+    """Yield the maps of a section over two positions.
+
+    Raises:
+        InputError: the section has not two axes, or no usable pose.
+    """
+    names = [str(name) for name in section["worst"].dims]
+    if len(names) != 2:
+        what = f"varies {len(names)} positions"
+        raise InputError.of("play map", what, "draw sections of two")
+    each, worst = (1e6 * section[key].to_numpy() for key in ("each", "worst"))
+    if not np.isfinite(worst).any():
+        raise InputError.of("play map", "has no usable pose", "another section")
+    x, y = (section[name].to_numpy() for name in names)
+    units = [section[name].attrs["units"] for name in names]
+    low, high = float(np.nanmin(each)), float(np.nanmax(each))
+    maps = dict(zip(play.play, each, strict=True)) | {"all, worst case": worst}
+    for name, values in maps.items():
+        is_one = name in play.play
+        usable = values[np.isfinite(values)]
+        text = f"{usable.min():.3g} to {usable.max():.3g} µm, median {np.median(usable):.3g}"
+        yield Plot(
+            title=f"{name}\n{text}",
+            x=f"{names[0]} [{units[0]}]",
+            y=f"{names[1]} [{units[1]}]",
+            grid=tuple(map(rounded, values.T)),
+            grid_x=rounded(x),
+            grid_y=rounded(y),
+            grid_name="[µm]",
+            grid_range=(low, high) if is_one and low < high else (),
+            contours=True,
+            equal=units[0] == units[1],
+        )
+
+
+def play_figure(play: PlayMap, title: str) -> Figure:
+    """Return a figure of a play map."""
+    from tauloop.display.renderers.matplotlib_renderer import plots_figure
+
+    return plots_figure(title, play_plots(play))

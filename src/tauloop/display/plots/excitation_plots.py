@@ -1,0 +1,107 @@
+"""Plots of an excitation: positions, speeds and accelerations, and the range of each limit that is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
+from tauloop.display.plots.building import motion, over_time, rounded
+from tauloop.display.renderers.figure_style import MEASURED, PREDICTED
+from tauloop.identification.excitation.result import POINTS, Excitation, LimitUse
+
+#: Limits shown at most.
+SHOWN = 16
+#: A limit of which this share is used counts as reached.
+REACHED = 0.99
+
+
+def excitation_scene(excitation: Excitation) -> Iterator[Piece]:
+    """Yield the machine in motion, over one period."""
+    if excitation.model is not None:
+        moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, POINTS))
+        track = excitation.model.motion(excitation.task.space).track(moved.position)
+        yield from motion(excitation.model, moved.time, track.q)
+
+
+def excitation_plots(excitation: Excitation) -> Iterator[Paragraph | Plot]:
+    """Yield one period of the channels that move, and the use of the limits."""
+    random = excitation.random
+    yield Paragraph(
+        text=f"Condition number of {excitation.base.rank} base parameters: "
+        f"{excitation.conditions.si:.3g} in SI units (best of {random.tried} random series "
+        f"{random.best_si:.3g}), {excitation.conditions.unit_norm:.3g} with unit-norm columns "
+        f"({random.best_unit_norm:.3g}).",
+        tone="note",
+    )
+    moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, POINTS))
+    held = excitation.task.held
+    moving = [i for i, name in enumerate(excitation.channels) if name not in held]
+    names = [excitation.channels[i] for i in moving]
+    for title, values, rate in (
+        ("Position from the centre", moved.position - excitation.series.center, ""),
+        ("Speed", moved.velocity, "/s"),
+        ("Acceleration", moved.acceleration, "/s²"),
+    ):
+        units = [f"{excitation.units[i]}{rate}" for i in moving]
+        yield from over_time(title, moved.time, names, units, values.T[moving])
+    if excitation.limits:
+        yield _uses(excitation)
+
+
+def _uses(excitation: Excitation) -> Plot:
+    """Return the range of every bounded quantity, on a scale from lower (-1) to upper limit (1)."""
+    used = sorted(excitation.limits, key=limit_share, reverse=True)[:SHOWN]
+    names = tuple(limit.name for limit in used)
+    ranges = np.array([_scaled(limit) for limit in used])
+    is_reached = np.array([limit_share(limit) > REACHED for limit in used])
+    drawn = []
+    for name, chosen, color in (
+        ("limit reached", is_reached, PREDICTED),
+        ("within the limits", ~is_reached, MEASURED),
+    ):
+        low, high = (np.where(chosen, values, np.nan) for values in ranges.T)
+        if chosen.any():
+            drawn.append(
+                PlotTrace(
+                    name=name,
+                    x=names,
+                    y=rounded(high),
+                    base=rounded(low),
+                    style="bars",
+                    color=color,
+                )
+            )
+    ends = (names[0], names[-1])
+    for name, value in (("upper limit", 1.0), ("lower limit", -1.0)):
+        drawn.append(PlotTrace(name=name, x=ends, y=(value, value), style="limit"))
+    hidden = len(excitation.limits) - len(used)
+    note = "A distance with a floor counts as floor over value."
+    if hidden:
+        note += f" {hidden} less used limits are not shown."
+    return Plot(
+        title="How much of every limit is used",
+        x="",
+        y="range, from lower limit (-1) to upper limit (1) [1]",
+        traces=tuple(drawn),
+        sideways=True,
+        y_range=(-1.1, 1.1),
+        note=note,
+    )
+
+
+def _scaled(limit: LimitUse) -> tuple[float, float]:
+    """Return extremes on a scale where the limits are -1 and 1; a distance with a floor counts as floor over value."""
+    if limit.lower is not None and limit.upper is not None:
+        middle, half = 0.5 * (limit.upper + limit.lower), 0.5 * (limit.upper - limit.lower)
+        return (limit.least - middle) / half, (limit.greatest - middle) / half
+    if limit.upper is None and limit.lower is not None and limit.lower > 0:
+        return -limit.lower / limit.least, -limit.lower / limit.greatest
+    size = abs(limit.upper if limit.upper is not None else limit.lower or 1.0) or 1.0
+    return limit.least / size, limit.greatest / size
+
+
+def limit_share(limit: LimitUse) -> float:
+    """Return how much of a limit is used; one is all of it."""
+    return max(abs(value) for value in _scaled(limit))

@@ -1,0 +1,45 @@
+"""Plots of a collision with a moving platform: the true force and the estimates of observers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Paragraph, Plot, PlotSpan
+from tauloop.display.plots.building import traces
+from tauloop.display.renderers.figure_style import MEASURED
+from tauloop.simulation.observers import CollisionDetection
+
+
+def hit_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
+    """Yield a plot of each freedom of the platform, with estimates of the first machine that was drawn.
+
+    The range of forces that raise no alarm is that of the first observer.
+    """
+    text = f"A collision at {result.at:.4g} s, and the forces that observers estimate."
+    yield Paragraph(text=text, tone="note")
+    for k, (name, unit) in enumerate(zip(*result.freedoms, strict=True)):
+        drawn = traces(result.time, {"true": result.force[:, k]}, "step")
+        estimates = {observer: item.estimate[:, k] for observer, item in result.lagged.items()}
+        drawn += traces(result.time, estimates)
+        spans = []
+        for observer, item in list(result.lagged.items())[:1]:
+            limit = float(item.threshold[k])
+            label = f"no alarm, {observer}"
+            spans.append(
+                PlotSpan(
+                    name=label,
+                    start=-limit,
+                    end=limit,
+                    color=MEASURED,
+                    across=True,
+                    opacity=0.15,
+                )
+            )
+        yield Plot(
+            title=f"Force from outside along {name}",
+            x="time [s]",
+            y=f"force [{unit}]",
+            traces=drawn,
+            spans=tuple(spans),
+            over_time=True,
+        )

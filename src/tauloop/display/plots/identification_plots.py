@@ -1,0 +1,272 @@
+"""Plots of an identification: measured and predicted forces, residuals and their spectrum, the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.signal import welch
+
+from tauloop.common.errors import AssemblyError, PoseError
+from tauloop.common.records import dataclass
+from tauloop.display.pieces import Paragraph, Piece, Plot, PlotSpan, PlotTrace
+from tauloop.display.plots.building import by_name, by_unit, motion, over_time, traces
+from tauloop.display.renderers.figure_style import TINT
+from tauloop.identification import Identification, MachineIdentification, OutputFit, RegressionData
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Characters of a base parameter's name at an axis.
+NAME = 38
+#: Bars of plus and minus this many standard deviations.
+INTERVAL = 2.0
+#: Samples of one stretch of a spectrum, at most.
+SEGMENT = 1024
+#: Logs whose forces are drawn, at most.
+MAX_LOGS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Record:
+    """Forces of one log, or of its held-out part alone.
+
+    Attributes:
+        label: what tells it from other records; empty where there are no others.
+        time: (N,), s, or numbers of samples.
+        measured, residual: forces (N, n).
+        fitted: number of its first samples that were fitted.
+        has_time: whether `time` are times.
+    """
+
+    label: str
+    time: np.ndarray
+    measured: np.ndarray
+    residual: np.ndarray
+    fitted: int
+    has_time: bool
+
+    @property
+    def spans(self) -> tuple[PlotSpan, ...]:
+        """The held-out range."""
+        if self.fitted == len(self.time):
+            return ()
+        start, end = float(self.time[self.fitted]), float(self.time[-1])
+        name = "held out, not used for the fit"
+        return (PlotSpan(name=name, start=start, end=end, color=TINT, opacity=1.0),)
+
+
+def identification_scene(result: MachineIdentification) -> Iterator[Piece]:
+    """Yield the machine in motion, of several logs in that of the first."""
+    if result.motion is not None:
+        time, position = result.motion
+        # what has been identified need not be followed from sample to sample
+        with suppress(PoseError, AssemblyError):
+            yield from motion(result.model, time, result.model.actuators.track(position).q)
+
+
+def identification_plots(result: MachineIdentification) -> Iterator[Paragraph | Plot]:
+    """Yield the forces of every output, residuals, their spectrum, and the parameters."""
+    yield from fit_plots(result.identification, result.training, result.held_out)
+    yield from _parameters(result)
+
+
+def identification_figure(
+    identification: Identification,
+    training: RegressionData,
+    held_out: RegressionData | None = None,
+    *,
+    title: str = "Identification",
+) -> Figure:
+    """Return a figure of measured and predicted forces, residuals and their spectrum.
+
+    Args:
+        identification: result of `fit`.
+        training, held_out: the data that it was fitted to and judged by.
+        title: heading of the figure.
+    """
+    from tauloop.display.renderers.matplotlib_renderer import plots_figure
+
+    return plots_figure(title, fit_plots(identification, training, held_out))
+
+
+def fit_plots(
+    identification: Identification,
+    training: RegressionData,
+    held_out: RegressionData | None = None,
+) -> Iterator[Paragraph | Plot]:
+    """Yield the forces of every output, residuals, and the spectrum of the residuals.
+
+    Args:
+        identification: result of `fit`.
+        training, held_out: the data that it was fitted to and judged by.
+    """
+    base = identification.base
+    yield Paragraph(
+        text=f"{base.rank} base parameters of {len(base.parameters)} unknowns by "
+        f"{type(identification.estimator).__name__}; condition number "
+        f"{identification.condition:.3g} (unit-norm columns); RMSE in % of the largest measured "
+        "force.",
+        tone="note",
+    )
+    records = _records(identification, training, held_out)
+    units = [item.unit for item in identification.training]
+    names = [item.output for item in identification.training]
+    for number, record in enumerate(records):
+        for k, (name, unit) in enumerate(zip(names, units, strict=True)):
+            force, error = record.measured[:, k], record.residual[:, k]
+            drawn = traces(record.time, {"measured": force}, "measured")
+            drawn += traces(record.time, {"predicted": force - error}, "predicted")
+            yield Plot(
+                title=f"{name}{record.label}: {_errors(identification, k)}",
+                x="time [s]" if record.has_time else "sample",
+                y=f"{_quantity(unit)} [{unit}]",
+                traces=drawn,
+                spans=record.spans,
+                over_time=number == 0,
+            )
+        title = f"Residual: measured less predicted{record.label}"
+        yield from over_time(
+            title, record.time, names, units, record.residual.T, style="thin", spans=record.spans
+        )
+    first = records[0]
+    yield from _spectra(first.time[: first.fitted], first.residual[: first.fitted], names, units)
+
+
+def _errors(identification: Identification, k: int) -> str:
+    """Return the errors of an output on both parts."""
+    texts = [f"training {_error(identification.training[k])}"]
+    if identification.held_out:
+        texts.append(f"held out {_error(identification.held_out[k])}")
+    return ", ".join(texts)
+
+
+def _error(fit: OutputFit) -> str:
+    return f"RMSE {fit.rmse:.3g} {fit.unit} ({fit.rmse_percent:.1f} %)"
+
+
+def _records(
+    identification: Identification, training: RegressionData, held_out: RegressionData | None
+) -> list[_Record]:
+    """Return the records that are drawn: held-out samples follow the fitted ones of their log."""
+    logs = [None] if training.logs is None else list(dict.fromkeys(training.logs.tolist()))
+    records = list[_Record]()
+    for log in logs[:MAX_LOGS]:
+        label = "" if len(logs) == 1 else f", log {len(records) + 1} of {len(logs)}"
+        fitted = _record(identification, training, log, label)
+        records.append(fitted)
+        if held_out is None or not len(held_out):
+            continue
+        judged = _record(identification, held_out, log, f"{label}, held out")
+        if not len(judged.time):
+            continue
+        if judged.has_time and fitted.has_time and judged.time[0] >= fitted.time[-1]:
+            records[-1] = _joined(fitted, judged)
+        else:
+            records.append(
+                _Record(
+                    label=judged.label,
+                    time=judged.time,
+                    measured=judged.measured,
+                    residual=judged.residual,
+                    fitted=0,
+                    has_time=judged.has_time,
+                )
+            )
+    return records
+
+
+def _record(
+    identification: Identification, data: RegressionData, log: object, label: str
+) -> _Record:
+    """Return the samples of a log."""
+    chosen = np.full(len(data), True)
+    if log is not None and data.logs is not None:
+        chosen = data.logs == log
+    time = np.arange(float(len(data))) if data.time is None else data.time
+    return _Record(
+        label=label,
+        time=time[chosen],
+        measured=data.forces[:, data.kept][chosen],
+        residual=identification.residual(data)[chosen],
+        fitted=int(chosen.sum()),
+        has_time=data.time is not None,
+    )
+
+
+def _joined(fitted: _Record, judged: _Record) -> _Record:
+    return _Record(
+        label=fitted.label,
+        time=np.concatenate([fitted.time, judged.time]),
+        measured=np.concatenate([fitted.measured, judged.measured]),
+        residual=np.concatenate([fitted.residual, judged.residual]),
+        fitted=fitted.fitted,
+        has_time=True,
+    )
+
+
+def _quantity(unit: str) -> str:
+    return "torque" if unit == "N m" else "force"
+
+
+def _spectra(
+    time: np.ndarray, residual: np.ndarray, names: Sequence[str], units: Sequence[str]
+) -> Iterator[Plot]:
+    """Yield the amplitudes of the residual over frequency, of the fitted part (Welch's averages)."""
+    if len(time) < 16 or not time[-1] > time[0]:
+        return
+    rate = (len(time) - 1) / (time[-1] - time[0])
+    note = (
+        "Flat is noise. A line is something periodic that the model lacks: a ripple, a vibration, "
+        "the mains."
+    )
+    for unit, group in by_unit(names, units, residual.T).items():
+        drawn: tuple[PlotTrace, ...] = ()
+        for name, values in group.items():
+            frequency, power = welch(values, rate, nperseg=min(SEGMENT, len(values)))
+            drawn += traces(frequency[1:], {name: np.sqrt(power[1:])}, "thin")
+        yield Plot(
+            title="Spectrum of the residual",
+            x="frequency [Hz]",
+            y=f"amplitude [{unit}/√Hz]",
+            traces=drawn,
+            log_y=True,
+            note=note,
+        )
+
+
+def _parameters(result: MachineIdentification) -> Iterator[Plot]:
+    """Yield the estimates over the values of the machine file, and how well each is determined."""
+    fit = result.identification
+    names = tuple(
+        f"{i + 1}  {parameter.short_name(NAME)}" for i, parameter in enumerate(fit.base.base)
+    )
+    prior = result.machine_file.prior
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(prior != 0, fit.values / prior, np.nan)
+        bar = INTERVAL * np.abs(np.where(prior != 0, fit.standard_deviations / prior, np.nan))
+    if np.isfinite(ratio).any():
+        near = ratio[np.isfinite(ratio) & (np.abs(ratio - 1) < 3)]
+        low, high = (min(0.0, *near), max(2.0, *near)) if len(near) else (0.0, 2.0)
+        yield by_name(
+            "Base parameters before and after",
+            "estimate over value of the machine file [1]",
+            names,
+            {"estimate": ratio},
+            deviation=np.nan_to_num(bar),
+            style="points",
+            y_range=(low - 0.1, high + 0.1),
+            note=f"1 is as in the machine file; bars are ±{INTERVAL:g} standard deviations.",
+        )
+    shares = [np.nan if share is None else share for share in fit.relative_standard_deviations]
+    yield by_name(
+        "How well each is determined",
+        "standard deviation [% of the value]",
+        names,
+        {"standard deviation": shares},
+        style="bars",
+        log_y=True,
+        note="Above 30 % a value says little: excite it more, or leave it out (essential parameters).",
+    )

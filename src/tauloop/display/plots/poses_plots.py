@@ -1,0 +1,100 @@
+"""Plots of a plan of poses: where they lie among the candidates, how many are enough, expected deviations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.calibration.pose_selection.plan import PosePlan
+from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
+from tauloop.display.plots.building import by_name, motion, rounded
+from tauloop.display.renderers.figure_style import FAINT, RESIDUAL, in_degrees
+from tauloop.display.tables.identification.calibration_tables import shown
+from tauloop.display.tables.identification.poses_tables import planned
+from tauloop.model import Model
+
+
+def poses_scene(plan: PosePlan) -> Iterator[Piece]:
+    """Yield the machine at each selected pose."""
+    chosen = list(plan.selection.chosen)
+    yield from motion(
+        Model(plan.problem.mechanism),
+        np.arange(1.0, len(chosen) + 1),
+        plan.candidates.q[chosen],
+        "The poses",
+        is_motion=False,
+    )
+
+
+def poses_plots(plan: PosePlan) -> Iterator[Paragraph | Plot]:
+    """Yield two sections through the candidates, the curve (if computed), and expected deviations."""
+    yield Paragraph(text=f"{planned(plan)}.", tone="note")
+    columns = plan.candidates.columns
+    for j in [j for j in (1, 2) if j < len(columns)] or [0]:
+        yield _section(plan, 0, j)
+    if plan.curve:
+        yield _curve(plan)
+    names, bars = [], []
+    for unknown, deviation in zip(plan.problem.unknowns, plan.deviations, strict=True):
+        value, unit = shown(float(deviation), unknown.unit)
+        names.append(f"{unknown.name} [{unit}]".removesuffix(" []"))
+        bars.append(value)
+    label = "standard deviation [unit at the left]"
+    yield by_name(
+        "Expected standard deviations", label, names, {"expected": bars}, style="bars", log_y=True
+    )
+
+
+def _section(plan: PosePlan, i: int, j: int) -> Plot:
+    """Return the candidates and the selected poses over two positions."""
+    units = Model(plan.problem.mechanism).platform.ports.position.units
+    names = [plan.candidates.columns[k].rpartition(".")[2] for k in (i, j)]
+    labels = [
+        f"{name} [{in_degrees(units[k], np.zeros(1))[0]}]"
+        for name, k in zip(names, (i, j), strict=True)
+    ]
+    drawn = []
+    for name, values, style, color in (
+        ("candidates", plan.candidates.position, "before", FAINT),
+        ("selected", plan.positions, "after", RESIDUAL),
+    ):
+        x, y = (rounded(in_degrees(units[k], values[:, k])[1]) for k in (i, j))
+        label = f"{len(values)} {name}"
+        drawn.append(PlotTrace(name=label, x=x, y=y, style=style, color=color))
+    return Plot(
+        title=f"Where they lie: {', '.join(dict.fromkeys(names))}",
+        x=labels[0],
+        y=labels[1],
+        traces=tuple(drawn),
+    )
+
+
+def _curve(plan: PosePlan) -> Plot:
+    counts = rounded([point.count for point in plan.curve])
+    errors = {
+        "selected": [point.error for point in plan.curve],
+        "random (median)": [
+            np.nan if point.random_error is None else point.random_error for point in plan.curve
+        ],
+    }
+    drawn = [PlotTrace(name=name, x=counts, y=rounded(values)) for name, values in errors.items()]
+    goal = plan.options.goal
+    line = (counts[0], counts[-1])
+    drawn.append(PlotTrace(name=f"goal {goal:g}", x=line, y=(goal, goal), style="limit"))
+    note = ""
+    if plan.enough is not None:
+        note = f"{plan.enough} poses are enough."
+        known = [value for values in errors.values() for value in values if np.isfinite(value)]
+        ends = rounded([min(*known, goal), max(*known, goal)])
+        x = (float(plan.enough), float(plan.enough))
+        drawn.append(PlotTrace(name=f"enough: {plan.enough} poses", x=x, y=ends, style="dotted"))
+    return Plot(
+        title="How many poses are enough",
+        x="number of poses",
+        y="expected error [deviations of the noise]",
+        traces=tuple(drawn),
+        log_x=True,
+        log_y=True,
+        note=note,
+    )

@@ -1,0 +1,140 @@
+"""Plots of simulations: positions, forces, energies, and how well the equations are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
+from tauloop.display.plots.building import channels_over_time, motion, over_time, rounded, traces
+from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
+from tauloop.simulation.swing_comparison import ENERGY_KEPT, LOOPS_KEPT
+
+#: Errors below this are rounding, and a logarithm has no zero.
+ROUNDING = 1e-17
+
+
+def simulation_scene(
+    simulation: Simulation | CableSimulation | SwingComparison | RoundTrip,
+) -> Iterator[Piece]:
+    """Yield the machine in motion, of a simulation of any kind."""
+    if isinstance(simulation, CableSimulation):
+        if len(simulation.parts) > 1:  # slack cables make a machine of other coordinates
+            return
+        run = simulation.parts[0].simulation
+    elif isinstance(simulation, SwingComparison):
+        run = next(iter(simulation.routes.values()))
+    else:
+        run = simulation.simulation if isinstance(simulation, RoundTrip) else simulation
+    yield from motion(run.system.model, run.time, run.q)
+
+
+def simulation_plots(
+    simulation: Simulation | CableSimulation | SwingComparison | RoundTrip,
+) -> Iterator[Paragraph | Plot]:
+    """Yield the plots of a simulation of any kind."""
+    if isinstance(simulation, CableSimulation):
+        yield from _cables(simulation)
+    elif isinstance(simulation, SwingComparison):
+        yield from _swing(simulation)
+    elif isinstance(simulation, RoundTrip):
+        yield from _round_trip(simulation)
+    else:
+        yield Paragraph(text=_summary(simulation), tone="note")
+        yield from channels_over_time("Position of the platform", simulation, "position")
+        yield from channels_over_time("Actuator force", simulation, "force")
+        yield from _energies(simulation)
+        sizes = {"loop residual [m]": simulation.residual}
+        yield _errors(sizes, simulation.time, "How well the loops stay closed")
+
+
+def _summary(run: Simulation) -> str:
+    return (
+        f"{type(run.system.route).__name__}: {len(run.steps)} steps to {run.time[-1]:.4g} of "
+        f"{run.duration:g} s ({run.ending.value})"
+    )
+
+
+def _round_trip(trip: RoundTrip) -> Iterator[Paragraph | Plot]:
+    run = trip.simulation
+    text = f"Largest position error {trip.position_error:.2g} m. {_summary(run)}"
+    yield Paragraph(text=text, tone="note")
+    yield from channels_over_time("Position of the platform", run, "position")
+    yield from channels_over_time("Wanted position", trip, "wanted")
+    yield from channels_over_time("Error of the round trip", trip, "error")
+    yield from channels_over_time("Actuator force", trip, "force")
+
+
+def _energies(run: Simulation) -> Iterator[Plot]:
+    energies = {
+        "kinetic": run.kinetic,
+        "potential, from its start": run.potential - run.potential[0],
+        "work of actuators and tool": run.work,
+        "lost in friction": -run.loss,
+    }
+    known = {
+        name: values
+        for name, values in energies.items()
+        if np.isfinite(values).all() and values.any()
+    }
+    yield from over_time("Energy", run.time, known, ("J",) * len(known), known.values())
+
+
+def _errors(errors: Mapping[str, np.ndarray], time: np.ndarray, title: str, y: str = "") -> Plot:
+    """Return the sizes of errors on a logarithmic axis."""
+    sizes = {name: np.maximum(np.abs(values), ROUNDING) for name, values in errors.items()}
+    return Plot(
+        title=title,
+        x="time [s]",
+        y=y or next(iter(errors)),
+        traces=traces(time, sizes),
+        over_time=True,
+        log_y=True,
+    )
+
+
+def _swing(comparison: SwingComparison) -> Iterator[Paragraph | Plot]:
+    first = next(iter(comparison.routes.values()))
+    text = f"{first.duration:g} s; all routes from the same start."
+    yield Paragraph(text=text, tone="note")
+    yield from channels_over_time("Position of the platform", first, "position")
+    energy: list[PlotTrace] = []
+    residual: list[PlotTrace] = []
+    for name, run in comparison.routes.items():
+        if np.isfinite(run.kinetic).all() and run.kinetic.any():
+            error = {name: run.energy_error / run.kinetic.max()}
+            energy += _errors(error, run.time, "").traces
+        residual += _errors({name: run.residual}, run.time, "").traces
+    for title, y, drawn, limit in (
+        ("Energy error, of the largest kinetic energy", "[1]", energy, ENERGY_KEPT),
+        ("Loop residual", "residual [m]", residual, LOOPS_KEPT),
+    ):
+        if drawn:
+            ends = rounded(first.time[[0, -1]])
+            line = PlotTrace(name="limit", x=ends, y=(limit, limit), style="limit")
+            yield Plot(
+                title=title,
+                x="time [s]",
+                y=y,
+                traces=(*drawn, line),
+                over_time=True,
+                log_y=True,
+            )
+
+
+def _cables(run: CableSimulation) -> Iterator[Paragraph | Plot]:
+    slack = [event.time for event in run.events if event.is_slack]
+    text = (
+        f"{run.time[-1]:.4g} of {run.duration:g} s ({run.ending.value}); cables become slack "
+        f"{len(slack)} times."
+    )
+    yield Paragraph(text=text, tone="note")
+    yield from channels_over_time("Position of the platform", run, "position")
+    drawn = traces(run.time, dict(zip(run.cable_names, run.tension.T, strict=True)))
+    if slack:
+        times = rounded(sorted(set(slack)))
+        marks = PlotTrace(name="becomes slack", x=times, y=(0.0,) * len(times), style="marks")
+        drawn += (marks,)
+    title = "Tension of cables"
+    yield Plot(title=title, x="time [s]", y="tension [N]", traces=drawn, over_time=True)

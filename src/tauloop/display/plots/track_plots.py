@@ -1,0 +1,39 @@
+"""Plots of tracked parameters over time, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.pieces import Plot, PlotTrace
+from tauloop.display.plots.building import STRETCHES, rounded
+from tauloop.display.renderers.figure_style import thin
+from tauloop.identification.online.parameter_tracking import NORMAL_95, ParameterTrack
+
+#: Share of the time in which an interval is within its plot.
+USUAL = 0.9
+
+
+def track_plots(result: ParameterTrack) -> Iterator[Plot]:
+    """Yield a plot of each parameter with its 95 % interval."""
+    for k, (name, unit) in enumerate(zip(result.names, result.parameter_units, strict=True)):
+        values, half = result.estimates[:, k], NORMAL_95 * result.deviations[:, k]
+        time, both = thin(result.time, np.stack([values, half], axis=1), STRETCHES)
+        # the interval before the first samples is as wide as all that is thought possible
+        usual = 1.2 * float(np.quantile(half, USUAL))
+        trace = PlotTrace(
+            name="estimate with its 95 % interval",
+            x=rounded(time),
+            y=rounded(both[:, 0]),
+            deviation=rounded(both[:, 1]),
+            style="band",
+        )
+        yield Plot(
+            title=f"Tracked {name}, with its 95 % interval",
+            x="time [s]",
+            y=f"{name} [{unit}]",
+            traces=(trace,),
+            over_time=True,
+            y_range=(float(values.min()) - usual, float(values.max()) + usual),
+        )

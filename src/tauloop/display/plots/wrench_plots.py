@@ -1,0 +1,44 @@
+"""Plots of external forces during a log: components of the wrench at the tool, contacts, free ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Plot, PlotSpan
+from tauloop.display.plots.building import traces
+from tauloop.display.renderers.figure_style import MEASURED, PREDICTED
+from tauloop.identification.online.external_wrench import (
+    COMPONENT_UNITS,
+    COMPONENTS,
+    ExternalWrench,
+)
+
+
+def wrench_plots(result: ExternalWrench) -> Iterator[Plot]:
+    """Yield a plot of each component that may act."""
+    spans = tuple(_spans(result))
+    for name in result.components:
+        k = COMPONENTS.index(name)
+        yield Plot(
+            title=f"Wrench from outside at the tool, {name}",
+            x="time [s]",
+            y=f"{name} [{COMPONENT_UNITS[k]}]",
+            traces=traces(result.time, {"estimate": result.wrench[:, k]}),
+            spans=spans,
+            over_time=True,
+        )
+
+
+def _spans(result: ExternalWrench) -> Iterator[PlotSpan]:
+    for start, end in result.free:
+        yield PlotSpan(
+            name="without contact",
+            start=float(start),
+            end=float(end),
+            color=MEASURED,
+            opacity=0.15,
+        )
+    for contact in result.contacts:
+        yield PlotSpan(
+            name="contact", start=float(contact.start), end=float(contact.end), color=PREDICTED
+        )

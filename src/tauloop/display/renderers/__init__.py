@@ -1,0 +1,1 @@
+"""Renderers of pieces: in a terminal with Rich, in figures with Matplotlib."""

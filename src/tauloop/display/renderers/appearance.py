@@ -1,0 +1,80 @@
+"""How the traces of a plot look, whichever library draws them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tauloop.common.records import dataclass
+from tauloop.display.pieces import Plot, PlotTrace
+from tauloop.display.renderers.figure_style import COLOURS, MEASURED, PREDICTED, RESIDUAL, TEXT
+
+#: Dashes and markers of traces without a color of their own, which differ where colors repeat.
+DASHES = ("solid", "dash", "dot", "dashdot")
+MARKERS = ("circle", "diamond-open", "square", "triangle-up-open", "x", "cross")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appearance:
+    """How a trace looks.
+
+    Attributes:
+        color: of lines and markers.
+        width: of the line, points; 0 without a line.
+        dash: one of `DASHES`.
+        marker: one of `MARKERS`, or ``triangle-down``, ``circle-open`` or ``plus``; empty without.
+        size: of the marker, points.
+        opacity: from 0 to 1.
+    """
+
+    color: str = ""
+    width: float = 0.0
+    dash: str = "solid"
+    marker: str = ""
+    size: float = 5.0
+    opacity: float = 1.0
+
+
+#: Styles whose colors have a meaning. Lightness differs, so that they survive gray printing.
+FIXED = {
+    "measured": Appearance(color=MEASURED, width=2.4),
+    "predicted": Appearance(color=PREDICTED, width=0.9),
+    "residual": Appearance(color=RESIDUAL, width=0.8),
+    "limit": Appearance(color=RESIDUAL, width=0.9, dash="dash"),
+    "before": Appearance(color=MEASURED, marker="circle", size=6.0),
+    "after": Appearance(color=PREDICTED, marker="diamond", size=4.0),
+    "marks": Appearance(color="#8a9099", marker="triangle-down", size=5.0),
+    "rings": Appearance(color=RESIDUAL, marker="circle-open", size=10.0),
+    "cross": Appearance(color=TEXT, marker="plus", size=9.0),
+}
+#: Styles that take the next color of the palette.
+_PALETTE = {
+    "line": Appearance(width=1.2),
+    "thin": Appearance(width=0.6, opacity=0.75),
+    "dotted": Appearance(width=0.9, dash="dot"),
+    "step": Appearance(width=1.1),
+    "band": Appearance(width=1.1),
+    "points": Appearance(),
+    "bars": Appearance(),
+}
+
+
+def appearances(plot: Plot) -> list[Appearance]:
+    """Return how each trace of a plot looks."""
+    number = 0
+    shown = []
+    for trace in plot.traces:
+        shown.append(_appearance(trace, number, sideways=plot.sideways))
+        number += trace.style not in FIXED and not trace.color
+    return shown
+
+
+def _appearance(trace: PlotTrace, number: int, *, sideways: bool) -> Appearance:
+    if trace.style in FIXED:
+        fixed = FIXED[trace.style]
+        return replace(fixed, color=trace.color) if trace.color else fixed
+    base = replace(_PALETTE[trace.style], color=trace.color or COLOURS[number % len(COLOURS)])
+    if trace.style == "points" or (sideways and trace.style != "bars"):
+        return replace(base, width=0.0, marker=MARKERS[number % len(MARKERS)])
+    if trace.style == "line" and not trace.color:
+        return replace(base, dash=DASHES[number // len(COLOURS) % len(DASHES)])
+    return base

@@ -1,0 +1,322 @@
+"""A machine as a drawing: three views and one in perspective, or the plane of a planar machine; solids or lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.display.renderers.figure_style import (
+    FAINT,
+    LARGE,
+    MEASURED,
+    NORMAL,
+    PREDICTED,
+    RESIDUAL,
+    SMALL,
+    TEXT,
+    blank,
+)
+from tauloop.mechanism.model import BASE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tauloop.display.renderers.solid_drawing import SolidDrawing
+    from tauloop.geometry.machine_geometry import MachineGeometry
+
+#: Axes of the views: to the right and upwards, and what they are called.
+VIEWS = {(0, 2): "front", (1, 2): "side", (0, 1): "top"}
+#: Length of a drawn actuator axis and of the tool's axes, as a share of the largest dimension.
+AXIS_SHARE, TOOL_SHARE = 0.16, 0.07
+#: From where the machine is seen in space, deg, and how near.
+ELEVATION, AZIMUTH, ZOOM = 18.0, -58.0, 0.95
+#: Colour of drives; how segments of each kind are drawn.
+DRIVE = "#d08c2e"
+LINES: dict[str, dict[str, Any]] = {
+    "rail": {"color": FAINT, "linewidth": 3.0, "solid_capstyle": "butt"},
+    "slide": {"color": "#8a9099", "linewidth": 1.2},
+    "rod": {"color": MEASURED, "linewidth": 1.6},
+    "driven rod": {"color": DRIVE, "linewidth": 1.6},
+}
+#: More labels than these make a view unreadable.
+MOST_LABELS = 12
+
+
+def machine_figure(
+    geometry: MachineGeometry,
+    *,
+    title: str,
+    state: int = 0,
+    note: str = "",
+    solids: SolidDrawing | None = None,
+) -> Figure:
+    """Draw a machine at one state, and the path of its tool through all of them.
+
+    Broken lines are the axes of the actuators, along which linear ones push. All views have one
+    scale. Without solids rods and slides are thin lines, bodies thick ones through their joint
+    centres, the platform in red; the base is its squares.
+
+    Args:
+        geometry: the machine at one state or more.
+        title: heading.
+        state: which one is drawn.
+        note: a line below the heading.
+        solids: of the machine; lines stand for them where there are none.
+    """
+    low, high = geometry.extent if solids is None else solids.extent(state)
+    middle, half = (low + high) / 2, 0.56 * (float(np.max(high - low)) or geometry.size)
+    plane = geometry.plane
+    if len(plane) == 2:
+        figure = blank(7.4, 7.2, layout="constrained")
+        axes: Any = figure.add_subplot()
+        _view(axes, geometry, state, plane, middle, half, solids)
+        _labels(axes, geometry, state, plane)
+    else:
+        figure = blank(10.4, 10.2, layout="constrained")
+        for place, (seen, name) in zip((1, 2, 3), VIEWS.items(), strict=True):
+            axes = figure.add_subplot(2, 2, place)
+            _view(axes, geometry, state, seen, middle, half, solids)
+            axes.set_title(
+                f"{name} (along {'xyz'[3 - sum(seen)]})", fontsize=NORMAL, color=TEXT, loc="left"
+            )
+        axes = figure.add_subplot(2, 2, 4, projection="3d")
+        _body(axes, geometry, state, (0, 1, 2), solids)
+        _actuators(axes, geometry, state, (0, 1, 2), 2 * half)
+        frame(axes, middle, half)
+        _labels(axes, geometry, state, (0, 1, 2))
+    figure.suptitle(
+        title + (f"\n{note}" if note else ""), fontsize=LARGE, color=TEXT, x=0.02, ha="left"
+    )
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    unique = dict(zip(names, handles, strict=True))
+    figure.legend(
+        list(unique.values()),
+        list(unique),
+        loc="outside lower center",
+        ncols=4,
+        fontsize=SMALL,
+        frameon=False,
+    )
+    return figure
+
+
+def reference_figure(result: Any) -> Figure:
+    """The machine of a result (its model, or a mechanism alone) at its reference pose."""
+    # with SciPy, which tables do not need
+    from tauloop.display.renderers.solid_drawing import solid_drawing
+    from tauloop.geometry.machine_geometry import machine_geometry
+    from tauloop.model import Model
+
+    model = getattr(getattr(result, "inspection", result), "model", None) or Model(result.mechanism)
+    geometry = machine_geometry(model, model.assembly.q[None])
+    return machine_figure(
+        geometry, title=model.mechanism.name, solids=solid_drawing(model, geometry)
+    )
+
+
+def view_figure(view: Any) -> Figure:
+    """Return the drawing of a view."""
+    figure: Figure = view.picture()
+    return figure
+
+
+def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...]) -> None:
+    """Draw the lines of a machine.
+
+    Args:
+        axes: of Matplotlib, flat or in space.
+        geometry: the machine.
+        state: which of its states.
+        plane: the axes of the base to draw: two of them, or all three.
+    """
+    kept = list(plane)
+
+    def line(points: np.ndarray, **style: Any) -> None:
+        axes.plot(*points[:, kept].T, **style)
+
+    shape = geometry.shape
+    driven = {axis.rod for axis in shape.drives}
+    for segment, ends in zip(shape.segments, geometry.segments[state], strict=True):
+        label = "driven rod" if segment.kind == "rod" and segment.name in driven else segment.kind
+        line(ends, label=label, zorder=1.5, **LINES[label])
+    for body in shape.bodies:
+        points = geometry.points(body.name)[state]
+        if body.name == BASE:
+            line(points, linestyle="none", marker="s", markersize=4, color=TEXT, label="base")
+            for piece in geometry.arcs(body.name)[state]:
+                line(piece, linewidth=0.8, linestyle=":", color=TEXT, label="base")
+            continue
+        is_platform = body.name == shape.platform
+        colour, label = (RESIDUAL, "platform") if is_platform else (PREDICTED, "body")
+        if len(points) == 1:
+            line(
+                points,
+                linestyle="none",
+                marker="o",
+                markersize=4,
+                color=colour,
+                label=f"{label} with one joint",
+            )
+        for piece in geometry.arcs(body.name)[state]:
+            line(piece, linewidth=2.0, color=colour, label=label)
+        for edge in body.edges:
+            line(points[edge], linewidth=2.0, color=colour, label=label)
+        if len(points) > 1:
+            line(points, linestyle="none", marker="o", markersize=3, color=colour)
+        _fill(axes, points[body.faces][..., kept], colour)
+        if is_platform and len(points):
+            stem = np.stack([points.mean(axis=0), geometry.tool[state]])
+            line(stem, linewidth=0.8, linestyle=":", color=colour)
+    line(
+        geometry.tool[state][None],
+        linestyle="none",
+        marker="x",
+        markersize=6,
+        color=RESIDUAL,
+        label="tool",
+    )
+
+
+def _fill(axes: Any, triangles: np.ndarray, colour: str) -> None:
+    """Fill triangles (f, 3, 2) or (f, 3, 3), so faintly that what lies behind is seen."""
+    from matplotlib.collections import PolyCollection
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    if not len(triangles):
+        return
+    style: dict[str, Any] = {"facecolors": colour, "alpha": 0.12, "linewidths": 0.0}
+    if triangles.shape[-1] == 3:
+        axes.add_collection3d(Poly3DCollection(list(triangles), **style))
+    else:
+        axes.add_collection(PolyCollection(list(triangles), zorder=1.4, **style), autolim=False)
+
+
+def frame(
+    axes: Any,
+    middle: np.ndarray,
+    half: float,
+    plane: tuple[int, ...] = (0, 1, 2),
+    *,
+    zoom: float = ZOOM,
+    view: tuple[float, float] | None = None,
+) -> None:
+    """Give axes a cube (or its projection) around a middle (3,), to equal scales."""
+    pads = (1, 1) if len(plane) == 2 else (-2, -2, 0)
+    for letter, i, pad in zip("xyz", plane, pads, strict=False):
+        getattr(axes, f"set_{letter}lim")(middle[i] - half, middle[i] + half)
+        getattr(axes, f"set_{letter}label")(
+            f"{'xyz'[i]} [m]", fontsize=SMALL, color=TEXT, labelpad=pad
+        )
+    axes.tick_params(labelsize=SMALL - 2, color=FAINT, labelcolor=TEXT)
+    axes.locator_params(nbins=4 if len(plane) == 3 else 6)
+    if len(plane) == 2:
+        axes.set_aspect("equal")
+        axes.grid(True, color=FAINT, linewidth=0.4)
+        axes.set_axisbelow(True)
+        return
+    axes.set_box_aspect((1, 1, 1), zoom=zoom)
+    elevation, azimuth = view or (ELEVATION, AZIMUTH)
+    axes.view_init(elev=elevation, azim=azimuth)
+
+
+def _body(
+    axes: Any,
+    geometry: MachineGeometry,
+    state: int,
+    plane: tuple[int, ...],
+    solids: SolidDrawing | None,
+) -> None:
+    if solids is None:
+        draw_machine(axes, geometry, state, plane)
+    else:
+        solids.draw(axes, state, plane)
+
+
+def _view(
+    axes: Any,
+    geometry: MachineGeometry,
+    state: int,
+    plane: tuple[int, ...],
+    middle: np.ndarray,
+    half: float,
+    solids: SolidDrawing | None,
+) -> None:
+    _body(axes, geometry, state, plane, solids)
+    _actuators(axes, geometry, state, plane, 2 * half)
+    frame(axes, middle, half, plane)
+
+
+def _actuators(
+    axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...], size: float
+) -> None:
+    """Axes of actuators on joints, the axes of the tool, and the tool's path."""
+    kept = list(plane)
+    origins, directions = (values[state] for values in geometry.drives)
+    for axis, origin, direction in zip(geometry.shape.drives, origins, directions, strict=True):
+        if axis.rod:
+            continue
+        ends = origin + 0.5 * AXIS_SHARE * size * np.array([[-1.0], [1.0]]) * direction
+        seen = float(np.ptp(ends[:, kept], axis=0).max()) > 1e-3 * size
+        style = (
+            {"linewidth": 1.3, "linestyle": (0, (5, 2, 1, 2))}
+            if seen
+            else {"marker": "o", "markerfacecolor": "none"}
+        )
+        axes.plot(*ends[:, kept].T, color=DRIVE, label="actuator axis", zorder=3, **style)
+    tool, R = geometry.tool[state], geometry.tool_rotation[state]
+    for column, colour in zip(R.T, ("#b4443c", "#4f8a4a", "#3f6fae"), strict=True):
+        ends = np.stack([tool, tool + TOOL_SHARE * size * column])
+        axes.plot(*ends[:, kept].T, color=colour, linewidth=1.2, zorder=3)
+    if len(geometry) > 1:
+        axes.plot(
+            *geometry.tool[:, kept].T,
+            color=RESIDUAL,
+            linewidth=0.9,
+            label="path of the tool",
+            zorder=1.2,
+        )
+
+
+def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...]) -> None:
+    """Names of actuators, platform and tool; of actuators that several coordinates share one name once."""
+    from matplotlib.patheffects import withStroke
+
+    kept, halo = list(plane), [withStroke(linewidth=2.0, foreground="white")]
+    segments = dict(
+        zip((s.name for s in geometry.shape.segments), geometry.segments[state], strict=True)
+    )
+    named: dict[str, np.ndarray] = {}
+    for axis, origin in zip(geometry.shape.drives, geometry.drives[0][state], strict=True):
+        named.setdefault(axis.name, segments[axis.rod].mean(axis=0) if axis.rod else origin)
+    if len(named) > MOST_LABELS:
+        named = {}
+    named[geometry.shape.platform] = geometry.tool[state]
+    middle, azimuth = np.mean([*named.values()], axis=0), np.radians(AZIMUTH)
+    # of the picture, in the machine's frame
+    right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
+    for name, place in named.items():
+        colour = RESIDUAL if name == geometry.shape.platform else TEXT
+        if len(kept) == 3:
+            # names point away from the machine
+            side = "left" if (place - middle) @ right >= 0 else "right"
+            axes.text(
+                *place,
+                f"  {name}  ",
+                ha=side,
+                fontsize=SMALL - 1,
+                color=colour,
+                zorder=10,
+                path_effects=halo,
+            )
+        else:
+            axes.annotate(
+                name,
+                place[kept],
+                xytext=(7, -12 if colour == RESIDUAL else 7),
+                textcoords="offset points",
+                fontsize=SMALL,
+                color=colour,
+                zorder=10,
+                path_effects=halo,
+            )

@@ -1,0 +1,427 @@
+"""Plots as Matplotlib draws them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.display.pieces import Paragraph, Picture, Plot, PlotSpan, PlotTrace
+from tauloop.display.renderers.appearance import Appearance, appearances
+from tauloop.display.renderers.figure_style import FAINT, LARGE, NORMAL, SMALL, TEXT, blank, clean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tauloop.display.pieces import MotionScene, Table
+
+#: Inches: width of a figure with one column of plots, and with several; of each of several maps.
+WIDTH, WIDE, MAP_WIDTH = 9.5, 14.0, 3.9
+#: Inches: height of a plot over time, of another plot, of a map, of a row of names, and of what
+#: surrounds names.
+HEIGHT, SQUARER_HEIGHT, MAP_HEIGHT, ROW, FRAME = 2.1, 2.8, 5.4, 0.2, 0.8
+#: More plots than these stand in two columns; more maps than these in several rows.
+MAX_IN_COLUMN, MAX_MAPS_IN_ROW = 4, 3
+#: Names at an axis are cut after this number of characters.
+MAX_NAME = 60
+#: A logarithmic axis over fewer decades than this has plain numbers at 1, 2 and 5.
+FEW_DECADES = 2.5
+#: Points from the axes down to a note, past numbers and the name of the axis.
+NOTE_OFFSET = -30.0
+#: Entries of a legend below a map that are next to each other.
+LEGEND_COLUMNS = 3
+
+_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_MARKERS = {
+    "circle": "o",
+    "circle-open": "o",
+    "diamond": "D",
+    "diamond-open": "D",
+    "square": "s",
+    "triangle-up-open": "^",
+    "triangle-down": "v",
+    "x": "x",
+    "cross": "P",
+    "plus": "+",
+}
+
+
+def plots_figure(
+    title: str,
+    pieces: Iterable[Paragraph | Table | Plot | MotionScene | Picture],
+    columns: int | None = None,
+) -> Figure:
+    """Return a figure of plots, with paragraphs below its heading.
+
+    Args:
+        title: heading.
+        pieces: the plots and paragraphs of a result; other pieces are left out.
+        columns: number of columns; as many as make the figure easy to read without it.
+    """
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    shown = list(pieces)
+    plots = [piece for piece in shown if isinstance(piece, Plot)]
+    are_maps = all(plot.grid for plot in plots)
+    if columns is None:
+        columns = 1 + (len(plots) > MAX_IN_COLUMN)
+        if are_maps:
+            columns = min(len(plots), MAX_MAPS_IN_ROW)
+    width = WIDTH if columns == 1 else WIDE
+    if are_maps and columns > 1:
+        width = columns * MAP_WIDTH + 0.6
+    texts = [piece.text for piece in shown if isinstance(piece, Paragraph)]
+    summary = "\n".join(textwrap.fill(text, int(14.5 * width)) for text in texts)
+    rows = [plots[i : i + columns] for i in range(0, len(plots), columns)]
+    heights = [max(_height(plot, width / columns) for plot in row) for row in rows]
+    lines = summary.count("\n") + 1 if summary else 0
+    total = sum(heights) + 0.45 + 0.18 * lines
+    figure = blank(width, total, layout=ConstrainedLayoutEngine(h_pad=0.07, hspace=0.02))
+    figure.suptitle(
+        title + "\n" * lines,
+        fontsize=LARGE,
+        fontweight="bold",
+        color=TEXT,
+        x=0.01,
+        ha="left",
+        parse_math=False,
+    )
+    figure.text(0.01, 1 - 0.34 / total, summary, fontsize=NORMAL, color=TEXT, va="top")
+    grid = figure.add_gridspec(len(rows), columns, height_ratios=heights)
+    first: dict[str, Any] = {}
+    for k, plot in enumerate(plots):
+        row, column = divmod(k, columns)
+        options: dict[str, Any] = {"projection": "polar"} if plot.polar else {}
+        axes = figure.add_subplot(grid[row, column], **options)
+        draw_plot(axes, plot)
+        if plot.over_time:  # what is magnified in one is magnified in all
+            axes.sharex(first.setdefault(plot.x, axes))
+    return figure
+
+
+def _height(plot: Plot, width: float) -> float:
+    if plot.sideways:
+        names = dict.fromkeys(value for trace in plot.traces for value in trace.x)
+        return max(1.5, ROW * len(names) + FRAME)
+    if plot.grid and plot.equal:
+        across, up = (float(np.ptp(_places(axis))) for axis in (plot.grid_x, plot.grid_y))
+        aspect = float(np.clip(up / across if across else 1.0, 0.4, 1.6))
+        return (width - 2.0 if width > MAP_WIDTH else 0.62 * width) * aspect + 1.3
+    if plot.grid or plot.equal or plot.polar:
+        return min(MAP_HEIGHT, 0.9 * width)
+    height = HEIGHT if plot.over_time else SQUARER_HEIGHT
+    return height + 0.15 * len(_note_lines(plot))
+
+
+def draw_plot(axes: Any, plot: Plot) -> None:
+    """Draw a plot into axes of Matplotlib."""
+    clean(axes)
+    _heading(axes, plot)
+    if plot.polar:
+        _polar(axes, plot)
+        return
+    if plot.grid or plot.class_grid:
+        _map(axes, plot)
+    names = _names(plot)
+    bars = [trace for trace in plot.traces if trace.style == "bars"]
+    for trace, look in zip(plot.traces, appearances(plot), strict=True):
+        x = np.array([names[value] for value in trace.x]) if names else _numbers(trace.x)
+        y = _numbers(trace.y)
+        if trace.style == "bars":
+            _bars(axes, plot, trace, look, x, bars)
+        else:
+            _line(axes, plot, trace, look, x, y)
+    for span in plot.spans:
+        _span(axes, span, plot)
+    _axes(axes, plot, names)
+    _legend(axes, plot)
+
+
+def _heading(axes: Any, plot: Plot) -> None:
+    """Write the title, and the note above a map or below another plot."""
+    lines = _note_lines(plot)
+    is_above = bool(plot.grid or plot.class_grid)
+    pad = 6.0 + (11.0 * len(lines) if is_above else 0.0)
+    axes.set_title(plot.title, fontsize=NORMAL, color=TEXT, loc="left", pad=pad, parse_math=False)
+    if lines:
+        axes.annotate(
+            "\n".join(lines),
+            (0.0, 1.0 if is_above else 0.0),
+            xytext=(0.0, 4.0 if is_above else NOTE_OFFSET),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="bottom" if is_above else "top",
+            fontsize=SMALL,
+            color=TEXT,
+            parse_math=False,
+        )
+
+
+def _numbers(values: Sequence[Any]) -> np.ndarray:
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def _names(plot: Plot) -> dict[Any, int]:
+    """Return the place of each text of x; nothing where x are numbers."""
+    values = dict.fromkeys(value for trace in plot.traces for value in trace.x)
+    has_texts = any(isinstance(value, str) for value in values)
+    return {value: k for k, value in enumerate(values)} if has_texts else {}
+
+
+def _style(look: Appearance) -> dict[str, Any]:
+    marker = _MARKERS.get(look.marker, "")
+    is_open = look.marker.endswith("-open")
+    return {
+        "color": look.color,
+        "linewidth": look.width,
+        "linestyle": _DASHES[look.dash] if look.width else "none",
+        "marker": marker,
+        "markersize": look.size,
+        "markerfacecolor": "none" if is_open else look.color,
+        "markeredgewidth": 1.0 if is_open or marker in "+x" else 0.0,
+        "alpha": look.opacity,
+    }
+
+
+def _line(
+    axes: Any, plot: Plot, trace: PlotTrace, look: Appearance, x: np.ndarray, y: np.ndarray
+) -> None:
+    style = _style(look) | {"label": trace.name}
+    if len(x) == 1 and not style["marker"]:
+        style |= {"marker": "o"}
+    if trace.style == "step":
+        style["drawstyle"] = "steps-post"
+    if trace.style == "cross":  # seen on every color of a map
+        halo = style | {"color": "white", "markersize": look.size + 2, "label": "_halo"}
+        axes.plot(x, y, **halo | {"markeredgewidth": 3.0})
+    half = _numbers(trace.deviation)
+    if trace.style == "band" and half.size:
+        axes.fill_between(x, y - half, y + half, color=look.color, alpha=0.25, linewidth=0)
+    elif half.size:
+        bars = {"fmt": "none", "ecolor": look.color, "elinewidth": 1.2, "capsize": 2.0}
+        along = {"xerr": half} if plot.sideways else {"yerr": half}
+        axes.errorbar(*((y, x) if plot.sideways else (x, y)), **along, **bars)
+    axes.plot(*((y, x) if plot.sideways else (x, y)), **style)
+
+
+def _bars(
+    axes: Any,
+    plot: Plot,
+    trace: PlotTrace,
+    look: Appearance,
+    x: np.ndarray,
+    bars: Sequence[PlotTrace],
+) -> None:
+    """Draw bars next to those of other traces, or, where they have starts, in one line with them."""
+    y, base = _numbers(trace.y), _numbers(trace.base)
+    count = 1 if base.size else len(bars)
+    height = 0.8 / count
+    place = x + (0.0 if base.size else (bars.index(trace) - (count - 1) / 2) * height)
+    style = {"color": look.color, "label": trace.name}
+    if plot.sideways:
+        start = base if base.size else 0.0
+        axes.barh(place, y - start, left=start, height=0.8 * height, **style)
+    else:
+        start = base if base.size else 0.0
+        axes.bar(place, y - start, bottom=start, width=0.8 * height, **style)
+
+
+def _span(axes: Any, span: PlotSpan, plot: Plot) -> None:
+    is_first = next(other for other in plot.spans if other.name == span.name) is span
+    label = span.name if is_first else "_again"
+    shade = axes.axhspan if span.across else axes.axvspan
+    shade(
+        span.start,
+        span.end,
+        color=span.color,
+        alpha=span.opacity,
+        linewidth=0,
+        label=label,
+        zorder=0.5,
+    )
+    if span.label:
+        axes.text(
+            span.start,
+            1.01,
+            span.label,
+            transform=axes.get_xaxis_transform(),
+            fontsize=SMALL,
+            color=TEXT,
+        )
+
+
+def _map(axes: Any, plot: Plot) -> None:
+    from matplotlib.colors import ListedColormap
+
+    axes.grid(False)
+    x, y = _places(plot.grid_x), _places(plot.grid_y)
+    options: dict[str, Any] = {"shading": "nearest", "rasterized": True}
+    if plot.class_grid:
+        values = np.array([_numbers(row) for row in plot.class_grid])
+        colors = ListedColormap([item.color for item in plot.classes])
+        axes.pcolormesh(
+            x, y, values, cmap=colors, vmin=-0.5, vmax=len(plot.classes) - 0.5, **options
+        )
+    if plot.grid:
+        values = np.array([_numbers(row) for row in plot.grid])
+        low, high = plot.grid_range or (None, None)
+        shown = axes.pcolormesh(x, y, values, cmap="viridis", vmin=low, vmax=high, **options)
+        finite = values[np.isfinite(values)]
+        if finite.size:
+            bar = axes.figure.colorbar(shown, ax=axes, pad=0.02, fraction=0.05)
+            bar.set_label(plot.grid_name, fontsize=SMALL, color=TEXT)
+            bar.ax.tick_params(labelsize=SMALL)
+        if plot.contours and finite.size and np.ptp(finite) > 0:
+            lines = axes.contour(x, y, values, levels=5, colors="white", linewidths=0.6)
+            points = _label_points(lines, x, y)
+            axes.clabel(lines, fontsize=SMALL - 1.5, fmt="%.3g", manual=points)
+
+
+def _places(values: Sequence[Any]) -> np.ndarray:
+    """Return numbers, or the places of texts."""
+    if any(isinstance(value, str) for value in values):
+        return np.arange(float(len(values)))
+    return _numbers(values)
+
+
+def _name_rows(axes: Any, plot: Plot) -> None:
+    """Put texts at the axes of a map."""
+    for axis, values in ((axes.xaxis, plot.grid_x), (axes.yaxis, plot.grid_y)):
+        if any(isinstance(value, str) for value in values):
+            axis.set_ticks(np.arange(len(values)), values, fontsize=SMALL, parse_math=False)
+            if axis is axes.yaxis:
+                axes.invert_yaxis()
+
+
+#: A label of a contour lies at least this share of a map's width and height inside.
+INSIDE = 0.08
+
+
+def _label_points(lines: Any, x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
+    """Return the point of each contour that is farthest from the edges, where its label is whole."""
+    low, span = np.array([x.min(), y.min()]), np.array([np.ptp(x), np.ptp(y)])
+    points = []
+    for segments in lines.allsegs:
+        vertices = np.concatenate([*segments, np.empty((0, 2))])
+        share = (vertices - low) / span
+        inside = np.minimum(share, 1.0 - share).min(axis=1, initial=1.0)
+        if len(vertices) and inside.max() > INSIDE:
+            points.append(tuple(vertices[inside.argmax()]))
+    return points
+
+
+def _polar(axes: Any, plot: Plot) -> None:
+    """Draw distances from a circle, whose radius is the lower limit of y."""
+    low, high = plot.y_range
+    around = np.linspace(0.0, 2 * np.pi, 361)
+    axes.plot(around, np.zeros(361), color=TEXT, linewidth=0.8, linestyle=(0, (4, 3)))
+    for trace, look in zip(plot.traces, appearances(plot), strict=True):
+        style = _style(look) | {"label": trace.name}
+        axes.plot(np.radians(_numbers(trace.x)), _numbers(trace.y), **style)
+    axes.set_ylim(low, high)
+    ring = round_down(0.8 * high)
+    unit = plot.y.rpartition("[")[2].removesuffix("]")
+    labels = [f"-{ring:g} {unit}", "0", f"+{ring:g} {unit}"]
+    axes.set_yticks([-ring, 0.0, ring], labels, fontsize=SMALL, color=TEXT)
+    axes.set_rlabel_position(67)
+    axes.set_xticks(np.radians(np.arange(0, 360, 45)))
+    axes.tick_params(labelsize=SMALL, labelcolor=TEXT)
+    axes.grid(color=FAINT, linewidth=0.5)
+    axes.spines["polar"].set_visible(False)
+    _legend(axes, plot)
+
+
+def round_down(value: float) -> float:
+    """Return the largest 1, 2 or 5 times a power of ten that is not above a positive value."""
+    power = 10.0 ** np.floor(np.log10(max(value, 1e-12)))
+    return float(max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-12)))
+
+
+def _axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
+    value_axis, other = (axes.xaxis, axes.yaxis) if plot.sideways else (axes.yaxis, axes.xaxis)
+    below = plot.y if plot.sideways else plot.x
+    axes.set_xlabel(below, fontsize=SMALL, color=TEXT, parse_math=False)
+    beside = plot.x if plot.sideways else plot.y
+    axes.set_ylabel(beside, fontsize=SMALL, color=TEXT, parse_math=False)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.offsetText.set_fontsize(SMALL)
+    if plot.log_x:
+        _logarithmic(other)
+    if plot.log_y:
+        _logarithmic(value_axis)
+        if any(trace.style == "bars" for trace in plot.traces):
+            _start_at_a_decade(value_axis)
+    if names:
+        labels = [str(name)[:MAX_NAME] for name in names]
+        other.set_ticks(np.arange(len(names)), labels, fontsize=SMALL, parse_math=False)
+        low, high = -0.6, len(names) - 0.4
+        (axes.set_ylim if plot.sideways else axes.set_xlim)(
+            *((high, low) if plot.sideways else (low, high))
+        )
+    _name_rows(axes, plot)
+    if len(plot.y_range) == 2 and plot.y_range[0] < plot.y_range[1]:
+        (axes.set_xlim if plot.sideways else axes.set_ylim)(*plot.y_range)
+    if plot.equal:
+        axes.set_aspect("equal", adjustable="box" if plot.grid else "datalim")
+    if plot.over_time and plot.traces:
+        _full_width(axes, plot)
+
+
+def _full_width(axes: Any, plot: Plot) -> None:
+    """Let lines over time reach from one side of the axes to the other."""
+    x = np.concatenate([_numbers(trace.x) for trace in plot.traces])
+    if x.size and np.ptp(x) > 0 and all(trace.style != "points" for trace in plot.traces):
+        axes.set_xlim(x.min(), x.max())
+
+
+def _logarithmic(axis: Any) -> None:
+    """Make an axis logarithmic; with plain numbers where it spans few decades."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
+    low, high = axis.get_view_interval()
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_tick_params(which="minor", color=FAINT, length=2)
+    if 0 < low < high and np.log10(high / low) < FEW_DECADES:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _start_at_a_decade(axis: Any) -> None:
+    """Let bars on a logarithmic axis start at a power of ten, so that none is without a length."""
+    low, high = axis.get_data_interval()
+    if 0 < axis.get_minpos() <= high:
+        low = 10.0 ** np.floor(np.log10(axis.get_minpos()) - 1e-9)
+        getattr(axis.axes, f"set_{axis.axis_name}lim")(low, 1.3 * high)
+
+
+def _note_lines(plot: Plot) -> list[str]:
+    return textwrap.wrap(plot.note, 110)
+
+
+def _legend(axes: Any, plot: Plot) -> None:
+    """Put a legend where it covers nothing: to the right of lines, below maps."""
+    from matplotlib.patches import Patch
+
+    handles, labels = axes.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    for item in plot.classes:
+        unique[item.name] = Patch(facecolor=item.color, edgecolor="#8a9099", linewidth=0.5)
+    if len(unique) < 2:
+        return
+    is_below = bool(plot.grid or plot.class_grid)
+    place = (0.0, -0.12) if is_below else (1.005, 1.0)
+    axes.legend(
+        list(unique.values()),
+        list(unique),
+        loc="upper left",
+        bbox_to_anchor=place,
+        ncols=LEGEND_COLUMNS if is_below else 1,
+        fontsize=SMALL,
+        labelcolor=TEXT,
+        frameon=False,
+    )
+    for text in axes.get_legend().get_texts():
+        text.set_parse_math(False)

@@ -1,0 +1,75 @@
+"""The modes of a machine side by side, as lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tauloop.common.errors import PoseError
+from tauloop.display.renderers.figure_style import NORMAL, RESIDUAL, SMALL, TEXT, blank
+from tauloop.display.renderers.machine_drawing import draw_machine, frame
+from tauloop.equations.ports import ACTUATORS
+from tauloop.kinematics.modes.modes import Mode, Modes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Panels at most, and panels in a row.
+MOST, IN_A_ROW = 12, 4
+#: Machines are drawn so much smaller than their panels, for the labels of the axes.
+ZOOM = 0.82
+
+
+def modes_figure(modes: Modes) -> Figure:
+    """Draw the first modes, each in a panel of its own, all to one scale and from one side.
+
+    Raises:
+        PoseError: there are none.
+    """
+    # with SciPy, which the modes alone do not need
+    from tauloop.geometry.machine_geometry import machine_shape
+
+    if not modes.modes:
+        what = "the machine cannot be assembled at this position, so there is nothing to draw"
+        raise PoseError.of("figure", what, "give a position within reach")
+    shown = min(len(modes.modes), MOST)
+    geometry = machine_shape(modes.model.assembly.loops).at(modes.q[:shown])
+    plane = geometry.plane
+    columns = min(IN_A_ROW, shown)
+    rows = -(-shown // columns)
+    figure = blank(3.3 * columns, 3.8 * rows + 0.7, layout="constrained")
+    low, high = geometry.extent
+    middle, half = (low + high) / 2, 0.52 * geometry.size
+    for i in range(shown):
+        axes: Any = figure.add_subplot(
+            rows, columns, i + 1, **({"projection": "3d"} if len(plane) == 3 else {})
+        )
+        draw_machine(axes, geometry, i, plane)
+        frame(axes, middle, half, plane, zoom=ZOOM)
+        axes.set_title(
+            _title(i, modes.modes[i]),
+            fontsize=SMALL,
+            color=RESIDUAL if modes.modes[i].is_reference else TEXT,
+        )
+    kind = "assembly" if modes.entry is ACTUATORS else "working"
+    count = len(modes.modes)
+    more = f", the first {shown}" if count > shown else ""
+    figure.suptitle(
+        f"{modes.machine}: {count} {kind} mode{'' if count == 1 else 's'}{more}",
+        fontsize=NORMAL + 1,
+    )
+    return figure
+
+
+def _title(number: int, mode: Mode) -> str:
+    """Number, condition, and what it is to the reference and to stops, in lines that a panel has room for."""
+    condition = "singular" if mode.is_singular else f"condition {mode.condition:.3g}"
+    lines = [f"mode {number + 1}: {condition}"]
+    lines += ["reached from the reference"] if mode.is_reference else []
+    beyond = [item.coordinate for item in mode.beyond]
+    if beyond:
+        lines.append(
+            "beyond " + beyond[0] + (f" and {len(beyond) - 1} more" if len(beyond) > 1 else "")
+        )
+    else:
+        lines.append("within its limits")
+    return "\n".join(lines)

@@ -1,0 +1,81 @@
+"""`plot`: the figure of a result, or named quantities in axes that a user restyles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.common.datasets import Tabular
+from tauloop.common.errors import InputError
+from tauloop.display.parts import parts_of
+from tauloop.display.plots.quantity_plots import quantity_plots
+from tauloop.display.renderers.matplotlib_renderer import draw_plot, plots_figure
+from tauloop.display.titles import result_title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def plot(
+    result: Tabular, *names: str, axes: Axes | Sequence[Axes] | None = None
+) -> tuple[Axes, ...]:
+    """Draw a result or a trajectory with Matplotlib.
+
+    Without names and axes this is the picture that `--figure` writes, where there is one for
+    results of this kind. Else the named quantities are drawn, in SI units, with a panel for each
+    unit; without names angles are in degrees.
+
+    The figure is one of `matplotlib.pyplot`, as those of pandas and xarray: notebooks show it,
+    ``plt.show()`` opens it, ``plt.close()`` frees it. With axes of yours none is made.
+
+    Args:
+        result: what a function of Tauloop has returned.
+        names: of its quantities (those of `Tabular.to_xarray`); ``force`` means ``force.motor_1``
+            and all its other channels. Without names all that are over the same dimension as the
+            first.
+        axes: where to draw: as many as there are panels.
+
+    Returns:
+        The axes, in order: ``axes[0].set_title(...)``, ``axes[0].figure.savefig(...)``.
+
+    Raises:
+        InputError: no such quantity, another number of axes than of panels, or nothing that can be
+            drawn.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> motion = tl.plan_motion(tl.load("five_bar"), tl.StrokeOptions(end={"x": 0.05}, time=0.5))
+        >>> (axes,) = motion.plot("force")
+        >>> axes.get_ylabel()
+        'force [N m]'
+    """
+    if not names and axes is None:
+        drawn = next(
+            (figure for part in parts_of(result) if (figure := part.figure(result)) is not None),
+            None,
+        )
+        if drawn is not None:
+            return _shown(drawn)
+    plots = quantity_plots(result, names)
+    if axes is None:
+        return _shown(plots_figure(result_title(result), plots))
+    chosen = list(axes) if isinstance(axes, Sequence | np.ndarray) else [axes]
+    if len(chosen) != len(plots):
+        what = f"are {len(chosen)} for {len(plots)} panels: {'; '.join(each.y for each in plots)}"
+        raise InputError.of(
+            "axes", what, "give as many as there are panels, or name fewer quantities"
+        )
+    for each, place in zip(plots, chosen, strict=True):
+        draw_plot(place, each)
+    return tuple(chosen)
+
+
+def _shown(figure: Figure) -> tuple[Axes, ...]:
+    """The axes of a finished figure, which pyplot, and so a notebook, then knows."""
+    from matplotlib import pyplot
+
+    pyplot.figure(figure)
+    return tuple(figure.axes)

@@ -1,0 +1,124 @@
+"""Pieces as Rich prints them in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import singledispatch
+from itertools import accumulate
+from operator import gt
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from tauloop.display.pieces import Paragraph, Table
+
+#: Styles of Rich by the tone of a paragraph.
+STYLES = {
+    "heading": "bold",
+    "strong": "bold",
+    "doubtful": "yellow",
+    "passed": "green",
+    "failed": "red",
+}
+
+
+@singledispatch
+def renderable(piece: object) -> RenderableType:
+    """Return what Rich prints of a piece.
+
+    Raises:
+        TypeError: the piece is neither a paragraph nor a table.
+    """
+    raise TypeError(f"{type(piece).__name__} cannot be printed")
+
+
+@renderable.register
+def _paragraph(piece: Paragraph) -> RenderableType:
+    text = Text(piece.text, style=STYLES.get(piece.tone, ""))
+    if piece.tone == "code":  # copied as it is
+        text.no_wrap, text.overflow = True, "ignore"
+    return text
+
+
+@renderable.register
+def _table(piece: Table) -> RenderableType:
+    result = FittingTable(
+        title=piece.title,
+        title_justify="left",
+        caption=piece.note or None,
+        caption_justify="left",
+        header_style="bold",
+        show_header=any(piece.heads),
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    numeric = piece.numeric or (False,) * len(piece.heads)
+    for k, (head, is_number) in enumerate(zip(piece.heads, numeric, strict=True)):
+        result.add_column(
+            Text(head),
+            justify="right" if is_number else "left",
+            no_wrap=is_number or k in piece.unbroken,
+        )
+    for row in piece.cells:
+        result.add_row(*map(Text, row))
+    return result
+
+
+class FittingTable(RichTable):
+    """A table that cuts no name and no number: texts wrap between words, and what is still too wide is a list."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The table where its longest words stand side by side; else rows upright, after their heads."""
+        gap = sum(self.padding[1::2])
+        cells = [[column.header, *column.cells] for column in self.columns]
+        sizes = [[Measurement.get(console, options, cell) for cell in column] for column in cells]
+        widths = [max(size.maximum for size in column) + gap for column in sizes]
+        least = [
+            width if column.no_wrap else max(size.minimum for size in each) + gap
+            for column, each, width in zip(self.columns, sizes, widths, strict=True)
+        ]
+        if sum(least) - gap > options.max_width:
+            yield from self._list(console, options)
+            return
+        while sum(widths) > options.max_width and any(map(gt, widths, least)):
+            widest = max(
+                (i for i, width in enumerate(widths) if width > least[i]), key=widths.__getitem__
+            )
+            widths[widest] -= 1
+        for column, width in zip(self.columns, widths, strict=True):
+            column.width = width - gap
+        title, self.title = self.title, None  # it may be wider than the table
+        if title:
+            yield Text(str(title), style="table.title")
+        try:
+            yield from super().__rich_console__(console, options)
+        finally:
+            self.title = title
+
+    def _list(self, console: Console, options: ConsoleOptions) -> Iterator[Text | RichTable]:
+        """Blocks with the heads on the left and as many rows upright beside each other as there is room for."""
+        if self.title:
+            yield Text(str(self.title), style="table.title")
+        heads = [
+            Text(str(column.header).replace("\n", " "), style="bold") for column in self.columns
+        ]
+        rows = list(zip(*(column.cells for column in self.columns), strict=True))
+        widths = [
+            2 + max(Measurement.get(console, options, cell).maximum for cell in row) for row in rows
+        ]
+        left = options.max_width - max(head.cell_len for head in heads)
+        while rows:
+            count = max(sum(total <= left for total in accumulate(widths)), 1)
+            cells = RichTable.grid(padding=(0, 2, 0, 0))
+            cells.add_column(no_wrap=True)
+            for _ in range(count):
+                cells.add_column(justify="right" if count > 1 else "left", no_wrap=count > 1)
+            for head, *row in zip(heads, *rows[:count], strict=True):
+                if any(row):
+                    cells.add_row(head, *row)
+            yield cells
+            yield Text()
+            rows, widths = rows[count:], widths[count:]

@@ -1,0 +1,9 @@
+"""Tables and paragraphs of results, as data; nothing of this package imports Rich."""
+
+from tauloop.display.tables.building import (
+    Column as Column,
+    doubts as doubts,
+    paragraphs as paragraphs,
+    status_line as status_line,
+    table as table,
+)

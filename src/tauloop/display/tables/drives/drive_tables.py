@@ -1,0 +1,100 @@
+"""Drive lines for the terminal: a step with its criteria, laps of a circle, play at the tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.drives import CircleTest, DriveStep, Outcome, PlayMap
+from tauloop.drives.criteria import criteria_units
+
+COLUMNS = {
+    "circular_deviation": "circular\ndeviation",
+    "radius_error": "radius\nerror",
+    "out_of_plane": "out of\nplane",
+    "following_error": "following\nerror",
+    "following_rms": "following,\nRMS",
+}
+#: What leaves poses out of a map is named up to so many.
+NAMED = 6
+
+
+def drive_tables(step: DriveStep) -> Iterator[Printed]:
+    """The criteria of a step, and its limit cycle."""
+    line, criteria, units = step.line, step.record.criteria, criteria_units(step.line)
+    if step.outcome in (Outcome.OK, Outcome.ENDED):
+        rows = (
+            (name.replace("_", " "), getattr(criteria, name)[0], unit)
+            for name, unit in units.items()
+        )
+        title = f"{line.name}: step of {step.options.step:g}"
+        yield table(title, "criterion", ("value", ".6g"), "unit", rows=rows)
+        if not criteria.settled[0]:
+            yield "not settled: outside the band at the end; settling time is the duration"
+    else:
+        yield f"{line.name}: {step.outcome.name.lower().replace('_', ' ')} at {criteria.end[0]:.4g} s"
+    yield from (occurrence.words for occurrence in step.record.occurrences)
+    yield f"{criteria.steps[0]} steps, {criteria.events[0]} events"
+    if step.predicted is not None:
+        cycles = [("simulated", step.measured)]
+        cycles += [("describing function", cycle) for cycle in step.predicted or (None,)]
+        cells = (
+            (name, *(("none", "") if cycle is None else (cycle.frequency, cycle.amplitude)))
+            for name, cycle in cycles
+        )
+        yield table(
+            "Limit cycle",
+            "route",
+            ("frequency [Hz]", ".4g"),
+            (f"amplitude [{units['swing']}]", ".4g"),
+            rows=cells,
+        )
+
+
+def circle_tables(test: CircleTest) -> Iterator[Printed]:
+    """The figures of each lap, and why others ended."""
+    circle = test.circle
+    title = f"{test.machine}: circle of {1e3 * circle.radius:g} mm in {', '.join(circle.columns)}"
+    heads = ((head, ".2f") for head in COLUMNS.values())
+    rows = (
+        (variation.label, *(lap.figures[key] for key in COLUMNS))
+        for variation, lap in test.laps.items()
+    )
+    yield table(f"{title} at {circle.speed:g} m/s [um]", "drives", *heads, rows=rows)
+    for variation, reason in test.ends.items():
+        yield f"{variation.label}: {reason}"
+    for variation, occurrences in test.occurrences.items():
+        yield from (f"{variation.label}: {item.words}" for item in occurrences)
+    yield from doubts(test)
+
+
+def play_tables(play: PlayMap) -> Iterator[Printed]:
+    """Displacement of the tool by the play of each actuator and of all, and what the map leaves out."""
+    cells = []
+    for name, figures in play.figures().items():
+        is_one = name in play.play
+        amount = 1e6 * play.play[name] if is_one else 0.0
+        shown = [1e6 * figures[key] for key in ("least", "median", "largest")]
+        named = (name, amount, f"u{play.units[name]}") if is_one else ("all, worst case", None, "")
+        cells.append((*named, *shown, shown[-1] / amount if amount else None))
+    yield table(
+        f"{play.machine}: displacement of the tool by play, over {int(play.space.usable.sum())} poses",
+        *("play of", ("play", "g"), "unit"),
+        *(
+            (head, ".3g")
+            for head in ("least\n[um]", "median\n[um]", "largest\n[um]", "largest\nover play")
+        ),
+        rows=cells,
+        unbroken=(0,),
+    )
+    axes = (
+        f"{name} {low:g} to {high:g}"
+        for name, (low, high) in play.volume.items()
+        if name in play.data.dims
+    )
+    yield f"work volume: {', '.join(axes)}"
+    for name, count in list(play.space.excluded_by().items())[:NAMED]:
+        yield f"left out, by {name}: {count} poses"
+    yield str(play.diagnostics[-1])
+    yield from doubts(play)

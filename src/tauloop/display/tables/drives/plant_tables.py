@@ -1,0 +1,40 @@
+"""The tables of a drive line's fitted parameters for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.drives import FittedPlant
+
+
+def plant_tables(plant: FittedPlant) -> Iterator[Printed]:
+    """Parameters before and after, every figure beside its measured one, and what is left open."""
+    units = plant.units
+    fitted = (
+        (name, plant.before[name], value, units.get(name, ""))
+        for name, value in plant.fit.values.items()
+    )
+    yield table(
+        f"{plant.drive_line}: parameters",
+        "",
+        ("before", ".6g"),
+        ("fitted", ".6g"),
+        "unit",
+        rows=fitted,
+    )
+    rows = (
+        (
+            *(step, name.replace("_", " "), measured, ours),
+            units.get(name) or "1",
+            *(ours / measured - 1.0 if measured else None, "held out" if held_out else ""),
+        )
+        for step, name, measured, ours, held_out in plant.fit.rows
+    )
+    heads = (("measured", ".5g"), ("fitted", ".5g"), "unit", ("off", "+.2%"))
+    yield table("Figures", "step", "criterion", *heads, "", rows=rows)
+    yield f"{plant.fit.evaluations} plants tried"
+    for finding in plant.findings:
+        yield f"note: {finding}"
+    yield from doubts(plant)

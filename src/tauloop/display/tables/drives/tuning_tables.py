@@ -1,0 +1,62 @@
+"""The tables of a tuned drive line for the terminal: what changed, the searches, and the front of compromises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.drives import Tuning
+
+
+def tuning_tables(tuning: Tuning) -> Iterator[Printed]:
+    """Parameters and criteria before and after, all searches, and compromises."""
+    rows = (
+        *(
+            (name, tuning.start[name], value, tuning.units[name])
+            for name, value in tuning.best.items()
+        ),
+        ("cost", tuning.start_cost, tuning.cost, "1"),
+        *(
+            (name.replace("_", " "), tuning.before[name], value, tuning.units[name] or "1")
+            for name, value in tuning.after.items()
+        ),
+    )
+    title = f"{tuning.drive_line}: tuned parameters and criteria"
+    yield table(title, "", ("before", ".6g"), ("tuned", ".6g"), "unit", rows=rows)
+    searches = (
+        (
+            *(
+                ", ".join(f"{value:.4g}" for value in point)
+                for point in (search.start, search.best)
+            ),
+            *(search.cost, len(search.costs), search.ending),
+        )
+        for search in tuning.searches
+    )
+    yield table(
+        "Searches", "from", "to", ("cost", ".6g"), ("evaluations", ""), "ending", rows=searches
+    )
+    if tuning.front is not None:
+        yield _front(tuning)
+    for finding in tuning.findings:
+        yield f"note: {finding}"
+    yield from doubts(tuning)
+    values = ",".join(f"{name}={value:.6g}" for name, value in tuning.best.items())
+    yield f"to see it: tauloop drive step {tuning.drive_line} --set {values}"
+
+
+def _front(tuning: Tuning) -> Printed:
+    assert tuning.front is not None
+    columns = (
+        (
+            f"{name.replace('_', ' ') if name in tuning.front.of else name}\n[{tuning.units.get(name) or 1}]",
+            ".5g",
+        )
+        for name in (*tuning.front.names, *tuning.front.of)
+    )
+    rows = (
+        (*point, *figures)
+        for point, figures in zip(tuning.front.points, tuning.front.criteria, strict=True)
+    )
+    return table("Front of compromises", *columns, rows=rows)

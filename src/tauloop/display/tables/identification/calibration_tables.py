@@ -1,0 +1,248 @@
+"""The tables of a calibration for the terminal; lengths in mm and angles in degrees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.calibration import Calibration, Comparison, Direction
+from tauloop.calibration.judging.identifiability import NOT_TOLD_APART
+from tauloop.display.pieces import Paragraph, Printed, Table
+from tauloop.display.tables import doubts, status_line, table
+
+#: Intervals have a column of their own where there are fewer degrees of freedom: they are wider
+#: than two deviations.
+FEW_DEGREES = 30
+#: What one SI unit is in the unit that is shown.
+SHOWN = {"m": (1e3, "mm"), "rad": (180 / math.pi, "deg"), "1": (1.0, "")}
+
+
+def shown(value: float, unit: str) -> tuple[float, str]:
+    """A value in SI in the unit that is shown."""
+    factor, name = SHOWN.get(unit, (1.0, unit))
+    return value * factor, name
+
+
+def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Names with tolerances, corrections over them (n,), and half-widths of 95 % intervals over them (n,).
+
+    A half-width is zero where an estimate has no interval.
+    """
+    estimates, names = calibration.estimates, []
+    for estimate in estimates:
+        tolerance, unit = shown(estimate.tolerance, estimate.unit)
+        names.append(f"{estimate.name}, {tolerance:.3g} {unit}".rstrip(" ,"))
+    scale = np.array([estimate.tolerance for estimate in estimates])
+    values = np.array([estimate.correction for estimate in estimates]) / scale
+    half_widths = np.array([estimate.half_width or 0.0 for estimate in estimates])
+    return names, values, half_widths / scale
+
+
+def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
+    """Summary, parameters with error bars, errors before and after, what is not shown, outliers, advice, judgements."""
+    yield from _summary(calibration)
+    yield from _parameters(calibration)
+    yield _errors(calibration)
+    yield from _untold(calibration)
+    for a, b, r in calibration.strong_correlations[:6]:
+        yield f"correlation {r:+.3f} of {a} and {b}"
+    for outlier in calibration.outliers:
+        factor, unit = SHOWN.get(_unit(calibration, outlier.pose), (1.0, ""))
+        text = f"outlier: {outlier.label}: {outlier.quantity} off by {factor * outlier.error:.3g} {unit}, "
+        yield Paragraph(text=f"{text}{outlier.deviations:.0f} standard deviations", tone="doubtful")
+    yield from _analysed(calibration)
+    yield from (Paragraph(text=str(problem), tone="doubtful") for problem in calibration.findings)
+    yield from doubts(calibration)
+    yield from _judged(calibration)
+
+
+def _judged(calibration: Calibration) -> Iterator[Printed]:
+    """What further judgements say, as far as they were asked for."""
+    units = {unit for series in calibration.problem.series for _, unit in series.instrument.errors}
+    common = units.pop() if len(units) == 1 else "SI"
+    exchanges, drawn = calibration.exchanges, calibration.bootstrap
+    if exchanges is not None:
+        if exchanges.tried < exchanges.of and exchanges.seconds > 0:
+            seconds = f"{exchanges.seconds:g} s"
+            yield f"{exchanges.tried} of {exchanges.of} pairs of encoders were tried for exchange in {seconds}"
+        for a, b in exchanges.pairs:
+            yield f"a swap of the encoders of {a} and {b} cannot be seen in these data: check the wiring by hand"
+    if calibration.leave_one_out is not None:
+        value, unit = shown(calibration.leave_one_out.rms, common)
+        yield f"leave-one-out: {value:.4g} {unit} RMS"
+    if drawn is not None:
+        both = zip(drawn.standard_deviations, calibration.estimates, strict=True)
+        ratios = [deviation / e.deviation for deviation, e in both if e.deviation]
+        if ratios:
+            times = f"{min(ratios):.2f} to {max(ratios):.2f} times those above"
+            yield f"bootstrap of {len(drawn.corrections)}: standard deviations {times}"
+    if calibration.comparison is not None:
+        yield from _comparison(calibration.comparison, common)
+
+
+def _unit(calibration: Calibration, pose: int) -> str:
+    for series in calibration.problem.series:
+        if pose < len(series):
+            return series.instrument.errors[0][1]
+        pose -= len(series)
+    return "1"
+
+
+def _summary(calibration: Calibration) -> Iterator[Printed]:
+    identified = calibration.identifiability
+    yield (
+        f"{len(calibration.estimates)} of {len(identified.unknowns)} unknowns estimated from {identified.equations} "
+        f"residuals of {calibration.problem.n_poses} poses; rank {identified.rank} at the nominal geometry, "
+        f"{identified.generic_rank} away from it; {len(identified.gauge)} gauge freedoms, {len(identified.weak)} "
+        "directions weaker than their tolerances"
+    )
+    yield status_line(calibration)
+
+
+def _parameters(calibration: Calibration) -> Iterator[Table]:
+    """Parameters of the machine, and apart those of instruments and encoders."""
+    headings = [
+        ("nominal", ".4f"),
+        ("calibrated", ".4f"),
+        ("correction", "+.4f"),
+        ("std. dev.", ".2g"),
+    ]
+    has_wide_intervals = 0 < calibration.degrees_of_freedom < FEW_DEGREES
+    if has_wide_intervals:
+        headings.append(("± 95 %", ".2g"))
+    for title, is_nuisance in (("Parameters", False), ("Of instruments and encoders", True)):
+        cells = []
+        for estimate in (item for item in calibration.estimates if item.is_nuisance is is_nuisance):
+            factor, unit = SHOWN.get(estimate.unit, (1.0, estimate.unit))
+            note = "prior" if estimate.has_prior else ""
+            if len(estimate.members) > 1:
+                note = f"of {len(estimate.members)}"
+            if estimate.bound is not None:
+                note = f"{note}, bound".lstrip(", ")
+            values = [estimate.nominal, estimate.value, estimate.correction, estimate.deviation]
+            if has_wide_intervals:
+                values.append(estimate.half_width)
+            shown_values = ("none" if value is None else factor * value for value in values)
+            cells.append((estimate.name, *shown_values, unit, note))
+        if cells:
+            notes = [""] if any(cell[-1] for cell in cells) else []
+            rows = [cell if notes else cell[:-1] for cell in cells]
+            yield table(title, "parameter", *headings, "unit", *notes, rows=rows)
+
+
+def _errors(calibration: Calibration) -> Table:
+    headings = [
+        (head, ".3g") for head in ("RMS\nbefore", "\nafter", "mean size\nafter", "largest\nafter")
+    ]
+    cells = []
+    for before, after in zip(calibration.before, calibration.after, strict=True):
+        factor, unit = SHOWN.get(after.unit, (1.0, after.unit))
+        values = (before.rms, after.rms, after.mean_absolute, after.largest)
+        cells.append((after.series, after.quantity, *(factor * value for value in values), unit))
+    return table(
+        "Errors, predicted less measured", "series", "quantity", *headings, "unit", rows=cells
+    )
+
+
+def _analysed(calibration: Calibration) -> list[Printed]:
+    """What the residuals look like, and what in them chance does not make."""
+    analysis = calibration.residual_analysis
+    figures = (
+        ("its\nshare", ".2f"),
+        ("\np", ".1g"),
+        ("neigh-\nbours r", "+.2f"),
+        ("\np", ".1g"),
+        ("normal\np", ".1g"),
+    )
+    cells = []
+    for item in analysis.quantities:
+        trend = min(item.trends, key=lambda trend: trend.p, default=None)
+        trends = ("", "", "") if trend is None else (trend.against, trend.share, trend.p)
+        others = (item.correlation, item.correlation_p, item.normality_p)
+        cells.append((f"{item.series} {item.quantity}", *trends, *others))
+    rows = table("Residuals", "quantity", "strongest\ntrend with", *figures, rows=cells)
+    lines: list[Printed] = [
+        Paragraph(text=f"residuals: {line}", tone="doubtful") for line in analysis.remarks
+    ]
+    return [rows, *(lines or [f"residuals: {analysis.verdict}"])]
+
+
+def in_words(calibration: Calibration, direction: Direction, most: int = 6) -> str:
+    """A combination of unknowns in shown units, its largest terms."""
+    units = {unknown.name: unknown.unit for unknown in calibration.problem.unknowns}
+    terms = []
+    for name, change in direction.terms[:most]:
+        value, unit = shown(change, units[name])
+        terms.append(f"{value:+.3g} {unit} {name}".replace("  ", " "))
+    more = len(direction.terms) - most
+    return ", ".join(terms) + (f" and {more} smaller" if more > 0 else "")
+
+
+def named(direction: Direction) -> str:
+    """The motion that a gauge freedom is, and how much of it."""
+    if direction.name:
+        whole = direction.explained is None or direction.explained > 0.9999
+        return (
+            direction.name
+            if whole
+            else f"{direction.name} ({100 * (direction.explained or 0):.1f} % of it)"
+        )
+    if direction.explained is None:
+        return "no motion known by name"
+    share = f"{100 * direction.explained:.0f} %"
+    return (
+        f"several motions at once ({share} of it are turns and shifts of frames, scales or offsets)"
+    )
+
+
+def _untold(calibration: Calibration) -> list[Printed]:
+    identified = calibration.identifiability
+    parts: list[Printed] = []
+    if identified.gauge:
+        parts.append(
+            Paragraph(
+                text="Gauge freedoms: no geometry shows them, all measurements stay as they are",
+                tone="strong",
+            )
+        )
+        parts += [
+            f"  {named(direction)}: {in_words(calibration, direction)}"
+            for direction in identified.gauge
+        ]
+    if identified.weak:
+        parts.append(
+            Paragraph(
+                text="Seen less well than the tolerances (standard deviation in tolerances)",
+                tone="strong",
+            )
+        )
+        parts += [
+            f"  {d.deviation:.3g}: {in_words(calibration, d, 4)}" for d in identified.weak[:5]
+        ]
+        if len(identified.weak) > 5:
+            parts.append(f"  and {len(identified.weak) - 5} more")
+    if identified.left_out:
+        parts.append(Paragraph(text="Left at their start values", tone="strong"))
+        for item in identified.left_out:
+            in_gauge = item.reason.startswith(NOT_TOLD_APART)
+            reason = f"{NOT_TOLD_APART}: its gauge freedom is above" if in_gauge else item.reason
+            parts.append(f"  {item.name}: {reason}")
+    return parts
+
+
+def _comparison(comparison: Comparison, unit: str) -> Iterator[Printed]:
+    """Sets of unknowns side by side, judged by poses they had not seen; errors in the unit shown for `unit`."""
+    factor, name = SHOWN.get(unit, (1.0, unit))
+    headings = [(head, ".4g") for head in ("leave-one-out", "k folds: mean", "least", "largest")]
+    cells = []
+    for model in comparison.models:
+        folds = factor * model.fold_errors
+        errors = (factor * model.leave_one_out.rms, folds.mean(), folds.min(), folds.max())
+        cells.append((model.name, model.unknowns, *errors))
+    yield table(
+        f"Judged by poses not seen (RMS, {name})", "set", ("unknowns", ""), *headings, rows=cells
+    )
+    yield Paragraph(text=f"recommended: {comparison.recommended}", tone="strong")
+    yield comparison.reason

@@ -1,0 +1,27 @@
+"""The tables of essential parameters for the terminal: what is left, what was left out, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.identification.parameters.essential import EssentialParameters
+
+
+def essential_tables(essential: EssentialParameters) -> Iterator[Printed]:
+    """Yield the essential parameters, and held-out errors with them and with all base parameters."""
+    count = len(essential.names) + len(essential.removed)
+    figures = zip(essential.names, essential.values, essential.standard_deviations, strict=True)
+    yield table(
+        f"Essential parameters: {len(essential.names)} of {count} (SI)",
+        *("base parameter", ("value", ".4g"), ("std. dev.", ".2g"), ("%", ".3g")),
+        rows=(
+            (name, value, deviation, 100.0 * deviation / abs(value))
+            for name, value, deviation in figures
+        ),
+    )
+    pairs = zip(essential.held_out, essential.full_held_out, strict=True)
+    rows = ((own.output, own.rmse_percent, full.rmse_percent) for own, full in pairs)
+    yield table("Held out, RMSE %", "output", ("essential", ".2f"), ("all", ".2f"), rows=rows)
+    yield from doubts(essential)

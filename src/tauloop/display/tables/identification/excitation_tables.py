@@ -1,0 +1,80 @@
+"""The tables of an optimised excitation for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Paragraph, Printed, Table
+from tauloop.display.tables import doubts, table
+from tauloop.identification.excitation import Excitation
+
+
+def excitation_tables(excitation: Excitation) -> Iterator[Printed]:
+    """Conditions beside those of random series, base parameters, use of the limits, starts, and diagnostics."""
+    names, units = excitation.outputs
+    series = excitation.series
+    yield Paragraph(text=f"Excitation of {excitation.machine}", tone="strong")
+    outputs = ", ".join(f"{name} [{unit}]" for name, unit in zip(names, units, strict=True))
+    channels = ", ".join(excitation.channels)
+    yield f"{series.harmonics} harmonics, period {series.period:g} s, in {channels}; regressor rows: {outputs}"
+    yield from _conditions(excitation)
+    rows = ((parameter.short_name(70), parameter.unit) for parameter in excitation.base.base)
+    yield table(f"{excitation.base.rank} base parameters", "base parameter", "unit", rows=rows)
+    uses = (
+        (
+            limit.name,
+            *map(_number, (limit.least, limit.greatest, limit.lower, limit.upper)),
+            limit.unit,
+        )
+        for limit in excitation.limits
+    )
+    heads = ((head, ".5g") for head in ("least", "greatest", "lower", "upper"))
+    yield table("Limits", "quantity", *heads, "unit", rows=uses)
+    if excitation.starts:
+        yield _starts(excitation)
+    yield from (str(item) for item in excitation.diagnostics if item.is_good)
+    yield from doubts(excitation)
+
+
+def _conditions(excitation: Excitation) -> Iterator[Printed]:
+    random, conditions, beside = excitation.random, excitation.conditions, excitation.options.beside
+    figures = (
+        ("SI units", conditions.si, random.best_si, random.median_si),
+        ("unit norm", conditions.unit_norm, random.best_unit_norm, random.median_unit_norm),
+    )
+    heads = ((head, ".4g") for head in ("this motion", "best random", "median random"))
+    yield table("Condition number", "columns", *heads, rows=figures)
+    yield (
+        f"random: {random.kept} of {random.tried} series keep all limits (seed {excitation.options.seed}); "
+        f"log det / 2r = {conditions.log_determinant:.4g}"
+    )
+    if beside is not None:
+        yield (
+            f"stated elsewhere: {beside:g}; not comparable unless columns, units, output and limits are the same: the "
+            "condition number depends on all of them"
+        )
+
+
+def _starts(excitation: Excitation) -> Table:
+    cells = (
+        (
+            *map(_number, (start.started, start.reached)),
+            *(
+                start.iterations,
+                ("polished: " if start in excitation.polished else "") + start.status,
+            ),
+        )
+        for start in (*excitation.starts, *excitation.polished)
+    )
+    return table(
+        "Starts (criterion)",
+        ("before", ".4g"),
+        ("after", ".4g"),
+        ("iterations", ""),
+        "solver",
+        rows=cells,
+    )
+
+
+def _number(value: float | None) -> float | str:
+    return "-" if value is None else value

@@ -1,0 +1,95 @@
+"""The tables of a filter scan for the terminal: what every filter gives, and how far parameters move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.pieces import Paragraph, Printed, Table
+from tauloop.display.tables import doubts, table
+from tauloop.identification.preparation.filter_scan import MOVED, OPTIONS, FilterScan
+
+#: Characters for a combination's name; the whole of it is in the JSON file.
+NAME_WIDTH = 34
+#: Filters that are printed, the best of them; all are in the JSON file.
+SHOWN = 24
+
+
+def filter_scan_tables(scan: FilterScan) -> Iterator[Printed]:
+    """Yield the errors of every filter, the choice with its reasons, and the spread of every base parameter."""
+    chosen = scan.trials[scan.chosen]
+    held_out = float(np.sqrt(np.mean(chosen.held_out_percent**2)))
+    yield _trials(scan)
+    yield Paragraph(
+        text=f"Chosen: order {chosen.order} at {chosen.cutoff:g} Hz, rest below "
+        f"{chosen.standstill:g} of the largest speed, for its least error on the validation part "
+        f"({chosen.validation_error:.2f} % over all outputs); held out it has {held_out:.2f} %",
+        tone="strong",
+    )
+    yield from _reasons(scan)
+    yield _movements(scan)
+    yield from doubts(scan)
+
+
+def _trials(scan: FilterScan) -> Table:
+    """The best filters by validation, in the order of the scan."""
+    ranking = sorted(range(len(scan.trials)), key=lambda k: scan.trials[k].validation_error)
+    shown = sorted(ranking[:SHOWN])
+    best = f", the best {SHOWN} of {len(ranking)}" if len(shown) < len(ranking) else ""
+    cells = []
+    for k in shown:
+        trial = scan.trials[k]
+        together = np.sqrt(np.mean(trial.held_out_percent**2))
+        filtered = (
+            f"{'> ' if k == scan.chosen else ''}{trial.order}",
+            trial.cutoff,
+            trial.standstill,
+        )
+        cells.append((*filtered, trial.validation_error, together, *trial.held_out_percent))
+    return table(
+        f"Filters{best}: RMSE in % of the largest measured force, on the validation and held-out parts",
+        *(("order", ""), ("Hz", "g"), ("rest", "g"), ("valid.", ".2f"), ("held", ".2f")),
+        *((fit.output, ".2f") for fit in scan.identification.held_out),
+        rows=cells,
+    )
+
+
+def _reasons(scan: FilterScan) -> list[str]:
+    """For every option that was scanned: the least validation error with each of its values."""
+    lines = []
+    for option, unit in zip(OPTIONS, ("", " Hz", ""), strict=True):
+        errors = scan.least_errors(option)
+        if len(errors) > 1:
+            each = ", ".join(f"{value:g}{unit} {error:.2f}" for value, error in errors.items())
+            lines.append(f"  least validation error, %, by {option}: {each}")
+    return lines
+
+
+def _movements(scan: FilterScan) -> Table:
+    values = np.array([trial.values for trial in scan.trials])
+    names = (parameter.short_name(NAME_WIDTH) for parameter in scan.base.base)
+    spreads = (
+        f"{'! ' if spread > MOVED else ''}{spread:.2g}" for spread in scan.spread_in_deviations
+    )
+    units = (parameter.unit for parameter in scan.base.base)
+    return table(
+        f"Base parameters (SI) over these filters; ! spread above {MOVED:g} standard deviations",
+        *(
+            "base parameter",
+            ("chosen", ".3g"),
+            ("least", ".3g"),
+            ("largest", ".3g"),
+            ("spread", ""),
+            "unit",
+        ),
+        rows=zip(
+            names,
+            values[scan.chosen],
+            values.min(axis=0),
+            values.max(axis=0),
+            spreads,
+            units,
+            strict=True,
+        ),
+    )

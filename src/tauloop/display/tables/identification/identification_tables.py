@@ -1,0 +1,113 @@
+"""The tables of an identification for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.display.pieces import Printed, Table
+from tauloop.display.tables import Column, doubts, status_line, table
+from tauloop.identification import Identification, OutputFit
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+#: Characters for a combination's name; the whole of it is in the JSON file.
+NAME_WIDTH = 44
+
+
+def identification_tables(
+    identification: Identification, *, reference: Sequence[float] | np.ndarray | None = None
+) -> Iterator[Printed]:
+    """Yield a summary, the base parameters with their accuracy, and the fit of every output.
+
+    Args:
+        identification: result of `fit`.
+        reference: values (SI) of all unknowns, such as those of the machine file, regrouped for a
+            column next to the estimates.
+    """
+    yield from _summary(identification)
+    yield _parameters(identification, reference)
+    yield fit_table(identification)
+    yield from doubts(identification)
+
+
+def identification_table(
+    identification: Identification, *, reference: Sequence[float] | np.ndarray | None = None
+) -> Group:
+    """Return what Rich prints of `identification_tables`. Deprecated: print these."""
+    from rich.console import Group
+
+    from tauloop.common.deprecated import warn
+
+    warn("tauloop.display.identification_table", "tauloop.display.identification_tables", 2)
+    return Group(*identification_tables(identification, reference=reference))
+
+
+def _summary(identification: Identification) -> Iterator[Printed]:
+    base = identification.base
+    gap = "every column is independent" if base.gap is None else f"gap {base.gap:.2g}"
+    inputs = identification.provenance.inputs
+    yield (
+        f"{base.rank} base parameters of {len(base.parameters)} unknowns "
+        f"(tolerance {base.options.tolerance:.2g}, {gap}); "
+        f"{len(base.alone)} alone, {len(base.combined)} in combinations, {len(base.no_effect)} without effect"
+    )
+    yield (
+        f"{type(identification.estimator).__name__}: {inputs['training_samples']} training and "
+        f"{inputs['held_out_samples']} held-out samples; condition number {identification.condition:.3g} "
+        f"with unit-norm columns, {identification.condition_si:.3g} in SI"
+    )
+    yield status_line(identification)
+
+
+def _parameters(
+    identification: Identification, reference: Sequence[float] | np.ndarray | None
+) -> Table:
+    beside = [] if reference is None else [("reference", ".4g")]
+    references = np.zeros((len(identification.values), 0))
+    if reference is not None:
+        values = np.asarray(reference, dtype=float)
+        regrouped = identification.base.regroup(values)
+        rounding = 1e-9 * np.abs(identification.base.regrouping) @ np.abs(values)
+        references = np.where(np.abs(regrouped) > rounding, regrouped, 0.0)[:, None]
+    cells = []
+    for i, parameter in enumerate(identification.base.base):
+        relative = identification.relative_standard_deviations[i]
+        share = "-" if relative is None else relative if relative < 1000 else "> 1000"
+        figures = (
+            identification.values[i],
+            identification.standard_deviations[i],
+            share,
+            *references[i],
+        )
+        cells.append((i + 1, parameter.short_name(NAME_WIDTH), *figures, parameter.unit))
+    heads: tuple[Column, ...] = (
+        ("#", ""),
+        "base parameter",
+        ("value", ".4g"),
+        ("std. dev.", ".2g"),
+        ("%", ".3g"),
+        *beside,
+        "unit",
+    )
+    return table("Base parameters (SI)", *heads, rows=cells)
+
+
+def fit_table(identification: Identification) -> Table:
+    """The fit of every output, on training and held-out data."""
+    held_out: Sequence[OutputFit | None] = identification.held_out or [None] * len(
+        identification.training
+    )
+    cells = []
+    for training, judged in zip(identification.training, held_out, strict=True):
+        for data, fit in (("training", training), ("held out", judged)):
+            if fit is not None:
+                named = fit.output if data == "training" else ""
+                figures = (fit.rmse, fit.rmse_percent, fit.relative_error_percent, fit.bias)
+                cells.append((named, data, *figures, fit.unit))
+    heads = (("RMSE", ".3g"), ("RMSE %", ".2f"), ("relative\nerror %", ".2f"), ("bias", ".2g"))
+    title = "Fit of every output (SI); % of the largest measured force"
+    return table(title, "output", "data", *heads, "unit", rows=cells)

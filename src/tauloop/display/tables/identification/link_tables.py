@@ -1,0 +1,69 @@
+"""The tables of link parameters for the terminal: values and intervals, and what forms families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.identification import LinkFamily, LinkParameters
+
+
+def link_tables(links: LinkParameters) -> Iterator[Printed]:
+    """Every parameter with its value and deviation, or its interval; the families; and what is known or unseen."""
+    known = ", ".join(
+        f"{name} {v:.6g}" + (f" ± {d:.2g}" if d else "") for name, (v, d) in links.known.items()
+    )
+    yield (f"known (SI): {known}" if known else "known: nothing")
+    rows = (
+        (
+            parameter.name,
+            parameter.unit,
+            parameter.value,
+            parameter.deviation,
+            ""
+            if parameter.value is not None
+            else f"{_end(parameter.lower)} to {_end(parameter.upper)}"
+            if parameter.kind
+            else "no interval",
+            parameter.file,
+            "" if parameter.family is None else str(parameter.family + 1),
+            ", ".join(parameter.links),
+        )
+        for parameter in links.parameters
+    )
+    confidence = links.provenance.options["confidence"]
+    yield table(
+        f"Parameters of the links; intervals at {confidence:.0%} confidence, over all links that can exist",
+        *(
+            "parameter",
+            "unit",
+            ("value", ".6g"),
+            ("deviation", ".2g"),
+            "interval",
+            ("in the file", ".6g"),
+            "family",
+        ),
+        "links",
+        rows=rows,
+    )
+    for number, family in enumerate(links.families, 1):
+        yield f"family {number}: {_family(family)}"
+    if links.unseen:
+        yield f"no estimate depends on: {', '.join(links.unseen)}"
+    yield from doubts(links)
+
+
+def _end(end: float | None) -> str:
+    return "no end" if end is None else f"{end:.5g}"
+
+
+def _family(family: LinkFamily) -> str:
+    text = f"{', '.join(family.members)}: state {', '.join(family.stated)}, and all others follow"
+    if family.changes is None:
+        return text
+    (stated,) = family.stated
+    moved = ", ".join(
+        f"{name} by {size:.4g}" for name, size in family.changes.items() if name != stated and size
+    )
+    return f"{text} (near the file's values 1 more of {stated} changes {moved})"

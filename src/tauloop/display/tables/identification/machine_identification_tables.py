@@ -1,0 +1,196 @@
+"""The tables of an identification from logs, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tauloop.display.pieces import Paragraph, Printed, Table
+from tauloop.display.tables import Column, doubts, table
+from tauloop.display.tables.identification.essential_tables import essential_tables
+from tauloop.display.tables.identification.filter_scan_tables import filter_scan_tables
+from tauloop.display.tables.identification.identification_tables import (
+    fit_table,
+    identification_tables,
+)
+from tauloop.identification.estimation.errors_in_variables import InstrumentalVariables
+from tauloop.identification.estimation.log_comparison import LogComparison
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.machine_result import MachineIdentification
+from tauloop.identification.parameters.consistency import ConsistentIdentification
+from tauloop.identification.parameters.formula_values import FormulaValue
+from tauloop.identification.parameters.known import DriveGains
+from tauloop.identification.preparation.channel_choice import ChannelChoice
+from tauloop.identification.preparation.channels import Channels
+
+#: A ratio as near to one is one.
+SAME = 0.01
+
+
+def machine_identification_tables(result: MachineIdentification) -> Iterator[Printed]:
+    """How logs were prepared, the fits, what is remarkable, what else was asked for, and the findings."""
+    if result.filter_scan is not None:
+        yield from filter_scan_tables(result.filter_scan)
+    if result.channels.choice is not None:
+        yield channel_table(result.channels, result.channels.choice)
+    if result.periods:
+        yield period_table(result.periods)
+    if result.gains is not None:
+        yield gains_table(result.gains)
+    if result.whole_log is not None:
+        count = len(result.logs)
+        yield Paragraph(
+            text="Fitted to the whole log" if count == 1 else f"Fitted to all {count} logs",
+            tone="strong",
+        )
+        yield fit_table(result.whole_log)
+        each = "" if count == 1 else " of each log"
+        yield Paragraph(
+            text=f"Fitted to the first {100 * (1 - result.hold_out):.0f} %{each}, judged on the rest",
+            tone="strong",
+        )
+    yield from identification_tables(result.identification)
+    yield from result.repairs
+    yield from remarks(result.identification)
+    yield from result.machine_file.remarks
+    yield from result.known_forces
+    yield from result.channels.notes
+    yield from result.presliding_notes
+    if result.log_comparison is not None:
+        yield comparison_table(result.log_comparison)
+    if result.essential is not None:
+        yield from essential_tables(result.essential)
+    if result.formulas is not None:
+        yield formula_table(result.formulas)
+    if result.consistent is not None:
+        yield from consistent_tables(result.consistent)
+    for problem in result.findings:
+        yield Paragraph(text=str(problem), tone="doubtful")
+
+
+def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
+    """What was chosen for each channel, and the validation errors of what was tried."""
+    cells = (
+        (
+            channel["channel"],
+            channel["velocity"],
+            "none" if channel["cutoff"] is None else channel["cutoff"],
+        )
+        for channel in channels.prepared[0]["channels"]
+    )
+    tried = ", ".join(
+        f"{choice_tried} {error:.3g} %" for choice_tried, error in choice.common.items()
+    )
+    note = f"validation error over all outputs: {tried}, chosen {choice.errors[1]:.3g} %"
+    heads = ("channel", "velocity from", ("cut-off [Hz]", "g"))
+    return table("Channels", *heads, rows=cells, note=note)
+
+
+def period_table(periods: Sequence[dict[str, Any]]) -> Table:
+    """Noise of every channel from the scatter of the periods about their mean."""
+    columns = (
+        "log",
+        "channel",
+        ("periods", ""),
+        ("noise of a sample", ".3g"),
+        ("of the average", ".3g"),
+        "unit",
+    )
+    rows = (
+        (
+            row["log"],
+            name,
+            row["periods"],
+            noise,
+            noise / np.sqrt(row["periods"]),
+            row["units"][name],
+        )
+        for row in periods
+        for name, noise in row["noise"].items()
+    )
+    return table("Averages over periods, and the noise that they show", *columns, rows=rows)
+
+
+def gains_table(gains: DriveGains) -> Table:
+    """The gains with their standard deviations."""
+    rows = zip(gains.outputs, gains.values, gains.standard_deviations, strict=True)
+    return table("Gains", "drive", ("gain", ".5g"), ("std. dev.", ".2g"), rows=rows)
+
+
+def comparison_table(comparison: LogComparison) -> Table:
+    """Parameters of every log, their mean, and its bar with the model's error."""
+    rows = zip(
+        (parameter.short_name() for parameter in comparison.base.base),
+        *comparison.values,
+        comparison.means,
+        comparison.mean_deviations,
+        (f"{100.0 * share:.0f} %" for share in comparison.shares),
+        comparison.largest,
+        ("moves" if moved else "" for moved in comparison.moved),
+        strict=True,
+    )
+    logs: list[Column] = [(log, ".4g") for log in comparison.logs]
+    return table(
+        "Logs fitted apart (SI); std. dev. with the model's error, its share in a log's own squared bar",
+        *("base parameter", *logs, ("mean", ".4g"), ("std. dev.", ".2g")),
+        *(("model's error", ""), ("moves by", ".2g"), ""),
+        rows=rows,
+    )
+
+
+def formula_table(formulas: Sequence[FormulaValue]) -> Table:
+    """Base parameters as formulas, with what was identified."""
+    return table(
+        "Base parameters as formulas in link parameters and lengths",
+        *("formula", ("value", ".5g"), ("std. dev.", ".2g"), "unit", ("machine file", ".5g")),
+        rows=(
+            (item.formula, item.value, item.deviation, item.unit, item.file) for item in formulas
+        ),
+    )
+
+
+def consistent_tables(physical: ConsistentIdentification) -> Iterator[Printed]:
+    """Masses, fit and diagnostics of the physically consistent parameters."""
+    singular = {body.element for body in physical.regularised}
+    bodies = (
+        (
+            *(cone.element, cone.mass(physical.parameters), cone.mass(physical.prior)),
+            "prior was singular" if cone.element in singular else "",
+        )
+        for cone in physical.cones
+        if cone.is_inertial
+    )
+    title = "Physically consistent parameters"
+    yield table(title, "body", ("mass [kg]", ".4g"), ("prior [kg]", ".4g"), "", rows=bodies)
+    pairs = zip(physical.held_out, physical.unconstrained.held_out, strict=True)
+    fits = ((judged.output, judged.rmse_percent, free.rmse_percent) for judged, free in pairs)
+    yield table("", "output", ("held out %", ".2f"), ("unconstrained %", ".2f"), rows=fits)
+    yield (
+        f"weight of the prior {physical.weight:.3g}, chosen by validation; {len(physical.prior_directions)} directions "
+        f"are the prior's alone; {len(physical.at_bound)} coefficients are zero at their bound"
+    )
+    yield from doubts(physical)
+
+
+def remarks(result: Identification) -> tuple[str, ...]:
+    """Figures that judge nothing by a limit, but without which the tables are misread."""
+    figures = {item.name.split(",")[0].split(" (")[0]: item.value for item in result.diagnostics}
+    lines = []
+    white = figures.get("Ljung-Box probability of white residuals")
+    ratio = figures.get("standard deviations that count the residuals' correlation")
+    if white is not None:
+        lines.append(
+            f"Ljung-Box probability that the residuals are white: {white:.2g} (least of all outputs)"
+        )
+    if ratio is not None and abs(ratio - 1.0) > SAME:
+        lines.append(
+            f"standard deviations that count their correlation are {ratio:.3g} times those given (median)"
+        )
+    if isinstance(result.estimator, InstrumentalVariables):
+        lines.append(
+            "RMSE is that of the measured motion, whose noise is in the regressor: instruments do not make it small, "
+            "so it is larger than with least squares and says nothing against the parameters"
+        )
+    return tuple(lines)

@@ -1,0 +1,1 @@
+"""Tables of machines and files: descriptions, checks, costs, comparisons, caches."""

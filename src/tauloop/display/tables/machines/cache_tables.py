@@ -1,0 +1,42 @@
+"""The cache of compiled libraries for the terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from tauloop.compiler.c import CompiledCache
+from tauloop.display.pieces import Paragraph, Printed
+from tauloop.display.tables import table
+
+#: Libraries that are listed.
+LISTED = 20
+#: What is meant by the states of libraries that are not loaded.
+STATES = {
+    "damaged": "not what the checksum beside it says, or not written by you alone",
+    "unchecked": "without a checksum, of an older version",
+}
+
+
+def cache_tables(cache: CompiledCache) -> Iterator[Printed]:
+    """What was removed; or the libraries, those used last first, and what of them is not loaded."""
+    if cache.removed is not None:
+        yield f"{cache.folder}: {cache.removed} files removed"
+        return
+    kept = cache.libraries
+    yield (
+        f"{cache.folder}: {len(kept)} libraries, {cache.size / 1e6:.1f} MB of at most {cache.largest / 1e6:.0f} MB"
+    )
+    used = [time.strftime("%Y-%m-%d %H:%M", time.localtime(library.used)) for library in kept]
+    rows = (
+        (library.path.stem, library.size / 1e3, at, library.state, ", ".join(library.functions))
+        for library, at in list(zip(kept, used, strict=True))[:LISTED]
+    )
+    if kept:
+        heads = (("library", ""), ("kB", ".0f"), ("used", ""), "state", "functions")
+        yield table("Used last", *heads, rows=rows)
+    if len(kept) > LISTED:
+        yield f"and {len(kept) - LISTED} more; --json lists all"
+    for state, what in STATES.items():
+        if count := sum(entry.state == state for entry in kept):
+            yield Paragraph(text=f"{count} {state}: {what}; made anew when needed", tone="doubtful")

@@ -1,0 +1,87 @@
+"""The tables of operation counts for the terminal, with the papers' beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.compiler.c.printing.operations import KINDS
+from tauloop.display.pieces import Paragraph, Printed, Table
+from tauloop.display.tables import table
+from tauloop.mechanism.published import Published
+from tauloop.model.equation_text.costs import VELOCITY_MATRIX, Cost
+from tauloop.model.equation_text.operation_counts import OperationCounts, Ratio
+
+HEADINGS = tuple(
+    (head, "") for head in ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration")
+)
+
+
+def cost_tables(counts: OperationCounts) -> Iterator[Printed]:
+    """What was counted, what a paper prints, ratios, and what was left out."""
+    yield Paragraph(
+        text=f"Operations of {counts.machine}, from {counts.options.entry} motion", tone="strong"
+    )
+    rows = counts.costs
+    for quantity in dict.fromkeys(row.quantity for row in rows):
+        if quantity != VELOCITY_MATRIX:
+            yield _listing(quantity, [row for row in rows if row.quantity == quantity])
+    for frame in dict.fromkeys(row.frame for row in rows if row.quantity == VELOCITY_MATRIX):
+        yield _matrix_listing(
+            [row for row in rows if row.quantity == VELOCITY_MATRIX and row.frame == frame]
+        )
+    if counts.published.counts:
+        yield _published_listing(counts.published)
+    if counts.ratios:
+        yield _ratio_listing(counts.ratios)
+    for name, reason in counts.left_out.items():
+        yield f"left out: {name}: {reason}"
+
+
+def _listing(quantity: str, rows: list[Cost]) -> Table:
+    return table("", quantity, *HEADINGS, rows=((row.formulation, *_counts(row)) for row in rows))
+
+
+def _matrix_listing(rows: list[Cost]) -> Table:
+    """Parts by formulation, the formulations of one part under each other."""
+    title = f"Coriolis and centripetal terms V(x, x') as a matrix on the platform, {rows[0].frame}"
+    parts = list(dict.fromkeys(row.part for row in rows))
+    ordered = sorted(rows, key=lambda row: parts.index(row.part))
+    cells = ((row.part, row.formulation, *_counts(row)) for row in ordered)
+    return table(title, "part", "formulation", *HEADINGS, rows=cells)
+
+
+def _counts(row: Cost) -> tuple[object, ...]:
+    iteration = sum(row.each_iteration.values())
+    return (*(row.once[kind] for kind in KINDS), row.total, f"+ {iteration}" if iteration else "")
+
+
+def _published_listing(paper: Published) -> Table:
+    sources = ", ".join(dict.fromkeys(row.source for row in paper.counts))
+    title = f"As printed, for the paper's machine and program: {sources}"
+    kinds = ("additions", "multiplications", "divisions")
+    cells = (
+        (row.called, row.formulation, *(row.counts[kind] for kind in kinds), row.total)
+        for row in paper.counts
+    )
+    return table(
+        title, "part", "formulation", ("+ -", ""), ("x", ""), ("/", ""), ("total", ""), rows=cells
+    )
+
+
+def _ratio_listing(ratios: tuple[Ratio, ...]) -> Table:
+    sources = "; ".join(dict.fromkeys(row.source for row in ratios if row.source))
+    title = (
+        f"Ratios of totals (paper's machine and program: {sources})"
+        if sources
+        else "Ratios of totals"
+    )
+    cells = (
+        (
+            f"{row.quantity}, {row.frame}" if row.frame else row.quantity,
+            *(row.part, f"{row.formulation} / {row.against}", row.ours, row.published),
+        )
+        for row in ratios
+    )
+    return table(
+        title, "quantity", "part", "formulations", ("ours", ".2f"), ("paper's", ".2f"), rows=cells
+    )

@@ -1,0 +1,26 @@
+"""The list of shipped machines for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import table
+from tauloop.mechanism.index import MachineIndex
+
+
+def index_tables(index: MachineIndex) -> Iterator[Printed]:
+    """One row for each machine."""
+    cells = (
+        (
+            machine.name,
+            machine.bodies,
+            machine.joints,
+            machine.rods,
+            machine.actuators,
+            machine.summary,
+        )
+        for machine in index.machines
+    )
+    heads = ((head, "") for head in ("bodies", "joints", "rods", "motors"))
+    yield table("Shipped machines", "name", *heads, "what it is", rows=cells, unbroken=(0,))

@@ -1,0 +1,175 @@
+"""The tables of a machine for the terminal: what it is, and whether it works as described."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.pieces import Paragraph, Printed, Table
+from tauloop.display.tables import table
+from tauloop.equations.assembly.assembly import spread
+from tauloop.equations.ports import coordinate_units
+from tauloop.kinematics.description import Description, drive_line_figures
+from tauloop.kinematics.inspection import Inspection, import_notes
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+
+
+def description_tables(described: Description) -> Iterator[Printed]:
+    """A machine: its text, its summary, coordinates, drive lines, and on request parameters and blocks."""
+    model = described.model
+    mechanism = model.mechanism
+    yield Paragraph(text=mechanism.name, tone="strong")
+    yield from reflowed(mechanism.description).splitlines()
+    yield ""
+    yield _summary(described.inspection)
+    yield _coordinates(model)
+    if any(actuator.drive for actuator in mechanism.actuators):
+        yield _drive_lines(mechanism)
+    if described.options.parameters:
+        yield _parameters(mechanism)
+    if described.options.blocks:
+        yield _blocks(model)
+        yield _linear_blocks(described)
+
+
+def check_tables(inspection: Inspection, *, doubtful: bool = False) -> Iterator[Printed]:
+    """What an importer noted, the summary, and the verdict, which is no `ok` where something else is doubtful."""
+    if import_notes(inspection.model.mechanism):
+        yield from reflowed(inspection.model.mechanism.description).splitlines()
+    yield _summary(inspection)
+    if not inspection.is_usable:
+        yield Paragraph(text="not usable as described", tone="failed")
+    elif not doubtful:
+        yield Paragraph(text="ok", tone="passed")
+
+
+def reflowed(text: str) -> str:
+    """A description with its paragraphs on one line each; items that begin with a dash stay apart."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return re.sub(r"(?<=[^\n])\n(?=[^\n-])", " ", "\n".join(lines))
+
+
+def _summary(inspection: Inspection) -> Table:
+    model = inspection.model
+    assembly, names = model.assembly, model.topology.velocity_names
+    rows: list[tuple[str, str]] = []
+    loop_names = assembly.loops.names
+    rows.append(("mobility", str(assembly.mobility)))
+    rows.append(("independent", ", ".join(names[i] for i in assembly.independent)))
+    rows.append(("actuators", ", ".join(a.name for a in model.mechanism.actuators) or "none"))
+    if inspection.undriven:
+        rows.append(("passive", ", ".join(map(str, inspection.undriven))))
+    if assembly.is_redundant:
+        rows.append(("redundant actuators", ", ".join(assembly.spare_actuators)))
+    rows.append(("loop equations", f"{len(loop_names)}, rank {assembly.rank}"))
+    if assembly.dropped:
+        rows.append(
+            ("redundant", "\n".join(_by_element([loop_names[i] for i in assembly.dropped])))
+        )
+    if assembly.frozen:
+        rows.append(("constant", ", ".join(names[i] for i in assembly.frozen)))
+    rows.append(("loop residual", f"{assembly.residual:.1e} m at the reference pose"))
+    count = len(assembly.states)
+    if assembly.substitute is not None:
+        rows.append(("pose of the file", f"singular, {assembly.substitute.text}"))
+    if loop_names:
+        rows.append(("loop condition", _conditions(assembly.platform_condition, count)))
+    rows.append(("actuator condition", _conditions(assembly.actuator_condition, count)))
+    if margin := inspection.tension_margin:
+        rows.append(("tension margin", margin))
+    for problem in inspection.problems:
+        rows.append(("problem", str(problem)))
+    for note in inspection.notes:
+        rows.append(("note", str(note)))
+    return table("", "", "", rows=rows)
+
+
+def _conditions(values: np.ndarray, count: int) -> str:
+    at, median, worst = (
+        "singular" if value is None else f"{value:.3g}" for value in spread(values).values()
+    )
+    return f"{at} at the reference pose; {median} median, {worst} worst of {count} poses"
+
+
+def _by_element(names: list[str]) -> list[str]:
+    """Names of loop equations, those of one element together."""
+    grouped: dict[str, list[str]] = {}
+    for name in names:
+        element, _, what = name.partition(": ")
+        grouped.setdefault(element, []).append(what)
+    return [f"{element}: {', '.join(conditions)}" for element, conditions in grouped.items()]
+
+
+def _coordinates(model: Model) -> Table:
+    named = zip(
+        model.topology.coordinate_names,
+        model.assembly.q,
+        coordinate_units(model.topology),
+        strict=True,
+    )
+    rows = (
+        (name, *((f"{np.degrees(value):.4f}", "deg") if unit == "rad" else (value, unit)))
+        for name, value, unit in named
+    )
+    return table("Coordinates at the reference pose", "name", ("value", ".6f"), "unit", rows=rows)
+
+
+def _drive_lines(mechanism: Mechanism) -> Table:
+    rows = []
+    for actuator in mechanism.actuators:
+        if actuator.drive is None:
+            rows.append((actuator.name, "acts directly", "", "", ""))
+            continue
+        figures = drive_line_figures(mechanism, actuator.drive)
+        motors = [
+            f"{name} (slave)" if name == figures["slave"] else name for name in figures["motors"]
+        ]
+        bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in figures["inertias"]]
+        turns = actuator.drive.inertia(figures["load"]).turns
+        connected = {
+            item.name: actuator.drive.inertia(item.second).turns
+            for item in actuator.drive.connections
+        }
+        play = [
+            f"{name} {gap:.3g} {'rad' if connected[name] else 'm'}"
+            for name, gap in figures["play"].items()
+        ]
+        unit = "kg m^2" if turns else "kg"
+        inertia = f"{figures['reflected']:.4g} {unit}"
+        lines = ("\n".join(motors), "\n".join(bodies), inertia, "\n".join(play) or "none")
+        rows.append((actuator.name, *lines))
+    heads = ("motors", "bodies (motion over\nthe load's)", "inertia at\nthe load", "play")
+    return table("Drive lines", "actuator", *heads, rows=rows, unbroken=(0,))
+
+
+def _parameters(mechanism: Mechanism) -> Table:
+    rows = (
+        (p.name, p.value / p.scale, p.unit, p.group, p.status, p.source)
+        for p in mechanism.parameters
+    )
+    return table(
+        "Leaf parameters", "name", ("value", ".6g"), "unit", "group", "status", "source", rows=rows
+    )
+
+
+def _linear_blocks(described: Description) -> Table:
+    blocks = described.linear_blocks().items()
+    rows = (
+        (function, block.what, block.size, block.method, count)
+        for (function, block), count in blocks
+    )
+    return table(
+        "Linear blocks", "function", "for", ("size", ""), "solved by", ("how many", ""), rows=rows
+    )
+
+
+def _blocks(model: Model) -> Table:
+    rows = (
+        ("\n".join(block.equations), "\n".join(block.unknowns), len(block.unknowns), block.method)
+        for block in model.platform.blocks
+    )
+    title = "Position blocks, in the order of their solution"
+    return table(title, "equations", "unknowns", ("size", ""), "solved by", rows=rows)

@@ -1,0 +1,30 @@
+"""A new machine file for the terminal: its dimensions, whether it works, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.authoring import NewMachine
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.display.tables.machines.machine_tables import check_tables
+
+
+def new_machine_tables(made: NewMachine) -> Iterator[Printed]:
+    """Values that can be chosen, own ones marked; what `check` says; what keeps it from its work volume."""
+    asked = [item for item in made.dimensions if item.bounds] or made.dimensions
+    yield table(
+        f"Values, from {made.source}",
+        "name",
+        "value",
+        "",
+        "what it is",
+        rows=[
+            (item.name, item.text, "own" if item.name in made.changed else "default", item.note)
+            for item in asked
+            if item.value is not None
+        ],
+    )
+    yield ""
+    yield from check_tables(made.inspection, doubtful=bool(made.advice))
+    yield from doubts(made)

@@ -1,0 +1,51 @@
+"""The table of a verification for the terminal: what was compared with which engine, and whether it agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Paragraph, Printed
+from tauloop.display.tables import table
+from tauloop.mechanism.omissions import omission_diagnostics
+from tauloop.verification.engines.verification import TOLERANCE, VerifiedMachine, agrees
+
+
+def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
+    """One row for each engine and quantity, and what could not be compared."""
+    options = verification.options
+    again = (
+        ""
+        if verification.different == options.states
+        else f", {verification.different} of them different"
+    )
+    rows = (
+        (
+            *(row.quantity, row.engine, row.method, row.largest_difference, row.residual),
+            "agrees" if agrees(row) else f"DISAGREES at state {row.sample}, {row.column}",
+        )
+        for row in verification.comparisons
+    )
+    yield table(
+        f"{verification.machine} over {options.states} random states (seed {options.seed}){again}",
+        *(
+            "quantity",
+            "engine",
+            "by",
+            ("largest\ndifference", ".1e"),
+            ("engine's\nresidual", ".1e"),
+            "",
+        ),
+        rows=rows,
+    )
+    for reason in dict.fromkeys(reason for _, reason in verification.not_run):
+        yield f"not compared: {'; '.join(where for where, why in verification.not_run if why == reason)}: {reason}"
+    versions = ", ".join(
+        dict.fromkeys(f"{row.engine} {row.version}" for row in verification.comparisons)
+    )
+    yield (
+        f"{versions}. Limit {TOLERANCE:.0e} of the largest number of a state, 1e-08 for accelerations; friction is "
+        "left out on both sides."
+    )
+    yield "Residual: of the engine's loops and their rates in SI units, and of forces that nothing balances."
+    for item in omission_diagnostics(verification.mechanism):
+        yield Paragraph(text=f"doubtful: {item}", tone="doubtful")

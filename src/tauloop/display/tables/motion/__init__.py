@@ -1,0 +1,1 @@
+"""Tables of poses, motions and simulations."""

@@ -1,0 +1,78 @@
+"""Controllers on a stroke for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import doubts, table
+from tauloop.display.tables.motion.simulation_tables import sensitivity_table
+from tauloop.simulation import ControlComparison
+from tauloop.simulation.controllers.workflow import COUPLING_CHANGE
+
+
+def _peaks(values: np.ndarray, units: Sequence[str]) -> list[float]:
+    """Largest size among the columns (N, n) of each unit."""
+    return [
+        float(np.abs(values[:, [each == unit for each in units]]).max())
+        for unit in dict.fromkeys(units)
+    ]
+
+
+def control_tables(comparison: ControlComparison) -> Iterator[Printed]:
+    """How far each controller stays behind, with which forces; and what is doubtful."""
+    model = comparison.model
+    units, force_units = model.actuator_units, model.output_ports("actuators")[1]
+    cells: list[tuple[object, ...]] = []
+    turns = (
+        [("turn,\npeak [mrad]", ".3g")]
+        if any(run.turn_error.any() for run in comparison.runs.values())
+        else []
+    )
+    for name, run in comparison.runs.items():
+        if not len(run.time):
+            dashes = "-" * (3 + len(turns) + len(set(units)) + 2 * len(set(force_units)))
+            cells.append((name, *dashes, "ended at once"))
+            continue
+        rms = np.sqrt(np.mean(run.force**2, axis=0, keepdims=True))
+        peaks = (
+            *_peaks(run.actuator_error, units),
+            *(
+                size
+                for pair in zip(
+                    _peaks(run.force, force_units), _peaks(rms, force_units), strict=True
+                )
+                for size in pair
+            ),
+        )
+        strays = (1e3 * run.peak_error, 1e3 * run.rms_error, *(1e3 * run.peak_turn for _ in turns))
+        cells.append(
+            (name, *strays, *peaks, comparison.saturated(name), "ended early" if run.end else "")
+        )
+    yield table(
+        f"{model.mechanism.name}: {comparison.duration:.4g} s, {comparison.space} space",
+        "controller",
+        *(("distance,\npeak [mm]", ".4g"), ("rms [mm]", ".4g"), *turns),
+        *((f"actuators,\npeak [{unit}]", ".3g") for unit in dict.fromkeys(units)),
+        *(
+            column
+            for unit in dict.fromkeys(force_units)
+            for column in ((f"force,\npeak [{unit}]", ".4g"), (f"rms\n[{unit}]", ".4g"))
+        ),
+        *(("saturated", ".1%"), ""),
+        rows=cells,
+    )
+    for name, run in comparison.runs.items():
+        if run.end:
+            yield f"{name}: {run.end}"
+        if len(run.step_time):
+            usual, late = 1e6 * np.quantile(run.step_time, [0.5, 0.999])
+            share = 1e-6 * late * comparison.sampling.frequency
+            yield f"{name}: {usual:.0f} us a step in Python, 99.9 % within {late:.0f} us ({share:.1%} of the period)"
+        yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
+        if run.sensitivities is not None and len(run.time):
+            yield sensitivity_table(f"{name}: derivatives", run.sensitivities)
+    yield from (str(item) for item in comparison.diagnostics if item.name == COUPLING_CHANGE)
+    yield from doubts(comparison)

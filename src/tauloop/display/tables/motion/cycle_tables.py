@@ -1,0 +1,50 @@
+"""A cycle for the terminal: its time and what sets it, its legs, how warm motors become, and its trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import table
+from tauloop.display.tables.motion.fastest_tables import trial
+from tauloop.simulation.planned.cycles import Cycle
+from tauloop.simulation.planned.fastest import CHANGE
+
+
+def cycle_tables(result: Cycle) -> Iterator[Printed]:
+    """Time, legs with their limits, motors, and the trial."""
+    by = f"{result.reason} of {result.motor}" if result.reason == "rated force" else result.reason
+    yield f"Cycle of {result.time:.6g} s, {result.picks_per_minute:.4g} picks per minute; set by: {by}"
+    yield f"limits alone allow {result.fastest:.6g} s"
+    if result.reason == "rated force":
+        yield f"with all legs slowed alike {result.evenly:.6g} s"
+    if result.planned.items > 1:
+        yield f"{result.planned.items} items pass in a cycle: one of them is met"
+    rows = []
+    for leg in result.legs:
+        nearest = max(leg.shares, key=lambda name: leg.shares[name])
+        limits = dict.fromkeys(part.limit for part in leg.active if part.limit)
+        words = ["changes" if name == CHANGE else name for name in limits or (nearest,)]
+        times = (1e3 * value for value in (leg.start, leg.duration, leg.least))
+        rows.append((leg.name, *times, leg.payload, ", ".join(words), leg.shares[nearest]))
+    heads = (
+        "leg",
+        ("from [ms]", ".1f"),
+        ("time [ms]", ".1f"),
+        ("least [ms]", ".1f"),
+        ("load [kg]", "g"),
+    )
+    yield table(
+        "Legs, and which limits are reached (or nearest)",
+        *heads,
+        "limits",
+        ("share", ".1%"),
+        rows=rows,
+    )
+    loads = (
+        (m.actuator, m.rms, m.simulated, m.rated, m.rated and m.rms / m.rated, m.unit)
+        for m in result.motors
+    )
+    columns = (("RMS", ".4g"), ("simulated", ".4g"), ("rated", ".4g"), ("share", ".1%"), "unit")
+    yield table("Root mean squares of forces", "motor", *columns, rows=loads)
+    yield trial(result)

@@ -1,0 +1,88 @@
+"""Inverse dynamics for the terminal: forces, tensions, accelerations of passive freedoms, and what is doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tauloop.display.pieces import Printed, Table
+from tauloop.display.tables import doubts, table
+from tauloop.dynamics import MotionForces
+
+#: Samples that are shown; the rest is in the file or in JSON.
+SHOWN = 10
+
+
+def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
+    """Forces of one pose, or of some samples and the largest of all; what shares them, and what follows by itself."""
+    forces, hybrid, model = motion.forces, motion.hybrid, motion.model
+    force = np.atleast_2d(forces.force)
+    if len(force) == 1:
+        yield _listed("Actuator forces", "force", forces.actuator_names, force, motion.units)
+    else:
+        heads = [
+            (f"{name} [{unit}]", ".5g")
+            for name, unit in zip(forces.actuator_names, motion.units, strict=True)
+        ]
+        some = np.unique(np.linspace(0, len(force) - 1, SHOWN).astype(int))
+        rows = [(motion.time[i], *force[i]) for i in some]
+        rows.append(("largest", *np.abs(force).max(axis=0)))
+        title = f"Actuator forces, {len(force)} samples"
+        yield table(title, ("time [s]", ".4f"), *heads, rows=rows)
+    yield from (str(error) for error in motion.difference_errors if error.is_good)
+    yield f"worst condition number {motion.condition.max():.3g}"
+    if forces.is_shared:
+        rule = (
+            "the least sum of squares"
+            if forces.tension is None
+            else "tensions within bounds, nearest to the preload"
+        )
+        yield f"actuation is redundant: these forces have {rule}"
+    springs = zip(model.topology.velocity_names, model.topology.freedoms, strict=True)
+    felt = [
+        name
+        for name, freedom in springs
+        if freedom.spring is not None and name in forces.state.turns.angles
+    ]
+    if felt:
+        yield f"springs on {', '.join(felt)} feel the turn nearest to the {motion.nearest}"
+    if hybrid is not None:
+        units = dict(
+            zip(
+                model.actuators.ports.acceleration.columns,
+                model.actuators.ports.acceleration.units,
+                strict=True,
+            )
+        )
+        passive = hybrid.passive_names
+        values = np.atleast_2d(hybrid.passive_acceleration)
+        yield _listed(
+            "Passive accelerations",
+            "acceleration",
+            passive,
+            values,
+            [units[name] for name in passive],
+        )
+    if forces.tension is not None:
+        names = forces.tension_names
+        yield _listed(
+            "Tensions of cables",
+            "tension",
+            names,
+            np.atleast_2d(forces.tension),
+            ["N"] * len(names),
+        )
+    yield from (f"note: {note}" for note in motion.notes)
+    yield from doubts(motion)
+
+
+def _listed(
+    title: str, what: str, names: Sequence[str], values: np.ndarray, units: Sequence[str]
+) -> Table:
+    """A number of each name, or its range over all samples (N, n)."""
+    shown = (
+        column[0] if len(column) == 1 else f"{column.min():.5g} to {column.max():.5g}"
+        for column in values.T
+    )
+    return table(title, "name", (what, ".6g"), "unit", rows=zip(names, shown, units, strict=True))

@@ -1,0 +1,74 @@
+"""A fastest motion for the terminal: its duration beside other laws, which limit is reached when, and its trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import table
+from tauloop.simulation.planned.cycles import Cycle
+from tauloop.simulation.planned.fastest import FastestMotion
+
+
+def fastest_tables(result: FastestMotion) -> Iterator[Printed]:
+    """Duration, gains, active limits, trial and clearance from singularities."""
+    placed, limits = result.trajectory.stroke, result.limits
+    total = (
+        f" ({result.trajectory.total:.6g} s there and back)" if result.trajectory.returns else ""
+    )
+    yield f"Motion of {result.duration:.6g} s{total}"
+    load = f", payload 0 to {limits.payload.mass:g} kg" if limits.payload else ""
+    price = (
+        f"; with all of them {result.without_reserve:.6g} s"
+        if result.without_reserve < result.duration
+        else ""
+    )
+    yield f"{limits.force:.0%} of the forces{load}{price}"
+    rows = ((name, duration, result.gains[name]) for name, duration in result.laws.items())
+    if result.laws:
+        yield table(
+            "Other laws under these limits",
+            "law",
+            ("duration [s]", ".6g"),
+            ("gain", ".1%"),
+            rows=rows,
+        )
+    parts = ((1e3 * p.start, 1e3 * p.end, p.first, p.last, p.limit or "-") for p in result.active)
+    columns = (
+        ("from [ms]", ".1f"),
+        ("to [ms]", ".1f"),
+        ("path from", ".1%"),
+        ("to", ".1%"),
+        "limit",
+    )
+    yield table("Which limit is reached when", *columns, rows=parts)
+    yield trial(result)
+    yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"
+
+
+def trial(result: FastestMotion | Cycle) -> Printed:
+    """How the motion goes in the simulator."""
+    law, frequency = result.controller
+    unknown = (
+        ", which does not know the payload" if any(run.payload for run in result.tried) else ""
+    )
+    turns = [("turn [mrad]", ".3g")] if any(run.peak_turn for run in result.tried) else []
+    rows = (
+        (
+            r.payload,
+            r.peak_share,
+            r.saturated,
+            1e3 * r.peak_error,
+            *(1e3 * r.peak_turn for _ in turns),
+            r.end or "-",
+        )
+        for r in result.tried
+    )
+    heads = (
+        ("payload [kg]", "g"),
+        ("peak force", ".1%"),
+        ("saturated", ".1%"),
+        ("error [mm]", ".3g"),
+        *turns,
+    )
+    return table(f"Under {law} at {frequency:g} Hz{unknown}", *heads, "ended early", rows=rows)

@@ -1,0 +1,108 @@
+"""The table of assembly or working modes for the terminal, and what says that there are no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import Column, doubts, table
+from tauloop.equations.ports import ACTUATORS
+from tauloop.kinematics.homotopy.blocks import BlockCount
+from tauloop.kinematics.modes.modes import Mode, Modes
+
+#: More unknown coordinates than these are listed below each other.
+MOST_COLUMNS = 7
+#: Marks behind the number of a mode.
+MARKS = {
+    "*": "reached from the reference pose without passing a singularity",
+    "~": "singular, or nearly so: modes meet here",
+    "!": "beyond a stop",
+}
+
+
+def modes_tables(modes: Modes) -> Iterator[Printed]:
+    """What is given, the modes, what was left out, and what says that there are no others."""
+    kind = "Assembly" if modes.entry is ACTUATORS else "Working"
+    shown = ", ".join(
+        f"{name} = {value:.6g} {unit}"
+        for name, value, unit in zip(modes.columns, modes.position, modes.units, strict=True)
+    )
+    yield (f"Given: {shown}")
+    yield ""
+    names = [modes.coordinate_names[i] for i in modes.unknown]
+    units = [
+        "deg" if modes.coordinate_units[i] == "rad" else modes.coordinate_units[i]
+        for i in modes.unknown
+    ]
+    in_columns = len(names) <= MOST_COLUMNS
+    heads: list[Column] = ["pose"]
+    if in_columns:
+        heads = [(_head(name, unit), "") for name, unit in zip(names, units, strict=True)]
+    cells = []
+    for i, mode in enumerate(modes.modes):
+        values = [_number(mode.q[k], modes.coordinate_units[k]) for k in modes.unknown]
+        listed = ["\n".join(" ".join(row) for row in zip(names, values, units, strict=True))]
+        condition = mode.condition if np.isfinite(mode.condition) else "singular"
+        cells.append(
+            (
+                f"{i + 1}{_marks(mode)}",
+                *(values if in_columns else listed),
+                mode.residual,
+                condition,
+            )
+        )
+    title = f"{kind} modes of {modes.machine}: {len(modes.modes)}"
+    yield table(title, ("mode", ""), *heads, ("resid.\nm", ".0e"), ("cond.", ".3g"), rows=cells)
+    marks = {mark for mode in modes.modes for mark in _marks(mode)}
+    if marks:
+        yield ("; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in marks))
+    for i, mode in enumerate(modes.modes):
+        if mode.beyond:
+            yield (f"mode {i + 1}: {'; '.join(map(str, mode.beyond))}")
+    if not modes.modes:
+        yield ("The loops do not close at this position.")
+    elif "*" not in marks:
+        yield ("None is reached from the reference pose without passing a singularity.")
+    for reason, count in modes.left_out.items():
+        yield (f"left out: {count} real solutions of which {reason}")
+    for block in modes.blocks:
+        yield (
+            f"{len(block.equations)} equations ({block.equations[0]}, ...): "
+            f"{block.complex_solutions} complex solutions; "
+            f"{_diagnostics(block)}; ends: {block.real} real, "
+            f"{block.complex} complex, {block.infinite} at infinity, {block.singular} multiple"
+        )
+    yield from doubts(modes)
+
+
+def _diagnostics(block: BlockCount) -> str:
+    """What says that there are no others."""
+    if block.trace is not None:
+        return f"trace test {block.trace:.0e}"
+    if block.lost_lines:
+        return "the trace test could not be followed"
+    return f"{block.quiet_loops} loops and {block.probes} random starts lead to no other"
+
+
+def _marks(mode: Mode) -> str:
+    return (
+        ("*" if mode.is_reference else "")
+        + ("~" if mode.is_singular else "")
+        + ("" if mode.within_limits else "!")
+    )
+
+
+def _head(name: str, unit: str) -> str:
+    """A column's head: joint, component and unit one below the other; the platform goes without saying."""
+    parts = [part for part in name.split(".") if part != "platform"]
+    return "\n".join([*parts, "" if unit == "1" else unit])
+
+
+def _number(value: float, unit: str) -> str:
+    return (
+        f"{round(np.degrees(value), 2) + 0.0:.2f}"
+        if unit == "rad"
+        else f"{round(value, 4) + 0.0:.{3 if unit == '1' else 4}f}"
+    )

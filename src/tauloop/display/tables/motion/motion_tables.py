@@ -1,0 +1,45 @@
+"""A planned motion for the terminal: its duration, its peaks, and what they are of the machine's limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.pieces import Printed
+from tauloop.display.tables import table
+from tauloop.equations.ports import PLATFORM
+from tauloop.motion.planning import PlannedMotion
+
+
+def motion_tables(planned: PlannedMotion) -> Iterator[Printed]:
+    """Duration, speeds, forces and limits."""
+    trajectory, placed = planned.trajectory, planned.trajectory.stroke
+    units = placed.functions.ports.velocity.units
+    unit = "m/s" if placed.functions.ports.name == PLATFORM.name and "m/s" in units else units[0]
+    total = f" ({trajectory.total:.6g} s there and back)" if trajectory.returns else ""
+    yield f"Stroke of {trajectory.duration:.6g} s{total}, law {planned.law}"
+    yield f"peak speed {planned.peak_speed:.5g} {unit}, acceleration {planned.peak_acceleration:.5g} {unit}^2"
+    rows = (
+        (
+            peak.actuator,
+            peak.force,
+            peak.limit if np.isfinite(peak.limit) else "-",
+            peak.unit,
+            peak.time,
+        )
+        for peak in planned.forces
+    )
+    yield table(
+        "Peak forces",
+        "actuator",
+        ("force", ".5g"),
+        ("limit", ".5g"),
+        "unit",
+        ("at [s]", ".4f"),
+        rows=rows,
+    )
+    if planned.tightest_limit is not None:
+        name, share = planned.tightest_limit
+        yield f"{share:.1%} of the limit of {name}"
+    yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"

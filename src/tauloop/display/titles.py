@@ -1,0 +1,45 @@
+"""Titles of results, for figures and pages."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+#: What is reported, by the class of the result, where that is not the name of the class.
+TITLES = {
+    "CableSimulation": "Simulation",
+    "ControlComparison": "Control",
+    "DriveStep": "Step of a drive line",
+    "CollisionDetection": "A blow at the platform",
+    "MachineIdentification": "Identification",
+    "Modes": "Assembly modes",
+    "OperationCounts": "Operations",
+    "PosePlan": "Poses of a calibration",
+    "SwingComparison": "Conservative swing",
+    "VerifiedMachine": "Comparison with other engines",
+}
+
+
+def result_title(result: Any) -> str:
+    """Return what a result is, and of which machine."""
+    kind = type(result).__name__
+    return f"{TITLES.get(kind) or _spelled(kind)}: {machine_name(result)}".removesuffix(": ")
+
+
+def machine_name(result: Any) -> str:
+    """Name of the machine, or drive line, that a result is of; nothing where it says none."""
+    made = getattr(result, "provenance", None)
+    for candidate in (
+        getattr(result, "machine", None),
+        made and made.inputs.get("machine"),
+        getattr(getattr(getattr(result, "model", None), "mechanism", None), "name", None),
+        getattr(getattr(result, "line", None), "name", None),
+    ):
+        if isinstance(candidate, str):
+            return candidate
+    return ""
+
+
+def _spelled(name: str) -> str:
+    """The words of a class's name."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
