@@ -16,15 +16,18 @@ from tauloop.common.shown import Shown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-#: How a trace is drawn; those of fixed meaning have their own colours. A band is a line with the
-#: range of its deviations shaded, a cross the pose from which a machine starts.
+#: How a trace is drawn; those of fixed meaning have their own colors. A band is a line with the
+#: range of its deviations shaded, linked points are on a line, dots are small points of a cloud, a
+#: cross is the pose from which a machine starts.
 TRACE_STYLES = (
     "line",
     "thin",
     "dotted",
     "step",
     "band",
+    "linked",
     "points",
+    "dots",
     "bars",
     "marks",
     "rings",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from io import StringIO
 
 from matplotlib.figure import Figure
@@ -50,7 +51,7 @@ def check_report_part(part: ReportPart, result: object) -> None:
         )
     before = content(plain(result.as_dict())) if hasattr(result, "as_dict") else ""
     screen = Console(width=COLUMNS, file=StringIO(), markup=False)
-    items: list[object] = list(part.tables(result))
+    items: Iterable[object] = part.tables(result)
     for item in items:
         if not isinstance(item, str | Paragraph | Table):
             remedy = "yield `tauloop.display.Table`, `Paragraph` or texts"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,21 @@ def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -
     yield from over_time(
         title, variables["time"].array(), names, units, [v.array() for v in chosen], **more
     )
+
+
+def with_common_scales(plots: Sequence[Plot]) -> Iterator[Plot]:
+    """Yield plots with the same limits of y for the same unit, so that they can be compared."""
+    units = [plot.y.partition("[")[2] for plot in plots]
+    for plot, unit in zip(plots, units, strict=True):
+        alike = [other for other, same in zip(plots, units, strict=True) if same == unit]
+        values = [y for other in alike for trace in other.traces for y in trace.y]
+        known = np.array([value for value in values if value is not None])
+        if not known.size:
+            yield plot
+            continue
+        low, high = float(known.min()), float(known.max())
+        room = 0.05 * (high - low) or 1.0
+        yield replace(plot, y_range=(low - room, high + room))
 
 
 def at_rest(model: Model, title: str = "The machine at its reference pose") -> MotionScene:

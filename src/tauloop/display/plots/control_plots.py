@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
-from tauloop.display.plots.building import channels_over_time, motion, traces
+from tauloop.display.plots.building import (
+    channels_over_time,
+    motion,
+    traces,
+    with_common_scales,
+)
 from tauloop.display.renderers.figure_style import in_degrees
 from tauloop.simulation import ControlComparison
 
@@ -50,9 +54,7 @@ def control_plots(comparison: ControlComparison) -> Iterator[Paragraph | Plot]:
         for name, run in runs.items()
         for plot in channels_over_time(f"Actuator force, {name}", run, "force", style="step")
     ]
-    for plot in plots:
-        alike = [other for other in plots if other.y.partition("[")[2] == plot.y.partition("[")[2]]
-        yield replace(plot, y_range=_common_range(alike))
+    yield from with_common_scales(plots)
 
 
 def _errors(
@@ -64,11 +66,3 @@ def _errors(
     for name, error in errors.items():
         drawn += traces(comparison.runs[name].time, {name: np.maximum(error, smallest)})
     return Plot(title=title, x="time [s]", y=y, traces=tuple(drawn), over_time=True, log_y=True)
-
-
-def _common_range(plots: list[Plot]) -> tuple[float, ...]:
-    """Return limits of y that suit all of some plots, so that these can be compared."""
-    values = np.array([y for plot in plots for trace in plot.traces for y in trace.y], dtype=float)
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    room = 0.05 * (high - low) or 1.0
-    return (low - room, high + room)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tauloop.display.pieces import Paragraph, Plot, PlotSpan
-from tauloop.display.plots.building import traces
+from tauloop.display.plots.building import traces, with_common_scales
 from tauloop.display.renderers.figure_style import MEASURED
 from tauloop.simulation.observers import CollisionDetection
+
+#: Styles of the observers' estimates, which may coincide.
+STYLES = ("measured", "predicted", "line")
 
 
 def hit_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
@@ -17,10 +20,12 @@ def hit_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
     """
     text = f"A collision at {result.at:.4g} s, and the forces that observers estimate."
     yield Paragraph(text=text, tone="note")
+    plots = []
     for k, (name, unit) in enumerate(zip(*result.freedoms, strict=True)):
         drawn = traces(result.time, {"true": result.force[:, k]}, "step")
-        estimates = {observer: item.estimate[:, k] for observer, item in result.lagged.items()}
-        drawn += traces(result.time, estimates)
+        for number, (observer, item) in enumerate(result.lagged.items()):
+            style = STYLES[min(number, len(STYLES) - 1)]
+            drawn += traces(result.time, {observer: item.estimate[:, k]}, style)
         spans = []
         for observer, item in list(result.lagged.items())[:1]:
             limit = float(item.threshold[k])
@@ -35,11 +40,14 @@ def hit_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
                     opacity=0.15,
                 )
             )
-        yield Plot(
-            title=f"Force from outside along {name}",
-            x="time [s]",
-            y=f"force [{unit}]",
-            traces=drawn,
-            spans=tuple(spans),
-            over_time=True,
+        plots.append(
+            Plot(
+                title=f"Force from outside along {name}",
+                x="time [s]",
+                y=f"force [{unit}]",
+                traces=drawn,
+                spans=tuple(spans),
+                over_time=True,
+            )
         )
+    yield from with_common_scales(plots)

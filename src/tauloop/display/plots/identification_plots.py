@@ -54,8 +54,7 @@ class _Record:
         if self.fitted == len(self.time):
             return ()
         start, end = float(self.time[self.fitted]), float(self.time[-1])
-        name = "held out, not used for the fit"
-        return (PlotSpan(name=name, start=start, end=end, color=TINT, opacity=1.0),)
+        return (PlotSpan(name="held out", start=start, end=end, color=TINT, opacity=1.0),)
 
 
 def identification_scene(result: MachineIdentification) -> Iterator[Piece]:
@@ -69,6 +68,7 @@ def identification_scene(result: MachineIdentification) -> Iterator[Piece]:
 
 def identification_plots(result: MachineIdentification) -> Iterator[Paragraph | Plot]:
     """Yield the forces of every output, residuals, their spectrum, and the parameters."""
+    yield Paragraph(text=f"Logs: {', '.join(map(str, result.logs))}.", tone="note")
     yield from fit_plots(result.identification, result.training, result.held_out)
     yield from _parameters(result)
 
@@ -108,7 +108,7 @@ def fit_plots(
         text=f"{base.rank} base parameters of {len(base.parameters)} unknowns by "
         f"{type(identification.estimator).__name__}; condition number "
         f"{identification.condition:.3g} (unit-norm columns); RMSE in % of the largest measured "
-        "force.",
+        "force. Held-out samples are not used for the fit.",
         tone="note",
     )
     records = _records(identification, training, held_out)

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.calibration.pose_selection.plan import PosePlan
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import by_name, motion, rounded
-from tauloop.display.renderers.figure_style import FAINT, RESIDUAL, in_degrees
+from tauloop.display.renderers.figure_style import RESIDUAL, in_degrees
 from tauloop.display.tables.identification.calibration_tables import shown
 from tauloop.display.tables.identification.poses_tables import planned
 from tauloop.model import Model
@@ -56,7 +56,7 @@ def _section(plan: PosePlan, i: int, j: int) -> Plot:
     ]
     drawn = []
     for name, values, style, color in (
-        ("candidates", plan.candidates.position, "before", FAINT),
+        ("candidates", plan.candidates.position, "dots", ""),
         ("selected", plan.positions, "after", RESIDUAL),
     ):
         x, y = (rounded(in_degrees(units[k], values[:, k])[1]) for k in (i, j))
@@ -78,7 +78,10 @@ def _curve(plan: PosePlan) -> Plot:
             np.nan if point.random_error is None else point.random_error for point in plan.curve
         ],
     }
-    drawn = [PlotTrace(name=name, x=counts, y=rounded(values)) for name, values in errors.items()]
+    drawn = [
+        PlotTrace(name=name, x=counts, y=rounded(values), style="linked")
+        for name, values in errors.items()
+    ]
     goal = plan.options.goal
     line = (counts[0], counts[-1])
     drawn.append(PlotTrace(name=f"goal {goal:g}", x=line, y=(goal, goal), style="limit"))

@@ -10,7 +10,13 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotClass, PlotSpan, PlotTrace
 from tauloop.display.plots.building import STATES, by_name, motion, rounded
-from tauloop.display.renderers.figure_style import MEASURED, PREDICTED, TEXT, in_degrees
+from tauloop.display.renderers.figure_style import (
+    COLOURS,
+    MEASURED,
+    PREDICTED,
+    TEXT,
+    in_degrees,
+)
 from tauloop.kinematics.workspaces.map import Reason, Workspace
 
 if TYPE_CHECKING:
@@ -106,7 +112,11 @@ def line_plot(workspace: Workspace) -> Plot:
             y=rounded(workspace.figures[measure].ravel()),
             color=color,
         )
-        for measure, color in (("serial", PREDICTED), ("parallel", MEASURED), ("constraint", TEXT))
+        for measure, color in (
+            ("serial", PREDICTED),
+            ("parallel", MEASURED),
+            ("constraint", COLOURS[2]),
+        )
     ]
     values = np.array([value for trace in drawn for value in trace.y], dtype=float)
     top = float(np.nanmax(values, initial=0.0)) or 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tauloop.display.pieces import Plot, PlotSpan
-from tauloop.display.plots.building import traces
+from tauloop.display.plots.building import traces, with_common_scales
 from tauloop.display.renderers.figure_style import MEASURED, PREDICTED
 from tauloop.identification.online.external_wrench import (
     COMPONENT_UNITS,
@@ -17,16 +17,20 @@ from tauloop.identification.online.external_wrench import (
 def wrench_plots(result: ExternalWrench) -> Iterator[Plot]:
     """Yield a plot of each component that may act."""
     spans = tuple(_spans(result))
+    plots = []
     for name in result.components:
         k = COMPONENTS.index(name)
-        yield Plot(
-            title=f"Wrench from outside at the tool, {name}",
-            x="time [s]",
-            y=f"{name} [{COMPONENT_UNITS[k]}]",
-            traces=traces(result.time, {"estimate": result.wrench[:, k]}),
-            spans=spans,
-            over_time=True,
+        plots.append(
+            Plot(
+                title=f"Wrench from outside at the tool, {name}",
+                x="time [s]",
+                y=f"{name} [{COMPONENT_UNITS[k]}]",
+                traces=traces(result.time, {"estimate": result.wrench[:, k]}),
+                spans=spans,
+                over_time=True,
+            )
         )
+    yield from with_common_scales(plots)
 
 
 def _spans(result: ExternalWrench) -> Iterator[PlotSpan]:

@@ -42,6 +42,7 @@ FIXED = {
     "limit": Appearance(color=RESIDUAL, width=0.9, dash="dash"),
     "before": Appearance(color=MEASURED, marker="circle", size=6.0),
     "after": Appearance(color=PREDICTED, marker="diamond", size=4.0),
+    "dots": Appearance(color="#b4bac4", marker="circle", size=2.5),
     "marks": Appearance(color="#8a9099", marker="triangle-down", size=5.0),
     "rings": Appearance(color=RESIDUAL, marker="circle-open", size=10.0),
     "cross": Appearance(color=TEXT, marker="plus", size=9.0),
@@ -53,6 +54,7 @@ _PALETTE = {
     "dotted": Appearance(width=0.9, dash="dot"),
     "step": Appearance(width=1.1),
     "band": Appearance(width=1.1),
+    "linked": Appearance(width=1.2, marker="circle", size=4.0),
     "points": Appearance(),
     "bars": Appearance(),
 }

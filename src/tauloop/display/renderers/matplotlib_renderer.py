@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tauloop.display.renderers.figure_style import FAINT, LARGE, NORMAL, SMALL, 
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
 
     from tauloop.display.pieces import MotionScene, Table
 
@@ -23,16 +25,35 @@ WIDTH, WIDE, MAP_WIDTH = 9.5, 14.0, 3.9
 #: surrounds names.
 HEIGHT, SQUARER_HEIGHT, MAP_HEIGHT, ROW, FRAME = 2.1, 2.8, 5.4, 0.2, 0.8
 #: More plots than these stand in two columns; more maps than these in several rows.
-MAX_IN_COLUMN, MAX_MAPS_IN_ROW = 4, 3
+MAX_IN_COLUMN, MAX_MAPS_IN_ROW = 4, 4
 #: Names at an axis are cut after this number of characters.
 MAX_NAME = 60
 #: A logarithmic axis over fewer decades than this has plain numbers at 1, 2 and 5.
 FEW_DECADES = 2.5
 #: Points from the axes down to a note, past numbers and the name of the axis.
 NOTE_OFFSET = -30.0
+#: The same to a legend below a map.
+LEGEND_OFFSET = -26.0
+#: Plots are next to each other if their heights differ by less than this ratio.
+SIMILAR = 1.6
+#: Characters of a title or note in an inch.
+CHARACTERS = 14.5
 #: Entries of a legend below a map that are next to each other.
 LEGEND_COLUMNS = 3
 
+#: Styles of lines that reach from one side of the axes to the other.
+FULL_WIDTH = {
+    "line",
+    "thin",
+    "step",
+    "band",
+    "dotted",
+    "marks",
+    "measured",
+    "predicted",
+    "residual",
+    "limit",
+}
 _DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _MARKERS = {
     "circle": "o",
@@ -74,10 +95,9 @@ def plots_figure(
         width = columns * MAP_WIDTH + 0.6
     texts = [piece.text for piece in shown if isinstance(piece, Paragraph)]
     summary = "\n".join(textwrap.fill(text, int(14.5 * width)) for text in texts)
-    rows = [plots[i : i + columns] for i in range(0, len(plots), columns)]
-    heights = [max(_height(plot, width / columns) for plot in row) for row in rows]
+    rows = _rows(plots, columns, width / columns)
     lines = summary.count("\n") + 1 if summary else 0
-    total = sum(heights) + 0.45 + 0.18 * lines
+    total = sum(_row_heights(rows, columns, width)) + 0.45 + 0.18 * lines
     figure = blank(width, total, layout=ConstrainedLayoutEngine(h_pad=0.07, hspace=0.02))
     figure.suptitle(
         title + "\n" * lines,
@@ -89,16 +109,67 @@ def plots_figure(
         parse_math=False,
     )
     figure.text(0.01, 1 - 0.34 / total, summary, fontsize=NORMAL, color=TEXT, va="top")
-    grid = figure.add_gridspec(len(rows), columns, height_ratios=heights)
+    # names at the side would push plots above them to the right
+    blocks = [list(block) for _, block in groupby(rows, lambda row: row[0].sideways)]
+    sizes = [sum(_row_heights(block, columns, width)) for block in blocks]
+    outer = figure.add_gridspec(len(blocks), 1, height_ratios=sizes)
     first: dict[str, Any] = {}
-    for k, plot in enumerate(plots):
-        row, column = divmod(k, columns)
-        options: dict[str, Any] = {"projection": "polar"} if plot.polar else {}
-        axes = figure.add_subplot(grid[row, column], **options)
-        draw_plot(axes, plot)
-        if plot.over_time:  # what is magnified in one is magnified in all
-            axes.sharex(first.setdefault(plot.x, axes))
+    for number, block in enumerate(blocks):
+        _draw_block(figure, outer[number, 0], block, columns, width, first)
     return figure
+
+
+def _row_heights(rows: Sequence[list[Plot]], columns: int, width: float) -> list[float]:
+    return [max(_height(plot, _room(row, columns, width)) for plot in row) for row in rows]
+
+
+def _room(row: list[Plot], columns: int, width: float) -> float:
+    """Return the width of each plot of a row, inches; one alone in two columns takes both."""
+    return width / (1 if len(row) < columns == 2 else columns)
+
+
+def _draw_block(
+    figure: Figure,
+    pane: SubplotSpec,
+    rows: Sequence[list[Plot]],
+    columns: int,
+    width: float,
+    first: dict[str, Any],
+) -> None:
+    """Draw rows of plots whose axes are aligned.
+
+    Args:
+        figure: where.
+        pane: part of it.
+        rows: the plots.
+        columns: number of columns.
+        width: of the figure, inches.
+        first: the first axes over each quantity, which others share.
+    """
+    heights = _row_heights(rows, columns, width)
+    grid = pane.subgridspec(len(rows), columns, height_ratios=heights)
+    for number, row in enumerate(rows):
+        for column, plot in enumerate(row):
+            place = grid[number, :] if len(row) < columns == 2 else grid[number, column]
+            options: dict[str, Any] = {"projection": "polar"} if plot.polar else {}
+            axes = figure.add_subplot(place, **options)
+            draw_plot(axes, plot, _room(row, columns, width))
+            if plot.over_time:  # what is magnified in one is magnified in all
+                axes.sharex(first.setdefault(plot.x, axes))
+
+
+def _rows(plots: Sequence[Plot], columns: int, width: float) -> list[list[Plot]]:
+    """Return the plots in rows; plots of very different heights are not next to each other."""
+    rows: list[list[Plot]] = []
+    for plot in plots:
+        last = rows[-1] if rows else []
+        heights = [_height(other, width) for other in (*last, plot)]
+        is_alike = plot.sideways is last[0].sideways if last else False
+        if is_alike and len(last) < columns and max(heights) < SIMILAR * min(heights):
+            last.append(plot)
+        else:
+            rows.append([plot])
+    return rows
 
 
 def _height(plot: Plot, width: float) -> float:
@@ -111,14 +182,22 @@ def _height(plot: Plot, width: float) -> float:
         return (width - 2.0 if width > MAP_WIDTH else 0.62 * width) * aspect + 1.3
     if plot.grid or plot.equal or plot.polar:
         return min(MAP_HEIGHT, 0.9 * width)
-    height = HEIGHT if plot.over_time else SQUARER_HEIGHT
-    return height + 0.15 * len(_note_lines(plot))
+    return (HEIGHT if plot.over_time else SQUARER_HEIGHT) + (0.2 if plot.note else 0.0)
 
 
-def draw_plot(axes: Any, plot: Plot) -> None:
-    """Draw a plot into axes of Matplotlib."""
-    clean(axes)
-    _heading(axes, plot)
+def draw_plot(axes: Any, plot: Plot, width: float | None = None) -> None:
+    """Draw a plot into axes of Matplotlib.
+
+    Args:
+        axes: where.
+        plot: the plot.
+        width: room for the title and the note, inches; that of the axes without it.
+    """
+    if not plot.polar:
+        clean(axes)
+    if width is None:
+        width = axes.get_position().width * axes.get_figure(root=True).get_figwidth()
+    _heading(axes, plot, max(int(CHARACTERS * (width - 1.0)), 20))
     if plot.polar:
         _polar(axes, plot)
         return
@@ -139,12 +218,14 @@ def draw_plot(axes: Any, plot: Plot) -> None:
     _legend(axes, plot)
 
 
-def _heading(axes: Any, plot: Plot) -> None:
-    """Write the title, and the note above a map or below another plot."""
-    lines = _note_lines(plot)
+def _heading(axes: Any, plot: Plot, length: int) -> None:
+    """Write the title, and the note above a map or below another plot, in lines of a length."""
+    lines = textwrap.wrap(plot.note, length)
     is_above = bool(plot.grid or plot.class_grid)
-    pad = 6.0 + (11.0 * len(lines) if is_above else 0.0)
-    axes.set_title(plot.title, fontsize=NORMAL, color=TEXT, loc="left", pad=pad, parse_math=False)
+    between = len(lines) if is_above else any(span.label for span in plot.spans)
+    title = "\n".join(textwrap.fill(line, length) for line in plot.title.split("\n"))
+    pad = 6.0 + 11.0 * between
+    axes.set_title(title, fontsize=NORMAL, color=TEXT, loc="left", pad=pad, parse_math=False)
     if lines:
         axes.annotate(
             "\n".join(lines),
@@ -270,7 +351,7 @@ def _map(axes: Any, plot: Plot) -> None:
         shown = axes.pcolormesh(x, y, values, cmap="viridis", vmin=low, vmax=high, **options)
         finite = values[np.isfinite(values)]
         if finite.size:
-            bar = axes.figure.colorbar(shown, ax=axes, pad=0.02, fraction=0.05)
+            bar = axes.figure.colorbar(shown, cax=axes.inset_axes((1.03, 0.0, 0.04, 1.0)))
             bar.set_label(plot.grid_name, fontsize=SMALL, color=TEXT)
             bar.ax.tick_params(labelsize=SMALL)
         if plot.contours and finite.size and np.ptp(finite) > 0:
@@ -365,14 +446,15 @@ def _axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
         (axes.set_xlim if plot.sideways else axes.set_ylim)(*plot.y_range)
     if plot.equal:
         axes.set_aspect("equal", adjustable="box" if plot.grid else "datalim")
-    if plot.over_time and plot.traces:
+    if {trace.style for trace in plot.traces} <= FULL_WIDTH and not (names or plot.equal):
         _full_width(axes, plot)
 
 
 def _full_width(axes: Any, plot: Plot) -> None:
-    """Let lines over time reach from one side of the axes to the other."""
-    x = np.concatenate([_numbers(trace.x) for trace in plot.traces])
-    if x.size and np.ptp(x) > 0 and all(trace.style != "points" for trace in plot.traces):
+    """Let lines reach from one side of the axes to the other."""
+    x = np.array([value for trace in plot.traces for value in _numbers(trace.x)])
+    x = x[np.isfinite(x)]
+    if x.size and np.ptp(x) > 0:
         axes.set_xlim(x.min(), x.max())
 
 
@@ -397,13 +479,10 @@ def _start_at_a_decade(axis: Any) -> None:
         getattr(axis.axes, f"set_{axis.axis_name}lim")(low, 1.3 * high)
 
 
-def _note_lines(plot: Plot) -> list[str]:
-    return textwrap.wrap(plot.note, 110)
-
-
 def _legend(axes: Any, plot: Plot) -> None:
     """Put a legend where it covers nothing: to the right of lines, below maps."""
     from matplotlib.patches import Patch
+    from matplotlib.transforms import ScaledTranslation
 
     handles, labels = axes.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
@@ -412,12 +491,13 @@ def _legend(axes: Any, plot: Plot) -> None:
     if len(unique) < 2:
         return
     is_below = bool(plot.grid or plot.class_grid)
-    place = (0.0, -0.12) if is_below else (1.005, 1.0)
+    below = ScaledTranslation(0.0, LEGEND_OFFSET / 72, axes.get_figure(root=True).dpi_scale_trans)
     axes.legend(
         list(unique.values()),
         list(unique),
         loc="upper left",
-        bbox_to_anchor=place,
+        bbox_to_anchor=(0.0, 0.0) if is_below else (1.005, 1.0),
+        bbox_transform=axes.transAxes + below if is_below else axes.transAxes,
         ncols=LEGEND_COLUMNS if is_below else 1,
         fontsize=SMALL,
         labelcolor=TEXT,

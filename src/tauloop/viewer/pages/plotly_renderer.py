@@ -126,7 +126,8 @@ def _trace(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
         base |= {"text": [_text(label) for label in trace.labels], "textposition": "none"}
     if trace.style == "bars":
         return base | _bars(trace, look, plot)
-    drawn: dict[str, Any] = {"mode": "markers" if look.marker else "lines"}
+    modes = (("lines", look.width > 0), ("markers", bool(look.marker)))
+    drawn: dict[str, Any] = {"mode": "+".join(mode for mode, is_used in modes if is_used)}
     if look.marker:
         size = PIXELS * look.size
         marker: dict[str, Any] = {
@@ -137,7 +138,7 @@ def _trace(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
         if look.marker == "plus":
             marker["line"] = {"color": look.color, "width": 2}
         drawn["marker"] = marker
-    else:
+    if look.width:
         shape = {"shape": "hv"} if trace.style == "step" else {}
         width = PIXELS * look.width
         drawn["line"] = {"color": look.color, "width": width, "dash": look.dash} | shape
