@@ -11,7 +11,7 @@ import pytest
 from command_line import run
 from kills import RACKS, prepare
 from matplotlib.figure import Figure
-from test_report_pages import REPORTED
+from reported import REPORTED
 
 import tauloop as tl
 from tauloop.common.errors import Problems

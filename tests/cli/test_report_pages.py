@@ -15,6 +15,7 @@ from command_line import run
 from commands import function_of, written_by
 from extras import extra
 from kills import RACKS, prepare
+from reported import REPORTED
 
 import tauloop as tl
 from tauloop.cli.commands import COMMANDS, command_words
@@ -257,6 +258,7 @@ def test_forces_of_a_long_record_keep_their_extremes() -> None:
         assert np.interp(trace.x, result.time, values) == pytest.approx(np.array(trace.y), abs=1e-5)
 
 
+<<<<<<< HEAD
 #: Commands whose results have pages, with how many plots and machines in motion these show.
 REPORTED = {
     "calibrate five_bar INPUTS/poses.csv --parameters *length* --noise 0.01mm": (3, 1),
@@ -284,6 +286,8 @@ REPORTED = {
 }
 
 
+=======
+>>>>>>> 7805994b (Name tables of logs LogTable; let terminal printing know no pieces)
 @pytest.mark.nightly
 @needs_browser
 def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -> None:

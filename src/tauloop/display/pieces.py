@@ -44,19 +44,8 @@ TRACE_STYLES = (
 TONES = ("plain", "heading", "item", "note", "strong", "doubtful", "passed", "failed", "code")
 
 
-class _Printable:
-    """A piece that Rich can print."""
-
-    __slots__ = ()
-
-    def __rich__(self) -> RenderableType:
-        from tauloop.display.renderers.terminal import renderable
-
-        return renderable(self)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paragraph(_Printable, Shown):
+class Paragraph(Shown):
     """A paragraph.
 
     Attributes:
@@ -67,9 +56,14 @@ class Paragraph(_Printable, Shown):
     text: str
     tone: str = "plain"
 
+    def __rich__(self) -> RenderableType:
+        from tauloop.display.renderers.terminal import printed_paragraph
+
+        return printed_paragraph(self.text, self.tone)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table(_Printable, Shown):
+class Table(Shown):
     """A table.
 
     Attributes:
@@ -88,6 +82,15 @@ class Table(_Printable, Shown):
     numeric: tuple[bool, ...] = ()
     unbroken: tuple[float, ...] = ()
     note: str = ""
+
+    def __rich__(self) -> RenderableType:
+        from tauloop.display.renderers.terminal import printed_table
+
+        whole = [*map(int, self.unbroken)]
+        whole += [k for k, is_number in enumerate(self.numeric) if is_number]
+        return printed_table(
+            self.title, self.heads, self.cells, numeric=self.numeric, unbroken=whole, note=self.note
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ _KIND_BEYOND = "numbers beyond all measure"
 KIND_DROPPED = "dropped messages"
 #: No measured number is larger; squares and products of larger ones overflow.
 MOST = 1e100
-#: Kinds of findings of cells without a number in them, which `Table.numbers` gives as not finite.
+#: Kinds of findings of cells without a number in them, which `LogTable.numbers` gives as not finite.
 MISSING = (_KIND_NOT_FINITE, _KIND_EMPTY, KIND_DROPPED)
 _BEYOND = (
     f"is beyond {MOST:.0e}, which nothing measures",
@@ -49,7 +49,7 @@ _NOT_FINITE = (
 )
 
 
-class Table(ABC):
+class LogTable(ABC):
     """A file with named columns of numbers.
 
     Attributes:
@@ -135,7 +135,7 @@ def _refused(
     return LogError.of(where, what, remedy, file=file, line=line)
 
 
-class CsvTable(Table):
+class CsvTable(LogTable):
     """Text with comma, semicolon or tab between cells; lines above the header may start with #.
 
     Without a header row columns are called by their numbers from 1 on. Where commas cannot be
@@ -275,7 +275,7 @@ def _text_bytes(path: Path) -> bytes:
     return data
 
 
-class ParquetTable(Table):
+class ParquetTable(LogTable):
     """A Parquet file; needs pyarrow (``pip install tauloop[parquet]``)."""
 
     def __init__(self, path: Path) -> None:
@@ -333,7 +333,7 @@ def require_parquet(file: str) -> None:
         )
 
 
-class ArrayTable(Table):
+class ArrayTable(LogTable):
     """Columns that are in memory by name."""
 
     def __init__(

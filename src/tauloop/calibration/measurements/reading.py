@@ -34,7 +34,7 @@ from tauloop.common.errors import InputError, LogError, Problems
 from tauloop.logs.checks.findings import Findings
 from tauloop.logs.checks.scales import find_scale
 from tauloop.logs.files.opening import open_table
-from tauloop.logs.tables import CsvTable, Table
+from tauloop.logs.tables import CsvTable, LogTable
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.documents import contents, is_whole, open_document
 from tauloop.mechanism.description.quantities import quantity
@@ -112,7 +112,7 @@ def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
     return {actuator.name: f"encoder.{actuator.name}" for actuator in mechanism.actuators}
 
 
-def _standard_readings(table: Table, instrument: Instrument) -> dict[str, str]:
+def _standard_readings(table: LogTable, instrument: Instrument) -> dict[str, str]:
     """Columns of the readings in a table with standard headers; none for contacts whose gaps are left out."""
     columns = {name: f"measured.{name}" for name, _ in instrument.row_columns}
     is_left_out = instrument.assumed is not None and not any(
@@ -121,7 +121,7 @@ def _standard_readings(table: Table, instrument: Instrument) -> dict[str, str]:
     return {} if is_left_out else columns
 
 
-def _standard_together(table: Table, instrument: Instrument) -> str:
+def _standard_together(table: LogTable, instrument: Instrument) -> str:
     """Column that numbers the readings, of an instrument that reads several poses together; empty without."""
     return TOGETHER if instrument.poses > 1 and TOGETHER in table.names else ""
 
@@ -142,7 +142,7 @@ def read_instrument(path: str | Path) -> Instrument:
 
 
 def _series(
-    table: Table,
+    table: LogTable,
     instrument: Instrument,
     encoders: dict[str, str],
     readings: dict[str, str],
@@ -226,7 +226,7 @@ def _label(reading: int, lines: list[int | None]) -> str:
 
 
 def _rows_together(
-    table: Table, instrument: Instrument, marks: np.ndarray | None, count: int
+    table: LogTable, instrument: Instrument, marks: np.ndarray | None, count: int
 ) -> np.ndarray:
     """Rows (N, poses) of every reading: those with equal marks (count,), or one after the other.
 

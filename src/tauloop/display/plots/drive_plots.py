@@ -125,18 +125,18 @@ def _signals(steps: Sequence[DriveStep], quantity: str, title: str, scale: float
 
 def _named(record: Record, quantity: str) -> dict[tuple[str, str], np.ndarray]:
     """Return the signals of a quantity by the name of their element and their unit."""
-    found = {}
+    signals = {}
     for full, values in record.signals.items():
         name, _, unit = full.partition(" [")
         if name.endswith(f".{quantity}"):
-            found[name.removesuffix(f".{quantity}"), unit.removesuffix("]")] = values
-    return found
+            signals[name.removesuffix(f".{quantity}"), unit.removesuffix("]")] = values
+    return signals
 
 
 def _unit(record: Record, name: str) -> str:
     for full in record.signals:
-        found, _, unit = full.partition(" [")
-        if found == name:
+        signal, _, unit = full.partition(" [")
+        if signal == name:
             return unit.removesuffix("]")
     return ""
 

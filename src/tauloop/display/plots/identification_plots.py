@@ -30,7 +30,7 @@ MAX_LOGS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Record:
+class _ForceRecord:
     """Forces of one log, or of its held-out part alone.
 
     Attributes:
@@ -149,10 +149,10 @@ def _error(fit: OutputFit) -> str:
 
 def _records(
     identification: Identification, training: RegressionData, held_out: RegressionData | None
-) -> list[_Record]:
+) -> list[_ForceRecord]:
     """Return the records that are drawn: held-out samples follow the fitted ones of their log."""
     logs = [None] if training.logs is None else list(dict.fromkeys(training.logs.tolist()))
-    records = list[_Record]()
+    records = list[_ForceRecord]()
     for log in logs[:MAX_LOGS]:
         label = "" if len(logs) == 1 else f", log {len(records) + 1} of {len(logs)}"
         fitted = _record(identification, training, log, label)
@@ -166,7 +166,7 @@ def _records(
             records[-1] = _joined(fitted, judged)
         else:
             records.append(
-                _Record(
+                _ForceRecord(
                     label=judged.label,
                     time=judged.time,
                     measured=judged.measured,
@@ -180,13 +180,13 @@ def _records(
 
 def _record(
     identification: Identification, data: RegressionData, log: object, label: str
-) -> _Record:
+) -> _ForceRecord:
     """Return the samples of a log."""
     chosen = np.full(len(data), True)
     if log is not None and data.logs is not None:
         chosen = data.logs == log
     time = np.arange(float(len(data))) if data.time is None else data.time
-    return _Record(
+    return _ForceRecord(
         label=label,
         time=time[chosen],
         measured=data.forces[:, data.kept][chosen],
@@ -196,8 +196,8 @@ def _record(
     )
 
 
-def _joined(fitted: _Record, judged: _Record) -> _Record:
-    return _Record(
+def _joined(fitted: _ForceRecord, judged: _ForceRecord) -> _ForceRecord:
+    return _ForceRecord(
         label=fitted.label,
         time=np.concatenate([fitted.time, judged.time]),
         measured=np.concatenate([fitted.measured, judged.measured]),

@@ -31,7 +31,7 @@ def quantity_plots(result: Tabular, names: tuple[str, ...] = ()) -> list[Plot]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Group:
+class _QuantityGroup:
     """Quantities of one unit over the same dimensions.
 
     Attributes:
@@ -67,12 +67,12 @@ class _Group:
         """Whether it is of one time or pose."""
         return len(self.over) == 1 and len(self.labels[0]) == 1 and not _are_texts(self.labels[0])
 
-    def one_sample(self) -> _Group:
+    def one_sample(self) -> _QuantityGroup:
         """Return quantities at one time or in one pose as one column, one below the other."""
         names = np.array(self.names)
         quantities = ", ".join(dict.fromkeys(quantity for quantity, _ in self.lines))
         lines = {(quantities, ""): np.concatenate(list(self.lines.values()))}
-        return _Group(unit=self.unit, over=("",), labels=(names,), lines=lines)
+        return _QuantityGroup(unit=self.unit, over=("",), labels=(names,), lines=lines)
 
     def plot(self) -> Plot:
         """Return the plot."""
@@ -143,7 +143,7 @@ def _range_with_zero(values: np.ndarray) -> tuple[float, ...]:
     return (low - room, high + room)
 
 
-def _groups(result: Tabular, names: tuple[str, ...]) -> list[_Group]:
+def _groups(result: Tabular, names: tuple[str, ...]) -> list[_QuantityGroup]:
     """Return what is drawn, by dimension and unit."""
     variables = list(result.variables())
     labels = {variable.name: variable for variable in variables if variable.is_label}
@@ -162,7 +162,7 @@ def _groups(result: Tabular, names: tuple[str, ...]) -> list[_Group]:
     InputError.raise_if_any(
         unknown_names(names, known, "is no quantity that can be drawn", remedy=remedy)
     )
-    groups: dict[object, _Group] = {}
+    groups: dict[object, _QuantityGroup] = {}
     for variable, values in drawn:
         if names:
             is_chosen = bool({variable.name, variable.quantity} & {*names})
@@ -184,7 +184,7 @@ def _in_degrees(variable: Variable, values: np.ndarray) -> tuple[Variable, np.nd
 
 def _split(
     variable: Variable, values: np.ndarray, labels: Mapping[str, Variable]
-) -> Iterator[tuple[object, _Group]]:
+) -> Iterator[tuple[object, _QuantityGroup]]:
     """Yield a quantity by the groups that it belongs to: those of its unit, or a map of its own.
 
     Raises:
@@ -210,11 +210,16 @@ def _split(
     ):
         for name, line in zip(ticks[0], values, strict=True):
             lines = {(variable.quantity, ", ".join(filter(None, (rest, str(name))))): line}
-            group = _Group(unit=units[0], over=names[1:], labels=tuple(ticks[1:]), lines=lines)
+            group = _QuantityGroup(
+                unit=units[0], over=names[1:], labels=tuple(ticks[1:]), lines=lines
+            )
             yield (over, units[0]), group
         return
     for unit in dict.fromkeys(units):
         own = np.array([each == unit for each in units])
         key = (over, unit, variable.name if len(over) == 2 else "")
         lines = {(variable.quantity, rest): values[own]}
-        yield key, _Group(unit=unit, over=names, labels=(ticks[0][own], *ticks[1:]), lines=lines)
+        yield (
+            key,
+            _QuantityGroup(unit=unit, over=names, labels=(ticks[0][own], *ticks[1:]), lines=lines),
+        )

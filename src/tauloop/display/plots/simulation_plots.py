@@ -61,7 +61,9 @@ def _round_trip(trip: RoundTrip) -> Iterator[Paragraph | Plot]:
     text = f"Largest position error {trip.position_error:.2g} m. {_summary(run)}"
     yield Paragraph(text=text, tone="note")
     yield from channels_over_time("Position of the platform", run, "position")
-    yield from channels_over_time("Wanted position", trip, "wanted")
+    moved = (trip.wanted - trip.wanted[0]).T
+    title = "Wanted displacement"
+    yield from over_time(title, run.time, trip.columns, trip.units, moved)
     yield from channels_over_time("Error of the round trip", trip, "error")
     yield from channels_over_time("Actuator force", trip, "force")
 
@@ -99,6 +101,11 @@ def _swing(comparison: SwingComparison) -> Iterator[Paragraph | Plot]:
     text = f"{first.duration:g} s; all routes from the same start."
     yield Paragraph(text=text, tone="note")
     yield from channels_over_time("Position of the platform", first, "position")
+    ports = first.system.model.platform.ports
+    names = [first.coordinate_names[i] for i in ports.q]
+    moved = (first.q - first.q[0]).T[list(ports.q)]
+    title = "Displacement of the platform"
+    yield from over_time(title, first.time, names, ports.position.units, moved)
     energy: list[PlotTrace] = []
     residual: list[PlotTrace] = []
     for name, run in comparison.routes.items():

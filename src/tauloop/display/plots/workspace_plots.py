@@ -236,13 +236,11 @@ def _classes(
     present = [
         reason for reason in Reason if reason != Reason.USABLE and (section.reason == reason).any()
     ]
-    numbers = np.full(reasons.shape, np.nan)
-    for k, reason in enumerate(present):
-        numbers[reasons == reason] = k
     if not present:
         return (), ()
+    numbers = {int(reason): k for k, reason in enumerate(present)}
     classes = tuple(PlotClass(name=item.text, color=COLORS[item]) for item in present)
-    return classes, tuple(map(rounded, numbers.T))
+    return classes, tuple(tuple(map(numbers.get, row)) for row in reasons.T.tolist())
 
 
 def _borders(section: Workspace, scales: np.ndarray) -> Iterator[PlotTrace]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import singledispatch
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from operator import gt
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
-
-from tauloop.display.pieces import Paragraph, Table
 
 #: Styles of Rich by the tone of a paragraph.
 STYLES = {
@@ -24,45 +21,41 @@ STYLES = {
 }
 
 
-@singledispatch
-def renderable(piece: object) -> RenderableType:
-    """Return what Rich prints of a piece.
-
-    Raises:
-        TypeError: the piece is neither a paragraph nor a table.
-    """
-    raise TypeError(f"{type(piece).__name__} cannot be printed")
+def printed_paragraph(text: str, tone: str) -> RenderableType:
+    """Return what Rich prints of a paragraph; see `tauloop.display.Paragraph`."""
+    printed = Text(text, style=STYLES.get(tone, ""))
+    if tone == "code":  # copied as it is
+        printed.no_wrap, printed.overflow = True, "ignore"
+    return printed
 
 
-@renderable.register
-def _paragraph(piece: Paragraph) -> RenderableType:
-    text = Text(piece.text, style=STYLES.get(piece.tone, ""))
-    if piece.tone == "code":  # copied as it is
-        text.no_wrap, text.overflow = True, "ignore"
-    return text
-
-
-@renderable.register
-def _table(piece: Table) -> RenderableType:
+def printed_table(
+    title: str,
+    heads: Sequence[str],
+    cells: Iterable[Sequence[str]],
+    *,
+    numeric: Sequence[bool],
+    unbroken: Sequence[int],
+    note: str,
+) -> RenderableType:
+    """Return what Rich prints of a table; see `tauloop.display.Table`."""
     result = FittingTable(
-        title=piece.title,
+        title=title,
         title_justify="left",
-        caption=piece.note or None,
+        caption=note or None,
         caption_justify="left",
         header_style="bold",
-        show_header=any(piece.heads),
+        show_header=any(heads),
         box=None,
         pad_edge=False,
         padding=(0, 2, 0, 0),
     )
-    numeric = piece.numeric or (False,) * len(piece.heads)
-    for k, (head, is_number) in enumerate(zip(piece.heads, numeric, strict=True)):
-        result.add_column(
-            Text(head),
-            justify="right" if is_number else "left",
-            no_wrap=is_number or k in piece.unbroken,
-        )
-    for row in piece.cells:
+    for k, (head, is_number) in enumerate(
+        zip(heads, numeric or (False,) * len(heads), strict=True)
+    ):
+        justify: JustifyMethod = "right" if is_number else "left"
+        result.add_column(Text(head), justify=justify, no_wrap=k in unbroken)
+    for row in cells:
         result.add_row(*map(Text, row))
     return result
 

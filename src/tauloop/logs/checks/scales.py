@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.findings import Findings
-from tauloop.logs.tables import Table
+from tauloop.logs.tables import LogTable
 from tauloop.mechanism.description.units import (
     ACCELERATION,
     ANGLE,
@@ -59,7 +59,7 @@ def _one_of(unit: Unit) -> Literal:
 
 
 def find_scale(
-    quantity: str, text: str, table: Table, column: int, findings: Findings
+    quantity: str, text: str, table: LogTable, column: int, findings: Findings
 ) -> Scale | None:
     """The scale of a column; None when its unit is missing, unknown or does not fit the quantity.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.checks.gaps import WHOLE, FillGaps
-from tauloop.logs.tables import Table
+from tauloop.logs.tables import LogTable
 
 #: Messages that are looked at for whether they make up for a late one.
 LOOKED_AHEAD = 20
@@ -45,7 +45,7 @@ def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.n
 
 
 def check_time(
-    table: Table,
+    table: LogTable,
     column: str,
     time: np.ndarray,
     findings: Findings,
@@ -143,10 +143,10 @@ def _gap_remedies(
 
 
 def check_same_time(
-    table: Table,
+    table: LogTable,
     column: str,
     time: np.ndarray,
-    reference: Table,
+    reference: LogTable,
     reference_time: np.ndarray,
     findings: Findings,
 ) -> None:

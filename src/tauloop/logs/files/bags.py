@@ -21,7 +21,7 @@ from tauloop.common.errors import LogError
 from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.checks.time_base import StampedSignal
 from tauloop.logs.files.reading_apart import bag_columns, bag_topics
-from tauloop.logs.tables import KIND_DROPPED, MOST, Table
+from tauloop.logs.tables import KIND_DROPPED, MOST, LogTable
 from tauloop.mechanism.suggestions import listing
 
 #: Columns of time behind a topic's name, and what the reading process calls their stamps, ns.
@@ -38,7 +38,7 @@ _SECOND = 1e9
 _LOGGER = logging.getLogger("tauloop")
 
 
-class BagTable(Table):
+class BagTable(LogTable):
     """A rosbag2 folder, one file of it, or a bag of ROS 1; needs rosbags (``pip install tauloop[ros]``).
 
     Columns are called ``/topic.field``: ``/joint_states.position[elbow]``, ``/efforts.data[0]``,

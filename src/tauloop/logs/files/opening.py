@@ -8,13 +8,13 @@ from tauloop.common.errors import LogError
 from tauloop.common.files import unreadable
 from tauloop.logs.files.bags import BagTable, is_bag
 from tauloop.logs.files.hdf5 import hdf5_columns
-from tauloop.logs.tables import ArrayTable, CsvTable, MatTable, ParquetTable, Table
+from tauloop.logs.tables import ArrayTable, CsvTable, LogTable, MatTable, ParquetTable
 
 #: Endings of the files that hold logs, for messages; bags of ROS may be folders too.
 ENDINGS = ".csv, .csv.gz, .parquet, .mat, .h5, .hdf5, .mcap, .db3 or .bag"
 
 
-def open_table(path: str | Path, between: str | None = None) -> Table:
+def open_table(path: str | Path, between: str | None = None) -> LogTable:
     """Open a file by its ending, one of `ENDINGS`, or a folder that rosbag2 wrote.
 
     Args:

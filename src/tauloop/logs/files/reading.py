@@ -20,7 +20,7 @@ from tauloop.logs.checks.time_base import BETWEEN
 from tauloop.logs.checks.timing import check_same_time, check_time
 from tauloop.logs.files.opening import open_table
 from tauloop.logs.log import TIME, Channel, Signals
-from tauloop.logs.tables import MISSING, CsvTable, Table
+from tauloop.logs.tables import MISSING, CsvTable, LogTable
 from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class _Choice:
 class _Part:
     """What one file gave."""
 
-    table: Table
+    table: LogTable
     count: int
     signals: tuple[Channel, ...]
     time_column: str = ""
@@ -206,7 +206,7 @@ def _read_part(
 
 
 def _numbers(
-    table: Table, choices: Sequence[_Choice], repairs: _Repairs, findings: Findings
+    table: LogTable, choices: Sequence[_Choice], repairs: _Repairs, findings: Findings
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Columns (N, n), and how many samples of each channel were interpolated."""
     columns, gaps = [choice.column for choice in choices], repairs.gaps
@@ -238,7 +238,9 @@ def _numbers(
     return values, counts
 
 
-def _choices(source: LogFile, table: Table, findings: Findings, *, is_timed: bool) -> list[_Choice]:
+def _choices(
+    source: LogFile, table: LogTable, findings: Findings, *, is_timed: bool
+) -> list[_Choice]:
     wanted = _wanted(source, table, findings, is_timed=is_timed)
     choices = []
     for quantity, channel, name in dict.fromkeys(wanted):  # two columns of one name are one problem
@@ -264,7 +266,7 @@ def _choices(source: LogFile, table: Table, findings: Findings, *, is_timed: boo
 
 
 def _wanted(
-    source: LogFile, table: Table, findings: Findings, *, is_timed: bool
+    source: LogFile, table: LogTable, findings: Findings, *, is_timed: bool
 ) -> list[tuple[str, str, str]]:
     """Quantity, channel and column name of everything to be read, time included."""
     if source.columns is not None:
@@ -289,7 +291,7 @@ def _wanted(
     return wanted + ([(TIME, "", time)] if time is not None else [])
 
 
-def _column(name: str, table: Table, findings: Findings) -> int | None:
+def _column(name: str, table: LogTable, findings: Findings) -> int | None:
     headers = [f"{n} [{u}]" for n, u in zip(table.names, table.units, strict=True)]
     places = [
         k for k, (n, h) in enumerate(zip(table.names, headers, strict=True)) if name in (n, h)
