@@ -55,7 +55,7 @@ def test_the_values_are_those_of_the_machine_that_made_the_log() -> None:
     assert [item.file for item in result.formulas] == pytest.approx(
         tl.symbolic_base_parameters(mechanism).base_values
     )
-    assert len(formula_table(result.formulas).rows) == len(expected)
+    assert len(formula_table(result.formulas).cells) == len(expected)
     assert result.as_dict()["formulas"][0]["formula"] == result.formulas[0].formula
 
 

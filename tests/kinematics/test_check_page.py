@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from rich.table import Table
 
 import tauloop as tl
 from conftest import ROOT
 from tauloop.common.errors import Problem
-from tauloop.display import parts_of
+from tauloop.display import Paragraph, Table, parts_of
 
 SOURCES = ROOT / "src" / "tauloop"
 CASES = ROOT / "tests" / "cases"
@@ -108,7 +107,7 @@ def rows() -> set[str]:
 
 
 def test_the_page_explains_all_rows_and_no_others() -> None:
-    source = (SOURCES / "report" / "machine_tables.py").read_text(encoding="utf-8")
+    source = (SOURCES / "display/tables/machines/machine_tables.py").read_text(encoding="utf-8")
     (summary,) = [
         n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == "_summary"
     ]
@@ -118,9 +117,11 @@ def test_the_page_explains_all_rows_and_no_others() -> None:
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
     ]
     labels = {
-        str(n.args[0].value)
+        str(n.args[0].elts[0].value)
         for n in calls
-        if n.func.attr == "add_row" and isinstance(n.args[0], ast.Constant)
+        if n.func.attr == "append"
+        and isinstance(n.args[0], ast.Tuple)
+        and isinstance(n.args[0].elts[0], ast.Constant)
     }
     assert rows() == labels
 
@@ -145,5 +146,6 @@ def test_what_is_printed_of_a_machine_stands_on_the_page(name: str) -> None:
     (part,) = parts_of(inspection)
     table, verdict = part.tables(inspection)
     assert isinstance(table, Table)
-    assert {str(cell) for cell in table.columns[0].cells} - {""} <= rows()
-    assert f"`{verdict}`" in PAGE
+    assert isinstance(verdict, Paragraph)
+    assert {row[0] for row in table.cells} - {""} <= rows()
+    assert f"`{verdict.text}`" in PAGE

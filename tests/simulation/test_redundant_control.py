@@ -8,12 +8,12 @@ from functools import cache
 import numpy as np
 import pytest
 from redundant_machines import CHANGES, redundant as model
-from rich.table import Table
 from scipy.optimize import least_squares
 
 import tauloop as tl
 from tauloop import Model, loads
 from tauloop.compiler.catalogue import MEASURED_MOTION
+from tauloop.display import Table
 from tauloop.display.tables.motion.control_tables import control_tables
 from tauloop.mechanism.shipped import source_path
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, Trajectory, plan, stroke
@@ -298,8 +298,7 @@ def test_a_comparison_has_all_actuators_with_their_units() -> None:
     assert [item.unit for item in behind] == ["m", "rad", "rad", "rad"]
     (shown, *_) = control_tables(result)
     assert isinstance(shown, Table)
-    heads = [str(column.header) for column in shown.columns]
-    assert [head for head in heads if "actuators" in head] == [
+    assert [head for head in shown.heads if "actuators" in head] == [
         "actuators,\npeak [m]",
         "actuators,\npeak [rad]",
     ]

@@ -85,7 +85,7 @@ def test_commands_that_bring_what_is_missing_stand_on_one_line() -> None:
     lines = [*checkup_tables(look.Checkup(parts=parts, diagnostics=(), provenance={}))]
     screen = Screen(width=60, file=io.StringIO())
     for line in lines:
-        screen.print(line, soft_wrap=line.no_wrap is True)  # as commands do
+        screen.print(line, soft_wrap=getattr(line, "tone", "") == "code")  # as commands do
     assert all(f"$ {part.remedy}\n" in screen.file.getvalue() for part in parts)
 
 
