@@ -20,7 +20,7 @@ from rich.table import Table
 
 from tauloop import IdentificationOptions, Model, identify, load
 from tauloop.common.result import write_json
-from tauloop.display import identification_figure, identification_tables, save_figure
+from tauloop.display import identification_figure, identification_table, save_figure
 from tauloop.identification import (
     Identification,
     PreparationOptions,
@@ -220,7 +220,7 @@ def main(
         document = identify(model, training, options(model, validation))
     result = document.identification
     nominal = [mechanism.parameters[name].value for name in result.base.parameters]
-    console.print(*identification_tables(result, reference=nominal))
+    console.print(identification_table(result, reference=nominal))
     for problem in document.findings:
         console.print(str(problem), style="yellow")
     title = "Gantry-Tau, 5 dof: two multisines"

@@ -258,36 +258,6 @@ def test_forces_of_a_long_record_keep_their_extremes() -> None:
         assert np.interp(trace.x, result.time, values) == pytest.approx(np.array(trace.y), abs=1e-5)
 
 
-<<<<<<< HEAD
-#: Commands whose results have pages, with how many plots and machines in motion these show.
-REPORTED = {
-    "calibrate five_bar INPUTS/poses.csv --parameters *length* --noise 0.01mm": (3, 1),
-    "plan poses linear_delta --count 6 --candidates 40 --parameters tower*.end_stop": (3, 1),
-    "plan excitation five_bar --random 4 --starts 0 --harmonics 2": (5, 1),
-    "simulate five_bar --duration 0.05": (5, 1),
-    "simulate four_bar --free --duration 0.05": (4, 1),
-    "control follow five_bar --end x=0.02 --controller pd --controller computed-torque --duration 0.05": (
-        5,
-        1,
-    ),
-    "drive step dual_motor_axis --step 0.05 --duration 0.2": (8, 0),
-    "accuracy ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": (2, 1),
-    "verify five_bar --states 2": (1, 1),
-    "workspace five_bar --resolution 0.05": (5, 1),
-    "modes five_bar": (1, 1),
-    "control collision five_bar --end x=0.02 --duration 0.1 --wrench fx=40 --machines 4": (2, 0),
-    "log forces five_bar INPUTS/log.csv": (4, 1),
-    "model cost five_bar": (1, 1),
-    "plan path five_bar --end x=0.02 --intervals 60": (5, 1),
-    "plan transfer five_bar --end x=0.02 --intervals 12": (5, 1),
-    "plan cycle five_bar INPUTS/cycle.yaml --intervals 24": (3, 1),
-    "study run INPUTS/study.yaml --out INPUTS/parts": (0, 0),
-    "identify five_bar INPUTS/log.csv --folded INPUTS/folded": (0, 0),
-}
-
-
-=======
->>>>>>> 7805994b (Name tables of logs LogTable; let terminal printing know no pieces)
 @pytest.mark.nightly
 @needs_browser
 def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import dataclasses
 import enum
 import json
 import math
-from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -26,7 +25,13 @@ from tauloop.common.result import (
     provenance,
     write_json,
 )
-from tauloop.display import Plot, Printed, identification_figure, identification_tables, save_figure
+from tauloop.display import (
+    Plot,
+    PrintedPieces,
+    identification_figure,
+    identification_table,
+    save_figure,
+)
 from tauloop.display.plots.identification_plots import fit_plots
 from tauloop.display.renderers.figure_style import STRETCHES, thin
 from tauloop.identification import (
@@ -353,15 +358,15 @@ def test_thinning_keeps_extremes_and_order(count, seed):
 # The table
 
 
-def shown(table: Iterable[Printed], width: int = 110) -> str:
+def shown(table: PrintedPieces, width: int = 110) -> str:
     console = Console(width=width, color_system=None, legacy_windows=False, markup=False)
     with console.capture() as capture:
-        console.print(*table)
+        console.print(table)
     return capture.get()
 
 
 def test_table_shows_parameters_and_fit(result):
-    text = shown(identification_tables(result))
+    text = shown(identification_table(result))
     assert "6 base parameters of 8 unknowns (tolerance 1e-08, gap " in text
     assert "4 alone, 3 in combinations, 1 without effect" in text
     assert "700 training and 300 held-out samples" in text
@@ -389,13 +394,13 @@ def test_table_shows_parameters_and_fit(result):
 
 
 def test_table_beside_reference_values(result):
-    text = shown(identification_tables(result, reference=TRUE))
+    text = shown(identification_table(result, reference=TRUE))
     (row,) = [line for line in text.splitlines() if "link1.mx + 0.4 link2.m" in line]
     assert "1.4" in row.split()
 
 
 def test_table_fits_a_narrow_terminal(result):
-    assert max(map(len, shown(identification_tables(result), width=80).splitlines())) <= 80
+    assert max(map(len, shown(identification_table(result), width=80).splitlines())) <= 80
 
 
 def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
@@ -405,12 +410,12 @@ def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
     item = Diagnostic(
         name="condition", value=1e9, upper=1e4, advice="record a motion that excites more"
     )
-    text = shown(identification_tables(dataclasses.replace(fitted, diagnostics=(item,))))
+    text = shown(identification_table(dataclasses.replace(fitted, diagnostics=(item,))))
     assert "status: doubtful" in text
     assert "condition: 1e+09 (good: at most 1e+04): record a motion that excites more" in text
     tagged = dataclasses.replace(
         data[0], parameters=tuple(f"[b]{name}" for name in NAMES), parameter_units=UNITS
     )
     assert "[b]link1.mx + 0.4 [b]link2.m" in shown(
-        identification_tables(fit(tagged, None, OrdinaryLeastSquares()))
+        identification_table(fit(tagged, None, OrdinaryLeastSquares()))
     )

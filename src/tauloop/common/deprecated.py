@@ -61,6 +61,8 @@ NAMES: Mapping[str, str] = {
     "PlantFitOptions": "DriveLineFitOptions",
     "PlayOptions": "BacklashOptions",
     "RegroupingOptions": "SymbolicBaseOptions",
+    "Rows": "Table",
+    "Words": "Paragraph",
     "control": "follow_path",
     "cycle": "plan_cycle",
     "detect_hit": "simulate_collision_detection",

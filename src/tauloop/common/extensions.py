@@ -32,7 +32,7 @@ GROUPS: Mapping[str, str] = {
     "tauloop.formulations": "an `equations.formulations.Formulation`",
     "tauloop.joints": "a `mechanism.JointKind` with its `placement`",
     "tauloop.losses": "a `calibration.Loss`, ready to be used",
-    "tauloop.parts": "a `report.ReportPart`, ready to be used",
+    "tauloop.parts": "a `display.ReportPart`, ready to be used",
     "tauloop.routes": "a `simulation.Route`, ready to be used",
     "tauloop.templates": "the `pathlib.Path` of a machine file whose named values have bounds",
 }

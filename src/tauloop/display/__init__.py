@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         PlotSpan as PlotSpan,
         PlotTrace as PlotTrace,
         Printed as Printed,
+        PrintedPieces as PrintedPieces,
         Table as Table,
     )
     from tauloop.display.plots.building import (
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from tauloop.display.tables.identification.identification_tables import (
         fit_table as fit_table,
         identification_table as identification_table,
-        identification_tables as identification_tables,
     )
     from tauloop.display.tables.machines.reduction_tables import (
         reduction_tables as reduction_tables,

@@ -236,6 +236,19 @@ class Picture(Shown):
 
 #: What a terminal shows; a text is a plain paragraph.
 Printed = Paragraph | Table | str
+
+
+class PrintedPieces(tuple[Printed, ...]):
+    """Several pieces; Rich prints them one below the other."""
+
+    __slots__ = ()
+
+    def __rich__(self) -> RenderableType:
+        from rich.console import Group
+
+        return Group(*self)
+
+
 #: What a page is made of.
 Piece = Paragraph | Table | Plot | MotionScene | Picture
 #: Names of the pieces in JSON.

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.display.pieces import Printed, Table
+from tauloop.display.pieces import Printed, PrintedPieces, Table
 from tauloop.display.tables import Column, doubts, status_line, table
 from tauloop.identification import Identification, OutputFit
-
-if TYPE_CHECKING:
-    from rich.console import Group
 
 #: Characters for a combination's name; the whole of it is in the JSON file.
 NAME_WIDTH = 44
 
 
-def identification_tables(
+def identification_table(
     identification: Identification, *, reference: Sequence[float] | np.ndarray | None = None
-) -> Iterator[Printed]:
-    """Yield a summary, the base parameters with their accuracy, and the fit of every output.
+) -> PrintedPieces:
+    """Return a summary, the base parameters with their accuracy, and the fit of every output.
 
     Args:
         identification: result of `fit`.
         reference: values (SI) of all unknowns, such as those of the machine file, regrouped for a
             column next to the estimates.
     """
-    yield from _summary(identification)
-    yield _parameters(identification, reference)
-    yield fit_table(identification)
-    yield from doubts(identification)
-
-
-def identification_table(
-    identification: Identification, *, reference: Sequence[float] | np.ndarray | None = None
-) -> Group:
-    """Return what Rich prints of `identification_tables`. Deprecated: print these."""
-    from rich.console import Group
-
-    from tauloop.common.deprecated import warn
-
-    warn("tauloop.display.identification_table", "tauloop.display.identification_tables", 2)
-    return Group(*identification_tables(identification, reference=reference))
+    return PrintedPieces(
+        (
+            *_summary(identification),
+            _parameters(identification, reference),
+            fit_table(identification),
+            *doubts(identification),
+        )
+    )
 
 
 def _summary(identification: Identification) -> Iterator[Printed]:

@@ -13,7 +13,7 @@ from tauloop.display.tables.identification.essential_tables import essential_tab
 from tauloop.display.tables.identification.filter_scan_tables import filter_scan_tables
 from tauloop.display.tables.identification.identification_tables import (
     fit_table,
-    identification_tables,
+    identification_table,
 )
 from tauloop.identification.estimation.errors_in_variables import InstrumentalVariables
 from tauloop.identification.estimation.log_comparison import LogComparison
@@ -51,7 +51,7 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Pri
             text=f"Fitted to the first {100 * (1 - result.hold_out):.0f} %{each}, judged on the rest",
             tone="strong",
         )
-    yield from identification_tables(result.identification)
+    yield from identification_table(result.identification)
     yield from result.repairs
     yield from remarks(result.identification)
     yield from result.machine_file.remarks
