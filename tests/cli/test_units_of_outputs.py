@@ -24,7 +24,7 @@ import tauloop as tl
 from tauloop.calibration import Position
 from tauloop.display import Plot
 from tauloop.display.parts import parts_of
-from tauloop.display.plots.control_plots import control_plots
+from tauloop.display.plots.motion.control_plots import control_plots
 from tauloop.mechanism.description.units import si_unit
 
 CRANE = """

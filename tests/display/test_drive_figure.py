@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tauloop as tl
-from tauloop.display.plots.drive_plots import play_figure, steps_figure
+from tauloop.display.renderers.result_figures import play_figure, steps_figure
 from tauloop.drives import load_drive
 from tauloop.drives.machine.workflow import play_section
 

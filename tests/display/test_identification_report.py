@@ -32,8 +32,8 @@ from tauloop.display import (
     identification_table,
     save_figure,
 )
-from tauloop.display.plots.identification_plots import fit_plots
-from tauloop.display.renderers.figure_style import STRETCHES, thin
+from tauloop.display.plots.identification.identification_plots import fit_plots
+from tauloop.display.sampling import STRETCHES, thin
 from tauloop.identification import (
     Identification,
     OrdinaryLeastSquares,

@@ -9,8 +9,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from tauloop import InputError, Model, load
-from tauloop.display.plots.workspace_plots import workspace_figure
 from tauloop.display.renderers.machine_drawing import machine_figure
+from tauloop.display.renderers.result_figures import workspace_figure
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.geometry.spherical_arcs import great_arcs
 from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, section_axes, workspace_grid

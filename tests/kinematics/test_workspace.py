@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import tauloop as tl
 from tauloop import Model, load, loads
 from tauloop.common.errors import InputError, PoseError
-from tauloop.display.plots.workspace_plots import section_plot
+from tauloop.display.plots.motion.workspace_plots import section_plot
 from tauloop.geometry.clearance import rod_clearance, segment_distances
 from tauloop.kinematics.singularities import KINDS, USUAL, singularities
 from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, section_axes, workspace_grid

@@ -8,7 +8,7 @@ from planar_machines import five_bar_text
 
 from tauloop import Model, load, loads
 from tauloop.display.plots.building import STATES
-from tauloop.display.plots.workspace_plots import sampled_measure
+from tauloop.display.plots.motion.workspace_plots import sampled_measure
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.workspaces.border import BISECTIONS, Border, bordered
 from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, workspace_grid

@@ -17,6 +17,16 @@ from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.display.page_records import PageRecord as PageRecord, page_record as page_record
+    from tauloop.display.palette import (
+        FAINT as FAINT,
+        LARGE as LARGE,
+        MEASURED as MEASURED,
+        NORMAL as NORMAL,
+        PREDICTED as PREDICTED,
+        RESIDUAL as RESIDUAL,
+        SMALL as SMALL,
+        TEXT as TEXT,
+    )
     from tauloop.display.parts import PARTS as PARTS, ReportPart as ReportPart, parts_of as parts_of
     from tauloop.display.pieces import (
         MotionScene as MotionScene,
@@ -37,27 +47,16 @@ if TYPE_CHECKING:
         rounded as rounded,
         traces as traces,
     )
-    from tauloop.display.plots.identification_plots import (
-        identification_figure as identification_figure,
-    )
     from tauloop.display.record_reading import read_record as read_record
-    from tauloop.display.renderers.figure_style import (
-        FAINT as FAINT,
-        LARGE as LARGE,
-        MEASURED as MEASURED,
-        NORMAL as NORMAL,
-        PREDICTED as PREDICTED,
-        RESIDUAL as RESIDUAL,
-        SMALL as SMALL,
-        TEXT as TEXT,
-        clean as clean,
-        save_figure as save_figure,
-    )
+    from tauloop.display.renderers.figure_style import clean as clean, save_figure as save_figure
     from tauloop.display.renderers.matplotlib_renderer import (
         draw_plot as draw_plot,
         plots_figure as plots_figure,
     )
     from tauloop.display.renderers.panels import plot as plot
+    from tauloop.display.renderers.result_figures import (
+        identification_figure as identification_figure,
+    )
     from tauloop.display.tables.identification.identification_tables import (
         fit_table as fit_table,
         identification_table as identification_table,

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.files import write_file, write_text
 from tauloop.common.progress import Progress, Stages
-from tauloop.display.renderers.figure_style import LARGE, RESIDUAL, TEXT, blank
+from tauloop.display.palette import LARGE, RESIDUAL, TEXT
+from tauloop.display.renderers.figure_style import blank
 from tauloop.display.renderers.machine_drawing import frame
 from tauloop.display.renderers.solid_drawing import SolidDrawing
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.display.renderers.figure_style import RESIDUAL
+from tauloop.display.palette import RESIDUAL
 from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.kinematics.singularities import KINDS, least_distance, singularities
 from tauloop.mechanism.model import LIMIT_KINDS

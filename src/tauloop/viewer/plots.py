@@ -9,7 +9,8 @@ import numpy as np
 
 from tauloop.common.errors import TauloopError
 from tauloop.common.records import dataclass
-from tauloop.display.renderers.figure_style import COLOURS, RESIDUAL, TEXT, thin
+from tauloop.display.palette import COLOURS, RESIDUAL, TEXT
+from tauloop.display.sampling import thin
 from tauloop.model import Model
 from tauloop.viewer.forces import motion_forces
 from tauloop.viewer.playback import Playback

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from scipy.spatial.transform import Rotation
 
-from tauloop.display.renderers.figure_style import RESIDUAL
+from tauloop.display.palette import RESIDUAL
 from tauloop.geometry import frames, machine_solids, parts
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.solid import COLOURS

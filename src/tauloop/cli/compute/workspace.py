@@ -18,7 +18,7 @@ from tauloop.cli.machine import (
 from tauloop.cli.output import command, finish, map_file
 from tauloop.cli.outputs import FIGURE, MAP, RESULT
 from tauloop.cli.terminal.progress import bar
-from tauloop.display.plots.workspace_plots import workspace_figure
+from tauloop.display.renderers.result_figures import workspace_figure
 
 
 @command(figure=FIGURE, out=MAP, json_file=RESULT)

@@ -16,7 +16,7 @@ from tauloop.cli.output import (
     log_file,
 )
 from tauloop.cli.outputs import FIGURE, FOLDER, RESULT, TABLE
-from tauloop.display.plots.drive_plots import steps_figure
+from tauloop.display.renderers.result_figures import steps_figure
 from tauloop.drives import load_drive
 from tauloop.export.drive_control import export_control
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.datasets import Tabular
 from tauloop.display.pieces import MotionScene, Piece, Plot, PlotTrace
-from tauloop.display.renderers.figure_style import in_degrees, thin
+from tauloop.display.sampling import in_degrees, thin
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.model import Model
 

@@ -12,7 +12,7 @@ from tauloop.common.datasets import TIME, Tabular, Variable
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.display.pieces import Plot, PlotTrace
-from tauloop.display.renderers.figure_style import in_degrees, thin
+from tauloop.display.sampling import in_degrees, thin
 from tauloop.mechanism.suggestions import unknown_names
 
 #: Quantities of things by name are on a logarithmic axis where they differ by more than this ratio.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tauloop.common.records import dataclass
+from tauloop.display.palette import COLOURS, MEASURED, PREDICTED, RESIDUAL, TEXT
 from tauloop.display.pieces import Plot, PlotTrace
-from tauloop.display.renderers.figure_style import COLOURS, MEASURED, PREDICTED, RESIDUAL, TEXT
 
 #: Dashes and markers of traces without a color of their own, which differ where colors repeat.
 DASHES = ("solid", "dash", "dot", "dashdot")

@@ -1,32 +1,17 @@
-"""What all figures share: colours, type sizes, thinning of long records, and how they become files."""
+"""What all figures of Matplotlib share: empty figures, quiet axes, and how they become files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.files import write_file
+from tauloop.display.palette import FAINT, LARGE, NORMAL, SMALL, TEXT
 
 if TYPE_CHECKING:  # half a second that a command without a figure need not wait for
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-#: Told apart by lightness as well as by hue, so that they survive grey printing and colour
-#: blindness.
-MEASURED, PREDICTED, RESIDUAL = "#9db9d9", "#16324f", "#c8553d"
-#: Of frames and grids, of words, and behind what is held out.
-FAINT, TEXT, TINT = "#c9ced6", "#30363d", "#f6f3ea"
-#: Sizes of words, points.
-SMALL, NORMAL, LARGE = 8.0, 9.0, 12.0
-#: Lines of one panel; what has more shows the first.
-COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
-
-#: A record is drawn by the extremes of at most this many stretches: finer than the pixels of a
-#: panel.
-STRETCHES = 1500
 
 
 def blank(
@@ -46,28 +31,6 @@ def blank(
         figure.text(left, 1 - 0.30 / height, title, fontsize=LARGE, fontweight="bold", color=TEXT)
         figure.text(left, 1 - 0.53 / height, summary, fontsize=NORMAL, color=TEXT)
     return figure
-
-
-def thin(
-    time: np.ndarray, values: np.ndarray, stretches: int = STRETCHES
-) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of a long record (N,) or (N, n) with the smallest and largest of each stretch, in order of time."""
-    length = -(-len(time) // stretches)
-    if length <= 2:
-        return time, values
-    whole = len(time) // length * length
-    blocks = values[:whole].reshape(whole // length, length, -1)
-    ends = np.concatenate([blocks.argmin(axis=1), blocks.argmax(axis=1)], axis=1)
-    rows = ends + np.arange(0, whole, length)[:, None]
-    kept = np.unique(np.concatenate([rows.ravel(), np.arange(whole, len(time))]))
-    return time[kept], values[kept]
-
-
-def in_degrees(unit: str, values: np.ndarray) -> tuple[str, np.ndarray]:
-    """A unit and values (...) in it as tables print them: angles, their rates and accelerations in degrees."""
-    if unit == "rad" or unit.startswith("rad/"):
-        return unit.replace("rad", "deg"), np.degrees(values)
-    return unit, values
 
 
 def clean(axes: Axes) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.display.renderers.figure_style import (
+from tauloop.display.palette import (
     FAINT,
     LARGE,
     MEASURED,
@@ -15,8 +15,8 @@ from tauloop.display.renderers.figure_style import (
     RESIDUAL,
     SMALL,
     TEXT,
-    blank,
 )
+from tauloop.display.renderers.figure_style import blank
 from tauloop.mechanism.model import BASE
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tauloop.display.palette import FAINT, LARGE, NORMAL, SMALL, TEXT
 from tauloop.display.pieces import Paragraph, Picture, Plot, PlotSpan, PlotTrace
 from tauloop.display.renderers.appearance import Appearance, appearances
-from tauloop.display.renderers.figure_style import FAINT, LARGE, NORMAL, SMALL, TEXT, blank, clean
+from tauloop.display.renderers.figure_style import blank, clean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tauloop.common.errors import PoseError
-from tauloop.display.renderers.figure_style import NORMAL, RESIDUAL, SMALL, TEXT, blank
+from tauloop.display.palette import NORMAL, RESIDUAL, SMALL, TEXT
+from tauloop.display.renderers.figure_style import blank
 from tauloop.display.renderers.machine_drawing import draw_machine, frame
 from tauloop.equations.ports import ACTUATORS
 from tauloop.kinematics.modes.modes import Mode, Modes

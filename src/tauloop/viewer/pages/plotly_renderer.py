@@ -6,9 +6,9 @@ import html
 from collections.abc import Iterator
 from typing import Any
 
+from tauloop.display.palette import FAINT, TEXT
 from tauloop.display.pieces import Plot, PlotSpan, PlotTrace
 from tauloop.display.renderers.appearance import Appearance, appearances
-from tauloop.display.renderers.figure_style import FAINT, TEXT
 
 #: Pixels of a point.
 PIXELS = 4 / 3

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.calibration import Calibration
+from tauloop.display.palette import MEASURED, PREDICTED
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import by_name, motion, rounded
-from tauloop.display.renderers.figure_style import MEASURED, PREDICTED
 from tauloop.display.tables.identification.calibration_tables import SHOWN, corrections
 from tauloop.model import Model
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.signal import welch
 
 from tauloop.common.errors import AssemblyError, PoseError
 from tauloop.common.records import dataclass
+from tauloop.display.palette import TINT
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotSpan, PlotTrace
 from tauloop.display.plots.building import by_name, by_unit, motion, over_time, traces
-from tauloop.display.renderers.figure_style import TINT
 from tauloop.identification import Identification, MachineIdentification, OutputFit, RegressionData
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Characters of a base parameter's name at an axis.
 NAME = 38
@@ -71,25 +67,6 @@ def identification_plots(result: MachineIdentification) -> Iterator[Paragraph | 
     yield Paragraph(text=f"Logs: {', '.join(map(str, result.logs))}.", tone="note")
     yield from fit_plots(result.identification, result.training, result.held_out)
     yield from _parameters(result)
-
-
-def identification_figure(
-    identification: Identification,
-    training: RegressionData,
-    held_out: RegressionData | None = None,
-    *,
-    title: str = "Identification",
-) -> Figure:
-    """Return a figure of measured and predicted forces, residuals and their spectrum.
-
-    Args:
-        identification: result of `fit`.
-        training, held_out: the data that it was fitted to and judged by.
-        title: heading of the figure.
-    """
-    from tauloop.display.renderers.matplotlib_renderer import plots_figure
-
-    return plots_figure(title, fit_plots(identification, training, held_out))
 
 
 def fit_plots(

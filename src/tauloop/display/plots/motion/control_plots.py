@@ -13,7 +13,7 @@ from tauloop.display.plots.building import (
     traces,
     with_common_scales,
 )
-from tauloop.display.renderers.figure_style import in_degrees
+from tauloop.display.sampling import in_degrees
 from tauloop.simulation import ControlComparison
 
 #: Errors below this share of the largest are drawn at it.

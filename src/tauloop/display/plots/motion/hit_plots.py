@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tauloop.display.palette import MEASURED
 from tauloop.display.pieces import Paragraph, Plot, PlotSpan
 from tauloop.display.plots.building import traces, with_common_scales
 from tauloop.display.renderers.figure_style import MEASURED

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.display.palette import MEASURED, PREDICTED
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import motion, over_time, rounded
-from tauloop.display.renderers.figure_style import MEASURED, PREDICTED
 from tauloop.identification.excitation.result import POINTS, Excitation, LimitUse
 
 #: Limits shown at most.

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.common.errors import InputError
+from tauloop.display.palette import COLOURS, MEASURED, PREDICTED, TEXT
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotClass, PlotSpan, PlotTrace
 from tauloop.display.plots.building import STATES, by_name, motion, rounded
-from tauloop.display.renderers.figure_style import (
-    COLOURS,
-    MEASURED,
-    PREDICTED,
-    TEXT,
-    in_degrees,
-)
+from tauloop.display.sampling import in_degrees
 from tauloop.kinematics.workspaces.map import Reason, Workspace
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: One color for each reason; usable poses are colored by their measure instead.
 COLORS = {
@@ -76,27 +67,6 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
     yield by_name(
         "Why poses are left out", "poses", present, {"poses": list(present.values())}, style="bars"
     )
-
-
-def workspace_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
-    """Return a figure over the first two positions, others next to their reference, or over the only one.
-
-    Args:
-        workspace: a map.
-        measure: one of `MEASURES`, which colors a section; along a line all are drawn.
-
-    Raises:
-        InputError: the measure is unknown.
-    """
-    from tauloop.display.renderers.matplotlib_renderer import plots_figure
-
-    if measure not in MEASURES:
-        raise InputError.of("measure", f"{measure!r} is unknown", ", ".join(MEASURES))
-    section = workspace.section()
-    plot = (
-        line_plot(workspace) if section is None else section_plot(section, measure, FIGURE_POINTS)
-    )
-    return plots_figure(f"Workspace of {workspace.provenance.inputs['machine']}", [plot])
 
 
 def line_plot(workspace: Workspace) -> Plot:

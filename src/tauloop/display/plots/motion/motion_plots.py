@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.display.palette import COLOURS, TEXT
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotSpan, PlotTrace
 from tauloop.display.plots.building import (
     STATES,
@@ -15,7 +16,6 @@ from tauloop.display.plots.building import (
     rounded,
     traces,
 )
-from tauloop.display.renderers.figure_style import COLOURS, TEXT
 from tauloop.motion.free.rows import names_of
 from tauloop.motion.planning import PlannedMotion
 from tauloop.simulation.planned.cycles import Cycle

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.display.pieces import Plot, PlotTrace
 from tauloop.display.plots.building import STRETCHES, rounded
-from tauloop.display.renderers.figure_style import thin
+from tauloop.display.sampling import thin
 from tauloop.identification.online.parameter_tracking import NORMAL_95, ParameterTrack
 
 #: Share of the time in which an interval is within its plot.

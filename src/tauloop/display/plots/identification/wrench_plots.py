@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tauloop.display.palette import MEASURED, PREDICTED
 from tauloop.display.pieces import Plot, PlotSpan
 from tauloop.display.plots.building import traces, with_common_scales
-from tauloop.display.renderers.figure_style import MEASURED, PREDICTED
 from tauloop.identification.online.external_wrench import (
     COMPONENT_UNITS,
     COMPONENTS,

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.calibration.pose_selection.plan import PosePlan
+from tauloop.display.palette import RESIDUAL
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import by_name, motion, rounded
-from tauloop.display.renderers.figure_style import RESIDUAL, in_degrees
+from tauloop.display.sampling import in_degrees
 from tauloop.display.tables.identification.calibration_tables import shown
 from tauloop.display.tables.identification.poses_tables import planned
 from tauloop.model import Model

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.errors import InputError
+from tauloop.display.palette import MEASURED, PREDICTED, RESIDUAL
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import channels_over_time, motion, rounded, traces
-from tauloop.display.renderers.figure_style import MEASURED, PREDICTED, RESIDUAL
 from tauloop.drives import CircleTest, DriveStep
 from tauloop.drives.axis.simulation import Record
 from tauloop.drives.machine.path import Variation
@@ -18,7 +18,6 @@ from tauloop.drives.machine.play import PlayMap
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
 #: The magnified error shows this many times what is left of it in the last half of the run.
 MAGNIFIED = 1.6
@@ -157,18 +156,6 @@ def _summary(step: DriveStep) -> str:
     return f"{text}rise {criteria.rise_time[0]:.3f} s; swing at the end {criteria.swing[0]:.2g} {unit}."
 
 
-def steps_figure(*steps: DriveStep) -> Figure:
-    """Return a figure of one or several steps, a column for each, with the same scales."""
-    from tauloop.display.renderers.matplotlib_renderer import plots_figure
-
-    columns = [list(step_plots(step, *steps)) for step in steps]
-    plots = [[piece for piece in column if isinstance(piece, Plot)] for column in columns]
-    texts = [piece for column in columns for piece in column if isinstance(piece, Paragraph)]
-    in_rows = [plot for row in zip(*plots, strict=False) for plot in row]
-    title = f"Step of {' and '.join(step.line.name for step in steps)}"
-    return plots_figure(title, [*texts, *in_rows], len(steps) if len(steps) > 1 else None)
-
-
 # Circles.
 
 
@@ -276,10 +263,3 @@ def _play_maps(play: PlayMap, section: xr.Dataset) -> Iterator[Plot]:
             contours=True,
             equal=units[0] == units[1],
         )
-
-
-def play_figure(play: PlayMap, title: str) -> Figure:
-    """Return a figure of a play map."""
-    from tauloop.display.renderers.matplotlib_renderer import plots_figure
-
-    return plots_figure(title, play_plots(play))

@@ -1,0 +1,1 @@
+"""Plots of identification and calibration."""

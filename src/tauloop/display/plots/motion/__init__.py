@@ -1,0 +1,1 @@
+"""Plots of poses, motions, simulations and drive lines."""

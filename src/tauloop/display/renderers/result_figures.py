@@ -1,0 +1,72 @@
+"""Figures of results that show a choice of their plots, or several results."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from tauloop.common.errors import InputError
+from tauloop.display.pieces import Paragraph, Plot
+from tauloop.display.plots.identification.identification_plots import fit_plots
+from tauloop.display.plots.motion.drive_plots import play_plots, step_plots
+from tauloop.display.plots.motion.workspace_plots import (
+    FIGURE_POINTS,
+    MEASURES,
+    line_plot,
+    section_plot,
+)
+from tauloop.display.renderers.matplotlib_renderer import plots_figure
+from tauloop.drives import DriveStep
+from tauloop.drives.machine.play import PlayMap
+from tauloop.identification import Identification, RegressionData
+from tauloop.kinematics.workspaces.map import Workspace
+
+
+def workspace_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
+    """Return a figure over the first two positions, others next to their reference, or over the only one.
+
+    Args:
+        workspace: a map.
+        measure: one of `MEASURES`, which colors a section; along a line all are drawn.
+
+    Raises:
+        InputError: the measure is unknown.
+    """
+    if measure not in MEASURES:
+        raise InputError.of("measure", f"{measure!r} is unknown", ", ".join(MEASURES))
+    section = workspace.section()
+    plot = (
+        line_plot(workspace) if section is None else section_plot(section, measure, FIGURE_POINTS)
+    )
+    return plots_figure(f"Workspace of {workspace.provenance.inputs['machine']}", [plot])
+
+
+def steps_figure(*steps: DriveStep) -> Figure:
+    """Return a figure of one or several steps, a column for each, with the same scales."""
+    columns = [list(step_plots(step, *steps)) for step in steps]
+    plots = [[piece for piece in column if isinstance(piece, Plot)] for column in columns]
+    texts = [piece for column in columns for piece in column if isinstance(piece, Paragraph)]
+    in_rows = [plot for row in zip(*plots, strict=False) for plot in row]
+    title = f"Step of {' and '.join(step.line.name for step in steps)}"
+    return plots_figure(title, [*texts, *in_rows], len(steps) if len(steps) > 1 else None)
+
+
+def play_figure(play: PlayMap, title: str) -> Figure:
+    """Return a figure of a play map."""
+    return plots_figure(title, play_plots(play))
+
+
+def identification_figure(
+    identification: Identification,
+    training: RegressionData,
+    held_out: RegressionData | None = None,
+    *,
+    title: str = "Identification",
+) -> Figure:
+    """Return a figure of measured and predicted forces, residuals and their spectrum.
+
+    Args:
+        identification: result of `fit`.
+        training, held_out: the data that it was fitted to and judged by.
+        title: heading of the figure.
+    """
+    return plots_figure(title, fit_plots(identification, training, held_out))

@@ -1,0 +1,31 @@
+"""Samples and units as plots show them: the extremes of long records, angles in degrees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: A record is drawn by the extremes of at most this many stretches: finer than the pixels of a
+#: panel.
+STRETCHES = 1500
+
+
+def thin(
+    time: np.ndarray, values: np.ndarray, stretches: int = STRETCHES
+) -> tuple[np.ndarray, np.ndarray]:
+    """Samples of a long record (N,) or (N, n) with the smallest and largest of each stretch, in order of time."""
+    length = -(-len(time) // stretches)
+    if length <= 2:
+        return time, values
+    whole = len(time) // length * length
+    blocks = values[:whole].reshape(whole // length, length, -1)
+    ends = np.concatenate([blocks.argmin(axis=1), blocks.argmax(axis=1)], axis=1)
+    rows = ends + np.arange(0, whole, length)[:, None]
+    kept = np.unique(np.concatenate([rows.ravel(), np.arange(whole, len(time))]))
+    return time[kept], values[kept]
+
+
+def in_degrees(unit: str, values: np.ndarray) -> tuple[str, np.ndarray]:
+    """A unit and values (...) in it as tables print them: angles, their rates and accelerations in degrees."""
+    if unit == "rad" or unit.startswith("rad/"):
+        return unit.replace("rad", "deg"), np.degrees(values)
+    return unit, values
