@@ -1,5 +1,7 @@
 """Every command is one function of the library: its JSON is that of the function."""
 
+# ruff: noqa: E501 (one command, one line)
+
 from __future__ import annotations
 
 import json
@@ -311,7 +313,8 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "model base-parameters pendulum_arm": lambda _: tl.symbolic_base_parameters(
         tl.load("pendulum_arm")
     ),
-    "plan poses gantry_tau_3dof --parameters track*.length --measure distance --ball-center 0,0.1m,-60cm --count 8 "
+    "plan poses gantry_tau_3dof --parameters track*.length --measure distance --ball-center "
+    "0,0.1m,-60cm --count 8 "
     "--candidates 30": lambda _: tl.plan_poses(tl.load("gantry_tau_3dof"), BAR),
     "report FOLDER/counts.json --out FOLDER/report.html": lambda folder: tl.write_report(
         folder / "counts.json", folder / "report.html"

@@ -22,7 +22,10 @@ steps:
   slow: {step: 100 mm, set: {kp: 150, ti: 1.8}, measured: {rise_time: 660 ms, energy: 2000 N^2 m^2 s}}
   judge: {step: 50 mm, set: {kp: 200, ti: 1.5}, measured: {rise_time: 560 ms}, held_out: yes}
 """
-TUNE = "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weights rise_time=1.7 --weights settling_time=4 --budget 20"
+TUNE = (
+    "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weights rise_time=1.7 --weights "
+    "settling_time=4 --budget 20"
+)
 
 
 def test_drive_prints_its_cycle_and_draws(tmp_path: Path) -> None:

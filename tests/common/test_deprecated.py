@@ -19,6 +19,7 @@ def test_an_old_name_is_the_new_one_with_a_warning(old: str, new: str) -> None:
             tl.identification,
             tl.simulation.observers,
             tl.compiler,
+            tl.display,
             importlib.import_module("tauloop.common.result"),
         )
         module = next(place for place in places if hasattr(place, new))

@@ -1,5 +1,7 @@
 """Wrong machine files: each mistake with its line, key path and remedy, all at once, and never another exception."""
 
+# ruff: noqa: E501 (one mistake, one line: a table is easier to read)
+
 from __future__ import annotations
 
 import re

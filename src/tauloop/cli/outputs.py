@@ -73,13 +73,16 @@ def _film_problem(path: Path) -> Problem | None:
     return film_problem(path)
 
 
+#: A table, by the ending of its file.
 TABLE = FileKind(
     content="a table",
     endings=(".csv", ".parquet", ".mcap", ".csv.gz", ".db3", ".rosbag2"),
     problem=_table_problem,
 )
 CSV = FileKind(content="a table", endings=(".csv",))
+#: The whole result as JSON.
 RESULT = FileKind(content="the whole result, for `tauloop report`", endings=(".json",))
+#: The figure of a result.
 FIGURE = FileKind(
     content="a picture",
     endings=(".png", ".pdf", ".svg", ".jpg", ".jpeg", ".eps", ".ps", ".tif", ".tiff", ".webp"),

@@ -68,7 +68,10 @@ def read_record(path: str | Path) -> PageRecord:
         what = f"has no record of the format {FORMAT}"
         if isinstance(content, dict):
             what += f": it says {content.get('format')!r}"
-        remedy = "write the result with --out FILE.json (what --json prints has figures alone), by this version of Tauloop"
+        remedy = (
+            "write the result with --out FILE.json (what --json prints has figures alone), by "
+            "this version of Tauloop"
+        )
         raise InputError.of(str(path), what, remedy)
     problems = Problems()
     record = PageRecord(

@@ -243,8 +243,9 @@ def inverse_dynamics(
     """Return the actuator forces of a motion in platform coordinates, or in actuator coordinates.
 
     See `Motion.inverse_dynamics` for the equation. Called `rnea` in Pinocchio, `rne` in the
-    Robotics Toolbox, `mj_inverse` in MuJoCo. A machine with passive freedoms is moved by its actuators: accelerations are given for these
-    alone, and those of the passive freedoms come out beside the forces (see `HybridFunctions`).
+    Robotics Toolbox, `mj_inverse` in MuJoCo. A machine with passive freedoms is moved by its
+    actuators: accelerations are given for these alone, and those of the passive freedoms come out
+    beside the forces (see `HybridFunctions`).
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; the

@@ -360,7 +360,7 @@ class Model(Shown):
     def jacobian(
         self, position: object, *, of: str = "tool", coordinates: Entry | str = "platform"
     ) -> np.ndarray:
-        """Return the Jacobian at platform coordinates, or actuator coordinates: velocities of the tool per unit of theirs.
+        """Return the Jacobian: velocities of the tool per unit of velocities of the coordinates.
 
         Called `getFrameJacobian` in Pinocchio, `jacob0` in the Robotics Toolbox, `mj_jacSite` in
         MuJoCo.

@@ -23,10 +23,12 @@ CAPTIONS = {
     "model.",
     "figure-2": "As the paper's Figure 2: the planar model, in which what stands behind each other is one body. It is "
     "the plant of the experiment.",
-    "figure-4": "As the paper's Figure 4: the M-structure with its actuation, as `tauloop model reduce` makes it. Point "
+    "figure-4": "As the paper's Figure 4: the M-structure with its actuation, as `tauloop model reduce` makes it. "
+    "Point "
     "masses are parts of its links; the slides are the platform's x and y.",
     "verification": "As the paper's Figure 6: active joints (a, b), spindle forces (c, d), relative errors (e, f) on "
-    "the test trajectory, with the parameters of the full machine (dashed) and with the estimated ones (solid).",
+    "the test trajectory, with the parameters of the full machine (dashed) and with the "
+    "estimated ones (solid).",
     "identification": "As the paper's Figure 7: the same on the trajectory that the parameters were identified from.",
     "readout": "Not in the paper: the five figures that Table 1 reads out. Forces leave all values of a bar open, "
     "but one figure that is stated says the others of the family.",
@@ -35,7 +37,8 @@ CAPTIONS = {
 }
 #: Figures of the paper that hold no data.
 UNDRAWN = {
-    "Figure 3": "how the M-structure comes about step by step; the steps are those of `tauloop model reduce`, and Figures 2 "
+    "Figure 3": "how the M-structure comes about step by step; the steps are those of "
+    "`tauloop model reduce`, and Figures 2 "
     "and 4 above are its ends",
     "Figure 5": "the forces and moments on one link, which eqs. 2 and 3 name; Tauloop needs no diagram of them",
 }

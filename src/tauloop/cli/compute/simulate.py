@@ -51,7 +51,8 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Motion from a table for a round trip: CSV or Parquet with columns time and position.NAME of the platform; its "
+            help="Motion from a table for a round trip: CSV or Parquet with columns time and "
+            "position.NAME of the platform; its "
             "forces by inverse dynamics are fed to forward dynamics.",
         ),
     ] = None,

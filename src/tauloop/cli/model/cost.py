@@ -1,4 +1,4 @@
-"""``tauloop model cost``: how many operations the functions of a machine take, by formulation, beside the papers' figures."""
+"""``tauloop model cost``: operations of a machine's functions by formulation, next to papers' counts."""
 
 from __future__ import annotations
 

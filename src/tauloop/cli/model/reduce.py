@@ -1,4 +1,4 @@
-"""``tauloop model reduce``: a smaller machine with the same motion, what it preserves, and its error against the full one."""
+"""``tauloop model reduce``: a smaller machine with the same motion, and the error that is left."""
 
 from __future__ import annotations
 

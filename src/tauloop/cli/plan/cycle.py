@@ -1,4 +1,4 @@
-"""``tauloop plan cycle``: a cyclic motion between stations, under limits and motors' heat, tried out under a controller."""
+"""``tauloop plan cycle``: a cyclic motion between stations within limits and the motors' heat."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.datasets import Tabular
 from tauloop.common.errors import InputError
+from tauloop.common.keywords import keywords
 from tauloop.display.parts import parts_of
 from tauloop.display.plots.quantity_plots import quantity_plots
 from tauloop.display.renderers.matplotlib_renderer import draw_plot, plots_figure
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@keywords()
 def plot(
     result: Tabular, *names: str, axes: Axes | Sequence[Axes] | None = None
 ) -> tuple[Axes, ...]:

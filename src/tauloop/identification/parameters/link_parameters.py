@@ -187,7 +187,8 @@ def link_parameters(
     pseudo-inertias are positive semidefinite.
 
     Args:
-        machine: a model, a mechanism, a path, or the name of a shipped machine; parameters that its links share are one unknown.
+        machine: a model, a mechanism, a path, or the name of a shipped machine; parameters that its
+            links share are one unknown.
         estimates: base parameters with their covariance, or what `identify` has found, or its JSON
             file.
         options: what is known; confidence.

@@ -217,7 +217,8 @@ def cycle_trajectory(
         >>> from tauloop.motion import PathLimits, CycleStation, CycleList, cycle_trajectory
         >>> ends = [CycleStation(name=f"s{x:+}", position=(x, 0.0, -0.5), lift=(0, 0, 0.02)) for x in (-0.05, 0.05)]
         >>> limits = PathLimits(force=0.9, reversal=0.02)
-        >>> planned = cycle_trajectory(tl.Model(tl.load("delta")), CycleList(stations=tuple(ends)), limits, intervals=40)
+        >>> model, stations = tl.Model("delta"), CycleList(stations=tuple(ends))
+        >>> planned = cycle_trajectory(model, stations, limits, intervals=40)
         >>> planned.reason, bool(abs(planned.durations[0] - planned.durations[1]) < 1e-3)
         ('limits', True)
     """
@@ -279,7 +280,10 @@ def _durations(
     if interval is not None:
         items = int(np.ceil(total / interval - 1e-9))
         if time is not None and abs(time - items * interval) > 1e-9 * time:
-            what = f"{items} items of the conveyors, as many as a cycle needs, come in {1e3 * items * interval:.6g} ms"
+            what = (
+                f"{items} items of the conveyors, as many as a cycle needs, come in "
+                f"{1e3 * items * interval:.6g} ms"
+            )
             raise InputError.of("time", what, "leave it out, or leave pitch out")
         time, reason = items * interval, "conveyor"
     elif time is not None:

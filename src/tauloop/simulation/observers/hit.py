@@ -212,7 +212,8 @@ def simulate_collision_detection(
     that lasts counts as well as noise.
 
     Args:
-        machine: what the controller and the observers assume: a model, a mechanism, a path, or the name of a shipped machine.
+        machine: what the controller and the observers assume: a model, a mechanism, a path, or the
+            name of a shipped machine.
         options: the stroke, the blow, the encoders, and what is wrong with the model.
         progress: called with what is done and what there is to do.
 

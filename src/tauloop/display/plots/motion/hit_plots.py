@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from tauloop.display.palette import MEASURED
 from tauloop.display.pieces import Paragraph, Plot, PlotSpan
 from tauloop.display.plots.building import traces, with_common_scales
-from tauloop.display.renderers.figure_style import MEASURED
 from tauloop.simulation.observers import CollisionDetection
 
 #: Styles of the observers' estimates, which may coincide.
