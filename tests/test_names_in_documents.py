@@ -18,7 +18,11 @@ from tauloop.cli.commands import TOP_LEVEL, command_words
 from tauloop.common.extensions import GROUPS
 
 PAGES = tuple(
-    sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+    page
+    for page in sorted(
+        [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    )
+    if page.name != "migration.md"  # its names are those of the version before
 )
 FENCED = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.M | re.S)
 #: Text between backticks that is a command line.
