@@ -10,40 +10,22 @@ from __future__ import annotations
 
 import re
 import sys
+import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache, wraps
 from inspect import Parameter, Signature, signature
-from os import PathLike
 from typing import Any, TypeVar
 
 from tauloop.common.errors import InputError, Problem, Problems
-from tauloop.common.options import KEY, Option, Options, is_of
+from tauloop.common.options import KEY, Option, Options, of_wrong_type, value_problems
 from tauloop.common.records import dataclass
 from tauloop.common.suggestions import suggestion
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 #: An annotation that names one class, or one class or None.
 _ONE_CLASS = re.compile(r"(\w+)( \| None)?")
-#: Types of arguments that are checked before a function is called, by the names in annotations.
-_CHECKED: dict[str, tuple[Any, ...]] = {
-    "str": (str,),
-    "Path": (str, PathLike),
-    "bool": (bool,),
-    "int": (int,),
-    "float": (float,),
-    "None": (type(None),),
-}
-#: Annotations of functions that report progress.
-_CALLABLE = re.compile(r"(Progress|Report|Watcher|Callable\[.*\])( \| None)?")
-#: What to give for each of these.
-_WORDS = {
-    "str": "text",
-    "Path": "a path",
-    "bool": "True or False",
-    "int": "a whole number",
-    "float": "a number",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +78,8 @@ class _Call:
     def __init__(self, function: Callable[..., Any], classes: tuple[type, ...]) -> None:
         self.name = function.__name__
         self.classes = classes
+        self._hints: dict[str, Any] = {}
+        self._globals = vars(sys.modules[function.__module__])
         self.parameters = dict(signature(function).parameters)
         self.positional = [
             name
@@ -161,12 +145,30 @@ class _Call:
             if is_required and name not in values:
                 problems.add(name, f"is missing in the call of {self.name}", f"give {name}")
             elif name in values and name != self.rest:
-                problems += _wrong_type(name, values[name], parameter)
+                problems += self._wrong_type(name, values[name])
         with problems.collecting(InputError):
             if self.classes:
                 values["options"] = self._options(values.get("options"), stated)
         InputError.raise_if_any(problems)
         return values
+
+    def _wrong_type(self, name: str, value: Any) -> list[Problem]:
+        """Return what is wrong with the type of an argument, where its annotation can be evaluated."""
+        if name not in self._hints:
+            # types that only type checkers see are not checked here
+            with suppress(NameError):
+                self._hints[name] = self._hint(str(self.parameters[name].annotation))
+        hint = self._hints.setdefault(name, Any)
+        if value is None and self.parameters[name].default is None:
+            return []
+        with suppress(TypeError):  # a protocol that cannot be checked
+            return of_wrong_type(name, value, hint)
+        return []
+
+    def _hint(self, annotation: str) -> Any:
+        """Return the type that an annotation of the function names."""
+        owner = type("_Owner", (), {"__annotations__": {"value": annotation}})
+        return typing.get_type_hints(owner, self._globals)["value"]
 
     def _positional(self, args: tuple[Any, ...], problems: Problems) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -331,9 +333,8 @@ def _made(kind: type, stated: Mapping[str, Any]) -> Any:
     if not problems:
         with problems.collecting(InputError):
             return kind(**own)
-    elif all(not _is_required(kind, name) for name in _nested(kind)):
-        with problems.collecting(InputError):
-            kind(**own)
+    else:
+        problems += value_problems(kind, own)
     raise InputError(problems)
 
 
@@ -372,19 +373,3 @@ def _sorted(
 def _is_required(kind: type, name: str) -> bool:
     item = kind.__dataclass_fields__[name]  # type: ignore[attr-defined]
     return item.default is MISSING and item.default_factory is MISSING
-
-
-def _wrong_type(name: str, value: Any, parameter: Parameter) -> list[Problem]:
-    """Return what is wrong with the type of an argument, where its annotation names plain types."""
-    annotation = str(parameter.annotation)
-    what = f"is {value!r:.80}, of type {type(value).__name__}"
-    if _CALLABLE.fullmatch(annotation):
-        wrong = not (value is None and annotation.endswith("None")) and not callable(value)
-        return [Problem(name, what, "give a function, or leave it out")] if wrong else []
-    parts = _alternatives(annotation)
-    if not set(parts) <= _CHECKED.keys():
-        return []
-    if any(is_of(value, kind) for part in parts for kind in _CHECKED[part]):
-        return []
-    wanted = " or ".join(_WORDS[part] for part in parts if part != "None")
-    return [Problem(name, what, f"give {wanted}")]

@@ -11,7 +11,7 @@ import math
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, Field, field, fields
 from enum import EnumType
 from functools import cache
 from numbers import Integral
@@ -195,31 +195,48 @@ def _nested_tuple(value: Any) -> Any:
 
 
 def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Problem]]:
-    """What is wrong with the types of values; and with what they are, where their types are right."""
-    kinds, limits, hints = list[Problem](), list[Problem](), _hints(options.__class__)
+    """Return what is wrong with the types of values; and with what they are, where their types are right."""
+    kinds, limits = list[Problem](), list[Problem]()
     for item in fields(options):
-        name, spec = f"{owner}{item.name}", item.metadata.get(KEY) or Option()
-        try:
-            value = _read_text(name, getattr(options, item.name), spec, hints[item.name])
-        except InputError as error:
-            kinds += error.problems
-            continue
-        if value is not getattr(options, item.name):
-            object.__setattr__(options, item.name, value)
-        if wrong := [*_of_wrong_type(name, value, hints[item.name])]:
-            kinds += wrong
-            continue
-        parts = [("", part) for part in (value if is_of(value, tuple) else (value,))]
-        parts = (
-            [(f".{key}", part) for key, part in value.items()]
-            if isinstance(value, Mapping)
-            else parts
-        )
-        is_whole = str(item.type).startswith("int")
-        limits += filter(
-            None, (_problem(f"{name}{key}", part, spec, is_whole=is_whole) for key, part in parts)
-        )
+        value = getattr(options, item.name)
+        read, wrong, beyond = _checked(type(options), item, value, owner)
+        kinds += wrong
+        limits += beyond
+        if read is not value:
+            object.__setattr__(options, item.name, read)
     return kinds, limits
+
+
+def value_problems(kind: type, values: Mapping[str, Any]) -> list[Problem]:
+    """Return what is wrong with values of some fields of a class of options, each by itself."""
+    items = {item.name: item for item in fields(kind)}
+    results = [_checked(kind, items[name], value, "") for name, value in values.items()]
+    return [problem for _, wrong, beyond in results for problem in (*wrong, *beyond)]
+
+
+def _checked(
+    kind: type, item: Field[Any], value: Any, owner: str
+) -> tuple[Any, list[Problem], list[Problem]]:
+    """Return the value of a field with its texts read, what is wrong with its type, and what is beyond limits."""
+    name, spec, hint = (
+        f"{owner}{item.name}",
+        item.metadata.get(KEY) or Option(),
+        _hints(kind)[item.name],
+    )
+    try:
+        value = _read_text(name, value, spec, hint)
+    except InputError as error:
+        return value, list(error.problems), []
+    if wrong := [*_of_wrong_type(name, value, hint)]:
+        return value, wrong, []
+    parts = [("", value)]
+    if isinstance(value, Mapping):
+        parts = [(f".{key}", part) for key, part in value.items()]
+    elif _is_of(value, tuple):
+        parts = [("", part) for part in value]
+    is_whole = str(item.type).startswith("int")
+    beyond = [_problem(f"{name}{key}", part, spec, is_whole=is_whole) for key, part in parts]
+    return value, [], [problem for problem in beyond if problem is not None]
 
 
 def _read_text(name: str, value: Any, spec: Option, hint: Any) -> Any:
@@ -280,10 +297,15 @@ def _in_si(name: str, value: Any, unit: tuple[QuantityUnit, ...]) -> Any:
         raise InputError.of(name, what, remedy) from None
 
 
+def of_wrong_type(where: str, value: Any, hint: Any) -> list[Problem]:
+    """Return what is not of the type that an annotation states: a value itself, or its parts."""
+    return [*_of_wrong_type(where, value, hint)]
+
+
 def _of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
     """What is not of the type that an annotation states: a value itself, or what it is made of."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    if fitting := [member for member in members if is_of(value, _outer(member))]:
+    if fitting := [member for member in members if _is_of(value, _outer(member))]:
         yield from min(
             ([*_parts_of_wrong_type(where, value, member)] for member in fitting), key=len
         )
@@ -298,7 +320,7 @@ def _parts_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]
     kind, inner = get_origin(hint), get_args(hint)
     if kind is Mapping:
         for key, part in value.items():
-            if not is_of(key, _outer(inner[0])):
+            if not _is_of(key, _outer(inner[0])):
                 what = f"has the key {reprlib.repr(key)}, of type {type(key).__name__}"
                 yield Problem(
                     where,
@@ -324,11 +346,11 @@ def _named(kind: Any) -> str:
     """What to give for a type."""
     if isinstance(kind, EnumType):
         return " or ".join(f"{kind.__name__}.{name}" for name in kind.__members__)
-    return _WORDS.get(kind) or f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+    words = _WORDS.get(kind) or getattr(kind, "in_words", "")
+    return words or f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
-def is_of(item: Any, kind: Any) -> bool:
-    """Return whether a value is of a type, as fields take it: also numbers and sequences of NumPy."""
+def _is_of(item: Any, kind: Any) -> bool:
     if kind in (float, int):
         return _is_number(item)
     if kind is tuple:

@@ -304,9 +304,9 @@ def inverse_dynamics(
         start = reached.q if table is None else functions.counted(reached).q
         path = reached.opened
     if table is None and len(time) == 1 and functions.runner.iterates:
-        position = np.asarray(arrays["position"][0])
-        q = np.asarray(functions.kinematics(position).q if start is None else start[0])
-        q, path = reached_along_line(functions, position, q)
+        place = arrays["position"][0]
+        q = np.asarray(functions.kinematics(place).q if start is None else start[0])
+        q, path = reached_along_line(functions, place, q)
         start = q[None]
     sharing, motion, hybrid = (
         sharing_of(model.mechanism, options.preload),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,6 +30,8 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
         InputError: there is none, or there are several.
     """
     columns = tuple(columns)
+    if not isinstance(name, str):
+        raise InputError.of(where, f"has the name {name!r:.80}", f"known: {listing(columns, 20)}")
     places = [c for c in columns if c == name] or [
         c for c in columns if c.rpartition(".")[2] == name
     ]
@@ -67,7 +70,7 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
         InputError: names that are not known or not the only ones, wrong units, sizes, numbers that
             are not finite; all at once.
     """
-    problems = Problems()
+    problems, port = Problems(), replace(port, name=where)
     if values is None:
         return np.asarray(default)
     if isinstance(values, str):

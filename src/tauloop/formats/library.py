@@ -152,5 +152,9 @@ def dumps(machine: object, meshes: MeshCopies | None = None) -> str:
         True
     """
     from tauloop.formats.writing.yaml_writer import dumps as yaml_text  # slow to import
+    from tauloop.formats.xml.meshes import MeshCopies
+
+    if meshes is not None and not isinstance(meshes, MeshCopies):
+        raise InputError.of("meshes", f"is of type {type(meshes).__name__}", "give MeshCopies(...)")
 
     return yaml_text(mechanism_of(machine), meshes)

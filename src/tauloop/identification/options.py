@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,7 +34,20 @@ if TYPE_CHECKING:
     #: in memory.
     LogSource: TypeAlias = str | Path | xr.Dataset | Signals | MeasuredLog
 else:
-    LogSource = Any
+
+    class _LogType(type):
+        """Types of logs by their names: xarray is slow to import."""
+
+        def __instancecheck__(cls, value: object) -> bool:
+            names = {kind.__name__ for kind in type(value).__mro__}
+            return isinstance(value, str | PathLike) or not names.isdisjoint(cls.KINDS)
+
+    class LogSource(metaclass=_LogType):
+        """What a log may be given as, to be checked when a function is called."""
+
+        KINDS = ("Dataset", "Signals", "MeasuredLog")
+        in_words = "a path, an xarray.Dataset, Signals or a MeasuredLog"
+
 
 #: What makes them is in `chosen`: some need other options, or the logs.
 ESTIMATORS = Offered(

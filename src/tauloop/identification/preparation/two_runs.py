@@ -178,6 +178,7 @@ def subtract_actuator_forces(
     """
     options = options or SubtractionOptions()
     period, largest_delay, stages = options.period, options.largest_delay, Stages(progress, 3)
+    _require_logs({"connected": connected, "disconnected": disconnected})
     connected, disconnected = (
         read_log(log) if isinstance(log, str | Path) else log
         for log in stages.over((connected, disconnected))
@@ -389,3 +390,12 @@ def _log(
     for quantity, values in (("force", force - own), (CONNECTED, force), (OWN, own)):
         signals += port_channels(quantity, names, [unit[name] for name in names], values)
     return build_log(connected[TIME].to_numpy()[covered], signals)
+
+
+def _require_logs(logs: Mapping[str, object]) -> None:
+    """Refuse what is neither a log nor a path, by the names of the arguments."""
+    InputError.raise_if_any(
+        Problem(name, f"is of type {type(log).__name__}", "give a path or an xarray.Dataset")
+        for name, log in logs.items()
+        if not isinstance(log, str | Path) and not hasattr(log, "data_vars")
+    )

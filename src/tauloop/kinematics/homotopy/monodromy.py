@@ -26,6 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tauloop.common.errors import PoseError
+from tauloop.common.options import Options
 from tauloop.common.records import dataclass
 from tauloop.kinematics.homotopy.code import Follow, Printable
 from tauloop.kinematics.homotopy.paths import ParameterLine, TrackingOptions, track
@@ -77,7 +78,7 @@ class Family(Printable, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MonodromyOptions:
+class MonodromyOptions(Options):
     """How long to look for more solutions.
 
     Attributes:

@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from tauloop.common.errors import PoseError, solving
+from tauloop.common.options import Options
 from tauloop.common.records import dataclass
 
 
@@ -32,7 +33,7 @@ class PolynomialSystem(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrackingOptions:
+class TrackingOptions(Options):
     """How carefully paths are followed.
 
     Attributes:
