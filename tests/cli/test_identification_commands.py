@@ -124,8 +124,8 @@ def test_words_of_identify_that_cannot_be_read_are_told_at_once() -> None:
         f"{problem['where']}: {problem['what']}"
         for problem in problems("identify", "five_bar", "l.csv", *words)
     ] == [
-        "--scan-cutoffs: '20;40' is no number",
         "--scan-orders: '1.5' is no whole number",
+        "--scan-cutoffs: '20;40' is not a number with a unit",
         "--known: 'tip_mass' is not NAME=VALUE",
         "--stribeck: a is given twice",
     ]
@@ -161,7 +161,7 @@ def test_excite_refuses_files_before_the_work(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the work has begun")
 
-    monkeypatch.setattr(tl, "excite", never)
+    monkeypatch.setattr(tl, "plan_excitation", never)
     files = (
         "--out",
         tmp_path / "missing" / "motion.csv",

@@ -125,7 +125,7 @@ def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -
     unit = settings.get("unit", ())
     if unit:
         settings["unit"] = unit if isinstance(unit, tuple) else (unit,)
-        if not settings.get("metavar"):
+        if not settings.get("metavar") and not settings.get("read"):
             settings["metavar"] = settings["unit"][0].noun.upper().replace(" ", "_")
         settings.setdefault("read", str)
     return field(default=default, default_factory=factory, metadata={KEY: Option(**settings)})

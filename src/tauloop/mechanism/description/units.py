@@ -147,6 +147,7 @@ NOUNS: dict[Dimension, str] = {
     SPEED: "a speed",
     ANGULAR_SPEED: "an angular speed",
     ACCELERATION: "an acceleration",
+    JERK: "a jerk",
     FORCE: "a force",
     TORQUE: "a torque",
     STIFFNESS: "a stiffness",
