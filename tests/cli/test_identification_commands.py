@@ -125,7 +125,7 @@ def test_words_of_identify_that_cannot_be_read_are_told_at_once() -> None:
         for problem in problems("identify", "five_bar", "l.csv", *words)
     ] == [
         "--scan-orders: '1.5' is no whole number",
-        "--scan-cutoffs: '20;40' is not a number with a unit",
+        "--scan-cutoffs: '20;40': ';40' is not a unit",
         "--known: 'tip_mass' is not NAME=VALUE",
         "--stribeck: a is given twice",
     ]

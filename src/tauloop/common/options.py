@@ -294,6 +294,7 @@ def _in_si(name: str, value: Any, unit: tuple[QuantityUnit, ...]) -> Any:
         return unit[0].read(value, *unit[1:])
     except ValueError as error:
         what, remedy = getattr(error, "what", str(error)), getattr(error, "remedy", "")
+        what = what if value.strip() in what else f"{value!r}: {what}"
         raise InputError.of(name, what, remedy) from None
 
 
