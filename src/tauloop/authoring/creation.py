@@ -153,7 +153,7 @@ def new_machine(
     platform has none.
 
     >>> import tauloop as tl
-    >>> made = tl.new_machine("mine", "delta", tl.NewMachineOptions(values={"arm_length": 0.25}))
+    >>> made = tl.new_machine("mine", "delta", values={"arm_length": 0.25})
     >>> made.status.value, made.inspection.model.assembly.mobility
     ('ok', 3)
 

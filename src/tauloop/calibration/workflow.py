@@ -136,7 +136,7 @@ def calibrate(
         >>> read = np.stack([state.coordinate("platform.x"), state.coordinate("platform.y"), np.zeros(12)], axis=1)
         >>> tracker = tl.calibration.Position(name="tracker")
         >>> series = tl.calibration.Series(instrument=tracker, encoders=motors, readings=read, noise=1e-5)
-        >>> calibration = tl.calibrate(nominal, series, tl.CalibrationOptions(parameters=("crank_length",)))
+        >>> calibration = tl.calibrate(nominal, series, parameters=("crank_length",))
         >>> calibration.to_pandas()["correction"].round(6).tolist()
         [0.001]
     """

@@ -35,7 +35,7 @@ class DescribeOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> described = tl.describe(tl.load("delta"), tl.DescribeOptions(blocks=True))
+        >>> described = tl.describe("delta", blocks=True)
         >>> sorted({function for function, _ in described.linear_blocks()})
         ['forward dynamics', 'inverse dynamics']
     """

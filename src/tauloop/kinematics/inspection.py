@@ -66,7 +66,7 @@ class CheckOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.check(tl.load("delta"), tl.CheckOptions(driven=True)).is_usable
+        >>> tl.check("delta", driven=True).is_usable
         True
     """
 

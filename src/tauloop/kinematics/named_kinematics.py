@@ -202,7 +202,7 @@ def forward_kinematics(
     *,
     report: Report | None = None,
 ) -> Poses:
-    """Poses of the platform at given positions of the actuators.
+    """Return the poses at actuator coordinates: where the platform is.
 
     Without further modes the machine is followed from its reference pose
     (`Model.forward_kinematics`); a pose to which the straight line of positions from there does not
@@ -249,7 +249,7 @@ def inverse_kinematics(
     *,
     report: Report | None = None,
 ) -> Poses:
-    """Positions of the actuators at a given position of the platform; with all modes every posture of the legs.
+    """Return the poses at platform coordinates: where the actuators are; with all modes every posture of the legs.
 
     The pose is on the working mode of the reference pose. Where a loop is solved by Newton's
     method, the straight line of positions from there is walked: a pose to which it does not lead,
@@ -428,7 +428,7 @@ def jacobian(
     actuators: object | None = None,
     options: JacobianOptions | None = None,
 ) -> Jacobian:
-    """A Jacobian at one pose: of the tool, the actuators or the platform, per unit of the platform or the actuators.
+    """Return the Jacobian of the tool, the actuators or the platform at platform or actuator coordinates.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.

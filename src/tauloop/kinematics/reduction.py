@@ -267,7 +267,7 @@ def reduce(
 
     Examples:
         >>> import tauloop as tl
-        >>> reduced = tl.reduce(tl.load("four_bar"), tl.ReductionOptions(states=5))
+        >>> reduced = tl.reduce("four_bar", states=5)
         >>> reduced.is_exact
         True
         >>> bool(reduced.to_pandas()["maximum"].max() < 1e-9)

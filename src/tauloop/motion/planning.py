@@ -261,7 +261,7 @@ def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
 
     Examples:
         >>> import tauloop as tl
-        >>> motion = tl.plan_stroke(tl.load("delta"), tl.StrokeOptions(end={"x": 0.05}, time=0.2))
+        >>> motion = tl.plan_stroke("delta", end={"x": 0.05}, time=0.2)
         >>> motion.to_pandas()[["position.platform.x", "force.leg1.motor"]].iloc[-1].round(3).tolist()
         [0.05, -1.56]
         >>> motion.to_xarray()["force.leg1.motor"].attrs["units"]

@@ -217,7 +217,7 @@ def simulate(
 
     Examples:
         >>> import tauloop as tl
-        >>> fall = tl.simulate(tl.load("delta"), tl.SimulationOptions(duration=0.05))
+        >>> fall = tl.simulate("delta", duration=0.05)
         >>> fall.to_pandas()["position.platform.z"].iloc[-1].round(3).item()
         -0.518
         >>> fall.to_xarray()["energy.kinetic"].attrs["units"]

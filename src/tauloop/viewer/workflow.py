@@ -204,7 +204,7 @@ def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
 
     Examples:
         >>> import tauloop as tl
-        >>> view = tl.view(tl.load("delta"), tl.ViewOptions(position={"x": "10 cm"}))
+        >>> view = tl.view("delta", position={"x": "10 cm"})
         >>> view.to_pandas()["coordinate.platform.x"].tolist()
         [0.1]
     """

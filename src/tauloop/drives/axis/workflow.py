@@ -162,8 +162,7 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
 
     Examples:
         >>> import tauloop as tl
-        >>> line = tl.drives.load_drive("dual_motor_axis")
-        >>> step = tl.simulate_drive_line(line, step="50 mm", duration="2 s")
+        >>> step = tl.simulate_drive_line(tl.drives.load_drive("dual_motor_axis"), step=0.05, duration=2.0)
         >>> step.outcome.name
         'OK'
         >>> step.to_xarray()["position.cart"].attrs["units"]

@@ -212,7 +212,7 @@ def backlash_map(
     *,
     progress: Progress | None = None,
 ) -> PlayMap:
-    """How play at the actuators shows at the tool, over the work volume.
+    """Map the displacement of the tool by backlash at the actuators over the work volume.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -225,7 +225,7 @@ def backlash_map(
 
     Examples:
         >>> import tauloop as tl
-        >>> play = tl.backlash_map(tl.load("five_bar"), tl.BacklashOptions(play={"motor_1": 1e-4}))
+        >>> play = tl.backlash_map("five_bar", play={"motor_1": 1e-4})
         >>> sorted(play.figures())
         ['motor_1', 'motor_2', 'worst']
     """

@@ -231,7 +231,7 @@ def _finite(value: float) -> float | None:
 def tune_drive_line(
     line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None
 ) -> Tuning:
-    """Make the cost of a drive line's steps least: the sum, or the worst, of criteria over their weights.
+    """Tune a drive line's control: minimize the sum, or the worst, of weighted criteria of its steps.
 
     Every point is a simulated step of the reference; a point whose loop diverges has no cost.
     Ctrl-C ends the search at once with the best so far.

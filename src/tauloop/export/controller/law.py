@@ -79,7 +79,7 @@ class GeneratedLaw(Controller):
 def control_compiled(
     machine: MachineSource, options: ControlOptions, *, progress: Progress | None = None
 ) -> ControlComparison:
-    """As `control`, but the controllers are the generated code that `export_controller` writes.
+    """As `follow_path`, but the controllers are the generated code that `export_controller` writes.
 
     Args:
         machine: what the controllers assume: a model, a mechanism, a path, or the name of a shipped machine.

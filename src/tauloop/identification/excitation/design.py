@@ -43,7 +43,7 @@ def plan_excitation(
     rng: np.random.Generator | None = None,
     progress: Report | None = None,
 ) -> Excitation:
-    """Find a motion that tells the base parameters best.
+    """Plan the motion that excites the base parameters best.
 
     Random series under the limits come first; the best of them are starts of an interior point
     method with exact gradients, in which loops that have no closed form are constraints. An
@@ -67,7 +67,7 @@ def plan_excitation(
 
     Examples:
         >>> import tauloop as tl
-        >>> excitation = tl.plan_excitation(tl.load("delta"), tl.ExcitationOptions(random=10, starts=0))
+        >>> excitation = tl.plan_excitation("delta", random=10, starts=0)
         >>> excitation.to_pandas()["position.leg1.motor"].shape
         (1200,)
     """

@@ -226,7 +226,7 @@ def link_parameters(
         ...     values=np.array([0.6, 0.23]),
         ...     covariance=np.zeros((2, 2)),
         ... )
-        >>> links = tl.link_parameters(tl.loads(text), fitted, tl.LinkOptions(known={"m": "2 kg"}))
+        >>> links = tl.link_parameters(tl.loads(text), fitted, known={"m": "2 kg"})
         >>> links.to_pandas()["value"].round(3).to_dict()
         {'c': 0.3, 'I': 0.05}
     """

@@ -53,7 +53,7 @@ def symbolic_base_parameters(
     *,
     progress: Progress | None = None,
 ) -> AnalyticRegrouping:
-    """The combinations of a machine's inertial parameters that its forces show, as formulas in its lengths.
+    """Return the base parameters of a machine as formulas in its lengths.
 
     For a planar four-bar, say, ``crank.mcx + crank_length coupler.m - crank_length/coupler_length
     coupler.mcx``.

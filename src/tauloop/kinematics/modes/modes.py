@@ -231,7 +231,7 @@ def assembly_modes(
     *,
     report: Report | None = None,
 ) -> Modes:
-    """All poses in which the loops close at given actuator positions.
+    """Return all poses in which the loops close at actuator coordinates.
 
     Complete for isolated solutions: all complex solutions of a random system of the same family are
     found by monodromy and followed to the machine's own system; the diagnostics show how thoroughly. A
@@ -272,7 +272,7 @@ def working_modes(
     *,
     report: Report | None = None,
 ) -> Modes:
-    """All postures of the legs at a given position of the platform.
+    """Return all postures of the legs at platform coordinates.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.

@@ -93,7 +93,7 @@ def workspace(
     Examples:
         >>> import tauloop as tl
         >>> ranges = {"x": (-0.1, 0.1), "y": (0.0, 0.1)}
-        >>> grid = tl.workspace(tl.load("delta"), tl.WorkspaceOptions(plane=("x", "y"), ranges=ranges, resolution=0.05))
+        >>> grid = tl.workspace("delta", plane=("x", "y"), ranges=ranges, resolution=0.05)
         >>> bool(grid.usable.all())
         True
         >>> dict(grid.to_xarray().sizes)

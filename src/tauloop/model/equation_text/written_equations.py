@@ -161,7 +161,7 @@ def write_equations(
 
     Examples:
         >>> import tauloop as tl
-        >>> written = tl.write_equations(tl.load("four_bar"), tl.EquationOptions(parts=("loops",)))
+        >>> written = tl.write_equations("four_bar", parts=("loops",))
         >>> written.diagnostics[0].is_good
         True
     """

@@ -243,7 +243,7 @@ class ControlComparison(Result):
 def follow_path(
     machine: MachineSource, options: ControlOptions, *, progress: Progress | None = None
 ) -> ControlComparison:
-    """Follow a stroke under sampled controllers, and find how far the machine stays behind.
+    """Follow a stroke under sampled controllers, and report the tracking error.
 
     A run that ends early (out of reach, singular, not finite) or goes beyond a stop makes the
     result doubtful; saturated forces are reported with the run.

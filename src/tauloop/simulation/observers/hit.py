@@ -203,7 +203,7 @@ class CollisionDetection(Result):
 def simulate_collision_detection(
     machine: MachineSource, options: CollisionDetectionOptions, *, progress: Progress | None = None
 ) -> CollisionDetection:
-    """Simulate a blow at a moving platform and find how soon it is noticed, by momenta and by differences.
+    """Simulate a collision of a moving platform, and report the delay of its detection, by momenta and by differences.
 
     The model's masses, inertias and friction differ from the machine's by up to `masses` and
     `friction`, drawn evenly and anew for each of `draws` machines. The threshold of each freedom is

@@ -268,7 +268,7 @@ def plan_cycle(
     *,
     progress: Progress | None = None,
 ) -> Cycle:
-    """A cyclic motion between stations, and what a sampled controller makes of it.
+    """Plan a cyclic motion between stations, and simulate a sampled controller that follows it.
 
     Each leg is the fastest along its way under limits, with nothing at the tool and with what it
     carries; positions, velocities and accelerations are continuous. Conveyors are met where they

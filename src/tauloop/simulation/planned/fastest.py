@@ -189,7 +189,7 @@ class FastestMotion(Result):
 def plan_path(
     machine: MachineSource, options: PathOptions, *, progress: Progress | None = None
 ) -> FastestMotion:
-    """The fastest motion along a path, and what a sampled controller makes of it.
+    """Plan the fastest motion along a path, and simulate a sampled controller that follows it.
 
     The path is a stroke's; forces of motors (with their curve over speed) and rods, speeds, the
     tool's acceleration and changes of forces are kept, at every payload from none to the heaviest
@@ -211,7 +211,7 @@ def plan_path(
     Examples:
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1})
-        >>> motion = tl.plan_path(tl.load("delta"), tl.PathOptions(stroke=stroke, intervals=200))
+        >>> motion = tl.plan_path("delta", stroke=stroke, intervals=200)
         >>> round(motion.duration, 4), motion.status.value
         (0.0522, 'ok')
         >>> motion.active[0].limit

@@ -180,7 +180,7 @@ class Transfer(FastestMotion):
 def plan_transfer(
     machine: MachineSource, options: TransferOptions, *, progress: Progress | None = None
 ) -> Transfer:
-    """The best motion from here to there, and what a sampled controller makes of it.
+    """Plan the best motion between two poses, and simulate a sampled controller that follows it.
 
     Path and time are free: a spline in the platform's coordinates, with all limits at its
     collocation points, by IPOPT with exact derivatives; what it exceeds between them is taken off,
@@ -199,7 +199,7 @@ def plan_transfer(
     Examples:
         >>> import tauloop as tl
         >>> ends = {"start": {"x": -0.1}, "end": {"x": 0.1}}
-        >>> motion = tl.plan_transfer(tl.load("delta"), tl.TransferOptions(**ends, reserve=0.2))
+        >>> motion = tl.plan_transfer("delta", **ends, reserve=0.2)
         >>> round(motion.duration, 3), motion.status.value
         (0.054, 'ok')
 

@@ -149,7 +149,7 @@ def verify(
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.verify(tl.load("four_bar"), tl.VerifyOptions(states=3)).status.value
+        >>> tl.verify("four_bar", states=3).status.value
         'ok'
     """
     options = options or VerifyOptions()

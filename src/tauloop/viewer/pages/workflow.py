@@ -106,8 +106,8 @@ def write_report(
 
     Examples:
         >>> import tauloop as tl
-        >>> fall = tl.simulate(tl.load("four_bar"), tl.SimulationOptions(duration=0.05))
-        >>> tl.write_report(fall, "fall.html", tl.ReportOptions(film=False)).path.name
+        >>> fall = tl.simulate("four_bar", duration=0.05)
+        >>> tl.write_report(fall, "fall.html", film=False).path.name
         'fall.html'
     """
     options = options or ReportOptions()
