@@ -126,7 +126,8 @@ def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -
     if unit:
         settings["unit"] = unit if isinstance(unit, tuple) else (unit,)
         if not settings.get("metavar") and not settings.get("read"):
-            settings["metavar"] = settings["unit"][0].noun.upper().replace(" ", "_")
+            noun = settings["unit"][0].noun
+            settings["metavar"] = "QUANTITY" if " " in noun else noun.upper()
         settings.setdefault("read", str)
     return field(default=default, default_factory=factory, metadata={KEY: Option(**settings)})
 
