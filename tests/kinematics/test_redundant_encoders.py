@@ -117,7 +117,7 @@ def test_what_inverse_kinematics_prints_is_read_by_forward_kinematics(lines: tl.
     """Rounded to six digits, as it is printed; any three lengths determine the point too."""
     poses = tl.inverse_kinematics(lines, {"x": 0.1, "y": 0.2, "z": 0.4})
     printed = dict(
-        zip(poses.actuators.columns, poses.actuator_position[0].round(6).tolist(), strict=True)
+        zip(poses.actuator_port.columns, poses.actuator_position[0].round(6).tolist(), strict=True)
     )
     for left_out in ("", *printed):
         some = {name: value for name, value in printed.items() if name != left_out}
