@@ -49,7 +49,7 @@ def plot(
 
     Examples:
         >>> import tauloop as tl
-        >>> motion = tl.plan_motion(tl.load("five_bar"), tl.StrokeOptions(end={"x": 0.05}, time=0.5))
+        >>> motion = tl.plan_stroke("five_bar", end={"x": 0.05}, time=0.5)
         >>> (axes,) = motion.plot("force")
         >>> axes.get_ylabel()
         'force [N m]'
@@ -65,6 +65,8 @@ def plot(
     if axes is None:
         return _shown(plots_figure(result_title(result), plots))
     chosen = list(axes) if isinstance(axes, Sequence | np.ndarray) else [axes]
+    if not all(hasattr(item, "plot") for item in chosen):
+        raise InputError.of("axes", f"are {axes!r:.80}", "give Axes of Matplotlib")
     if len(chosen) != len(plots):
         what = f"are {len(chosen)} for {len(plots)} panels: {'; '.join(each.y for each in plots)}"
         raise InputError.of(
