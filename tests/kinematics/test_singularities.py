@@ -106,7 +106,7 @@ def test_bad_input() -> None:
     state = model.platform.kinematics([[0, 0, -0.5]])
     with pytest.raises(InputError, match="at least two"):
         singularity_report(model, state)
-    with pytest.raises(InputError, match="give .platform. or .actuators."):
+    with pytest.raises(InputError, match=r"give .platform. or .actuators."):
         singularity_report(model, model.platform.kinematics([[0, 0, -0.5]] * 2), entry="tool")
 
 
