@@ -245,7 +245,8 @@ def fit_drive_line(
     Examples:
         >>> import tauloop as tl
         >>> line = tl.drives.load_drive("dual_motor_axis")
-        >>> slow = tl.simulate_drive_line(line, step=0.1, duration=6.0, parameters={"cart_viscous": 40.0})
+        >>> changed = {"cart_viscous": 40.0}
+        >>> slow = tl.simulate_drive_line(line, step=0.1, duration=6.0, parameters=changed)
         >>> seen = slow.record.criteria
         >>> step = tl.drives.Observation(
         ...     name="slow",

@@ -162,7 +162,8 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
 
     Examples:
         >>> import tauloop as tl
-        >>> step = tl.simulate_drive_line(tl.drives.load_drive("dual_motor_axis"), step=0.05, duration=2.0)
+        >>> line = tl.drives.load_drive("dual_motor_axis")
+        >>> step = tl.simulate_drive_line(line, step="50 mm", duration="2 s")
         >>> step.outcome.name
         'OK'
         >>> step.to_xarray()["position.cart"].attrs["units"]
