@@ -74,7 +74,7 @@ def options() -> Iterator[tuple[str, ...]]:
 def names() -> Iterator[tuple[str, ...]]:
     """Yield the old and new name of each function and class."""
     for old, new in NAMES.items():
-        package, _, name = old.rpartition(".")
+        package, _, _ = old.rpartition(".")
         yield code(old), code(f"{package}.{new}" if package else new)
 
 

@@ -68,7 +68,8 @@ def test_errors_are_printed_whether_they_are_good_or_not(tmp_path):
         ]
         assert forces.difference_errors == forces.diagnostics[-2:]
     coarse, _ = swinging(tmp_path, np.linspace(0.0, 0.3 * np.pi, 8))
-    lines = [str(line) for line in dynamics_tables(coarse) if "error" in str(line)]
+    texts = [getattr(line, "text", str(line)) for line in dynamics_tables(coarse)]
+    lines = [text for text in texts if "error" in text]
     assert not coarse.difference_errors[0].is_good
     assert coarse.difference_errors[1].is_good
     assert [line.startswith("doubtful: error") for line in sorted(lines)] == [True, False]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import DescriptionError, InputError, TauloopError
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.assembly.cut_freedoms import SEEN, seen_cuts
@@ -59,18 +60,13 @@ class Conversion(Result):
         written: files and notes.
     """
 
-    mechanism: Mechanism
+    mechanism: Mechanism = field(metadata=json_keys(machine="name"))
     format: str
-    written: Written
+    written: Written = field(metadata=json_keys(files="files", notes="notes"))
 
     def variables(self) -> Iterator[Variable]:
         """The machine's parameters."""
         return self.mechanism.parameters.variables()
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        files, notes = [str(file) for file in self.written.files], self.written.notes
-        return self.plain_data("format", machine=self.mechanism.name, files=files, notes=notes)
 
 
 @keywords(ConvertOptions)

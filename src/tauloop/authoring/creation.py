@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from tauloop.common.errors import DescriptionError, InputError, PoseError, Probl
 from tauloop.common.files import write_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.formats.library import FORMATS, format_of, load
@@ -87,13 +88,13 @@ class NewMachine(Result):
         folder: where files lie that its text names.
     """
 
-    text: str
+    text: str = field(metadata=OMITTED)
     source: str
     dimensions: tuple[NamedValue, ...]
     changed: tuple[str, ...]
-    inspection: Inspection
+    inspection: Inspection = field(metadata=json_keys("check", machine="model.mechanism.name"))
     cures: tuple[Problem, ...]
-    folder: Path
+    folder: Path = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """The machine's parameters."""
@@ -111,13 +112,6 @@ class NewMachine(Result):
         read_machine(self.text, path.name, path.parent)
         schema = json.dumps(json_schema(), indent=1) + "\n"
         return write_text(path, self.text), write_text(path.parent / SCHEMA_FILE, schema)
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        machine, inspection = self.inspection.model.mechanism.name, self.inspection.as_dict()
-        return self.plain_data(
-            "source", "dimensions", "changed", "cures", machine=machine, check=inspection
-        )
 
 
 def dimensions(source: str | Path) -> tuple[NamedValue, ...]:

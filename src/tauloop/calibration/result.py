@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.calibration.solving.solver import Solution
 from tauloop.common.datasets import Variable, columns, rows
 from tauloop.common.errors import Problem
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result
 from tauloop.mechanism.expression import Parameter, ParameterTable
@@ -89,24 +90,28 @@ class Calibration(Result):
     """
 
     needs_forces: ClassVar[bool] = False
-    problem: CalibrationProblem
-    solution: Solution
-    estimates: tuple[EstimatedUnknown, ...]
+    json_format: ClassVar[str] = FORMAT
+    problem: CalibrationProblem = field(metadata=OMITTED)
+    solution: Solution = field(metadata=json_keys(evaluations="evaluations"))
+    estimates: tuple[EstimatedUnknown, ...] = field(metadata=json_keys("parameters"))
     covariance: np.ndarray | None
     correlations: np.ndarray
     degrees_of_freedom: int
     variance_factor: float | None
     identifiability: Identifiability
     findings: tuple[Problem, ...]
-    before: tuple[ErrorFigures, ...]
-    after: tuple[ErrorFigures, ...]
-    errors: tuple[np.ndarray, ...]
+    before: tuple[ErrorFigures, ...] = field(metadata=json_keys("errors_before"))
+    after: tuple[ErrorFigures, ...] = field(metadata=json_keys("errors_after"))
+    errors: tuple[np.ndarray, ...] = field(metadata=OMITTED)
     outliers: tuple[Outlier, ...]
     prior_tightness: PriorTightness | None = None
-    exchanges: Exchanges | None = None
-    leave_one_out: HeldOut | None = None
-    bootstrap: Bootstrap | None = None
-    comparison: Comparison | None = None
+    exchanges: Exchanges | None = field(
+        default=None,
+        metadata=json_keys("exchanges", optional=True, indistinguishable_swaps="pairs"),
+    )
+    leave_one_out: HeldOut | None = field(default=None, metadata=json_keys(optional=True))
+    bootstrap: Bootstrap | None = field(default=None, metadata=json_keys(optional=True))
+    comparison: Comparison | None = field(default=None, metadata=json_keys(optional=True))
 
     def variables(self) -> Iterator[Variable]:
         """Estimates by `parameter`; errors of every instrument after the fit, by its poses."""
@@ -123,6 +128,7 @@ class Calibration(Result):
             yield from columns(f"error_{series.instrument.name}", names, units, errors, pose)
 
     @property
+    @in_json()
     def residual_analysis(self) -> ResidualAnalysis:
         """Trends, correlation from pose to pose and distribution of the errors after the fit."""
         return analyse_residuals(self.problem, self.solution, self.errors)
@@ -133,6 +139,7 @@ class Calibration(Result):
         return self.problem.values(self.solution.correction)
 
     @property
+    @in_json()
     def strong_correlations(self) -> tuple[tuple[str, str, float], ...]:
         """Pairs of estimates whose correlation is beyond 0.9, the strongest first."""
         n = len(self.estimates)
@@ -165,70 +172,3 @@ class Calibration(Result):
             )
         )
         return replace(nominal, parameters=table)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The whole result as plain data for JSON."""
-        fitted = (
-            "covariance",
-            "correlations",
-            "strong_correlations",
-            "degrees_of_freedom",
-            "variance_factor",
-        )
-        return self.plain_data(
-            *(
-                *fitted,
-                "identifiability",
-                "findings",
-                "outliers",
-                "prior_tightness",
-                "residual_analysis",
-            ),
-            format=FORMAT,
-            parameters=self.estimates,
-            evaluations=self.solution.evaluations,
-            errors_before=self.before,
-            errors_after=self.after,
-            **self._judged(),
-        )
-
-    def _judged(self) -> dict[str, Any]:
-        """The further judgements that there are."""
-        content: dict[str, Any] = {}
-        if (exchanges := self.exchanges) is not None:
-            content["indistinguishable_swaps"] = exchanges.pairs
-            content["exchanges"] = {
-                "tried": exchanges.tried,
-                "of": exchanges.of,
-                "seconds": exchanges.seconds,
-            }
-        if self.leave_one_out is not None:
-            content["leave_one_out"] = {
-                "rms": self.leave_one_out.rms,
-                "errors": self.leave_one_out.errors,
-            }
-        if (drawn := self.bootstrap) is not None:
-            content["bootstrap"] = {
-                "replicates": len(drawn.corrections),
-                "standard_deviations": dict(
-                    zip(drawn.names, drawn.standard_deviations, strict=True)
-                ),
-                "intervals_95": dict(zip(drawn.names, drawn.intervals, strict=True)),
-            }
-        if (comparison := self.comparison) is not None:
-            content["comparison"] = {
-                "recommended": comparison.recommended,
-                "reason": comparison.reason,
-                "draws": len(comparison.models[0].fold_errors),
-                "models": [
-                    {
-                        "name": model.name,
-                        "unknowns": model.unknowns,
-                        "leave_one_out_rms": model.leave_one_out.rms,
-                        "fold_rms": model.fold_errors,
-                    }
-                    for model in comparison.models
-                ],
-                "differences": comparison.differences,
-            }
-        return content

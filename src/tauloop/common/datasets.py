@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tauloop.common.errors import InputError
+from tauloop.common.plain import PlainData
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 
@@ -106,8 +107,8 @@ def rows(
         yield Variable(name=name, values=values, over=(over,), unit=unit)
 
 
-class Tabular(Shown):
-    """Base of what has named quantities: trajectories, and results of every kind."""
+class Tabular(PlainData, Shown):
+    """Base of classes with named quantities: trajectories, and results of every kind."""
 
     __slots__ = ()
 

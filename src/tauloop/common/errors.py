@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field, fields
+from dataclasses import field
 from typing import Self
 
 from tauloop.common.blas import one_blas_thread
+from tauloop.common.plain import PlainData
 from tauloop.common.records import dataclass
 
 #: Most characters of the parts of a problem, and what stands in the place of the rest.
@@ -15,7 +16,7 @@ LONGEST, CUT = {"where": 400, "what": 2000, "remedy": 2000, "file": 4400}, " ...
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(PlainData):
     """One thing that is wrong with an input.
 
     Attributes:
@@ -51,10 +52,6 @@ class Problem:
         if place:
             text += f" ({place})"
         return text + (f"\n    remedy: {self.remedy}" if self.remedy else "")
-
-    def as_dict(self) -> dict[str, object]:
-        """The problem as plain data, for ``--json``."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 class TauloopError(Exception):

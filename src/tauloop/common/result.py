@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import functools
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, is_dataclass
@@ -14,6 +13,7 @@ from typing import Any, ClassVar
 
 from tauloop.common.datasets import Tabular, Variable, rows
 from tauloop.common.deprecated import old_attribute, old_name
+from tauloop.common.plain import in_json, plain as plain
 from tauloop.common.records import dataclass
 
 
@@ -131,6 +131,7 @@ class Result(Tabular):
     evidence = old_attribute("evidence", "diagnostics")
 
     @property
+    @in_json()
     def status(self) -> Status:
         """OK when every diagnostic is within its limits."""
         return status_of(self.diagnostics)
@@ -148,17 +149,8 @@ class Result(Tabular):
             **figures,
         )
 
-    def as_dict(self) -> Mapping[str, Any]:
-        """Plain data for ``--json``: all that is held, where a class does not say otherwise."""
-        return {item.name: plain(getattr(self, item.name)) for item in fields(self)}
-
-    def plain_data(self, *names: str, **more: Any) -> dict[str, Any]:
-        """Return plain data for ``--json``: status, advice, diagnostics and provenance and attributes by name."""
-        named = ("status", "advice", "diagnostics", *names, "provenance")
-        return dict(plain({**more, **{name: getattr(self, name) for name in named}}))
-
     def write_json(self, path: str | Path) -> Path:
-        """Write `as_dict` as JSON, beside the file first and then renamed.
+        """Write `as_dict` as JSON, to a temporary file first, which is then renamed.
 
         Raises:
             InputError: the folder is not there or cannot be written.
@@ -166,40 +158,10 @@ class Result(Tabular):
         return write_json(path, self.as_dict())
 
     @property
+    @in_json()
     def advice(self) -> tuple[str, ...]:
         """One line for each diagnostic outside its limits: the figure and what to do."""
         return tuple(str(item) for item in self.diagnostics if not item.is_good)
-
-
-def plain(value: Any) -> Any:
-    """Plain data (dict, list, str, int, float, bool, None) from results, dataclasses, enums and arrays.
-
-    Raises:
-        ValueError: a number is not finite, or a type has no plain form. Results say None for what
-            is undefined, so this is a fault in Tauloop, not in its input.
-    """
-    if isinstance(value, enum.Enum):
-        return plain(value.value)
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):  # NumPy's among them
-        if not math.isfinite(value):
-            raise ValueError(f"a result holds the number {value}")
-        return float(value)
-    if isinstance(value, Result):  # within another: as it writes itself
-        return plain(value.as_dict())
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list | set | frozenset):
-        return [
-            plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)
-        ]
-    numpy = sys.modules.get("numpy")  # whoever has an array has imported it
-    if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
-        return plain(value.tolist())
-    raise ValueError(f"no plain form of {type(value).__name__}")
 
 
 def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:

@@ -6,9 +6,11 @@ import hashlib
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from tauloop.common.plain import OMITTED, PlainData, in_json
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Status, plain, write_json
 from tauloop.common.shown import Shown
@@ -25,7 +27,7 @@ DESCRIPTION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageRecord(Shown):
+class PageRecord(PlainData, Shown):
     """What a page shows of a result.
 
     Attributes:
@@ -36,24 +38,24 @@ class PageRecord(Shown):
         made: how it was made: command, files with their hashes, versions, options.
     """
 
+    json_format: ClassVar[str] = FORMAT
     kind: str
     title: str
     status: str
-    pieces: tuple[Piece, ...]
-    made: tuple[Piece, ...]
+    pieces: tuple[Piece, ...] = field(metadata=OMITTED)
+    made: tuple[Piece, ...] = field(metadata=OMITTED)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; every piece says which it is."""
-        named = {
-            name: [tagged(item) for item in getattr(self, name)] for name in ("pieces", "made")
-        }
-        return {
-            "format": FORMAT,
-            "kind": self.kind,
-            "title": self.title,
-            "status": self.status,
-            **named,
-        }
+    @property
+    @in_json("pieces")
+    def tagged_pieces(self) -> list[dict[str, Any]]:
+        """The pieces as plain data, each with its kind."""
+        return [tagged(item) for item in self.pieces]
+
+    @property
+    @in_json("made")
+    def tagged_origin(self) -> list[dict[str, Any]]:
+        """The pieces of `made` as plain data, each with its kind."""
+        return [tagged(item) for item in self.made]
 
     def write_json(self, path: str | Path, data: Mapping[str, Any]) -> Path:
         """Write it beside a result's plain data, from where `read_record` reads it."""

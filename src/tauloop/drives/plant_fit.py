@@ -13,7 +13,7 @@ steps:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import field as dataclass_field, fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, plain, provenance
@@ -190,7 +191,16 @@ class FittedPlant(Result):
 
     drive_line: str
     before: Mapping[str, float]
-    fit: PlantFit
+    fit: PlantFit = dataclass_field(
+        metadata=json_keys(
+            values="values",
+            loss="loss",
+            plants_tried="evaluations",
+            sensitivities="sensitivities",
+            directions="directions",
+            figures="named_rows",
+        )
+    )
     findings: tuple[Problem, ...]
     units: Mapping[str, str]
 
@@ -204,19 +214,6 @@ class FittedPlant(Result):
         before, values = [self.before.get(name) for name in names], list(self.fit.values.values())
         yield from rows(
             "parameter", names, [self.units.get(n, "") for n in names], before=before, value=values
-        )
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        figures, fit = ("step", "criterion", "measured", "fitted", "held_out"), self.fit
-        return self.plain_data(
-            *("drive_line", "before", "units", "findings"),
-            values=fit.values,
-            figures=[dict(zip(figures, row, strict=True)) for row in fit.rows],
-            loss=fit.loss,
-            plants_tried=fit.evaluations,
-            sensitivities=fit.sensitivities,
-            directions=fit.directions,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import differential_evolution, least_squares
@@ -113,6 +114,12 @@ class PlantFit(Shown):
     directions: np.ndarray
     loss: float
     evaluations: int
+
+    @property
+    def named_rows(self) -> list[dict[str, Any]]:
+        """The rows with names of their columns."""
+        names = ("step", "criterion", "measured", "fitted", "held_out")
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
 
     @property
     def undetermined(self) -> np.ndarray:

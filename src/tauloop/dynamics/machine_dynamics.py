@@ -13,6 +13,7 @@ from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import DEFERRED, dataclass, deferred
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -121,12 +122,23 @@ class MotionForces(Result):
             when they are first read, for they take many times longer than the forces.
     """
 
-    model: Model
-    options: DynamicsOptions
-    time: np.ndarray
-    forces: Forces
-    hybrid: HybridForces | None
-    condition: np.ndarray = field(metadata=DEFERRED)
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    options: DynamicsOptions = field(metadata=json_keys(entry="entry"))
+    time: np.ndarray = field(metadata=json_keys("time_s"))
+    forces: Forces = field(
+        metadata=json_keys(
+            actuators="actuator_names",
+            force="force",
+            closures="closure_names",
+            closure_force="closure_force",
+            coordinates="state.coordinate_names",
+            q="state.q",
+            shared="is_shared",
+            cables="tension_names",
+        )
+    )
+    hybrid: HybridForces | None = field(metadata=OMITTED)
+    condition: np.ndarray = field(metadata=DEFERRED | json_keys(nullable=True))
 
     @property
     def given(self) -> str:
@@ -159,6 +171,7 @@ class MotionForces(Result):
         yield Variable(name="condition", values=self.condition, over=TIME)
 
     @property
+    @in_json()
     def units(self) -> tuple[str, ...]:
         """Of the actuators' forces."""
         return self.model.output_ports("actuators")[1]
@@ -171,6 +184,7 @@ class MotionForces(Result):
         )
 
     @property
+    @in_json()
     def notes(self) -> list[str]:
         """Rods that are called cables and are pushed."""
         return pushed_cables(self.model.mechanism, self.forces)
@@ -180,30 +194,35 @@ class MotionForces(Result):
         """To what the turns of angles that follow from loops are the nearest."""
         return "reference pose" if self.options.motion is None else "sample before"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        forces, hybrid = self.forces, self.hybrid
-        return self.plain_data(
-            "units",
-            "notes",
-            machine=self.model.mechanism.name,
-            entry=self.options.entry,
-            formulation=_formulation(self.model, self.options),
-            time_s=self.time,
-            actuators=forces.actuator_names,
-            force=forces.force,
-            closures=forces.closure_names,
-            closure_force=forces.closure_force,
-            coordinates=forces.state.coordinate_names,
-            q=forces.state.q,
-            turns={"angles": forces.state.turns.angles, "nearest": self.nearest},
-            shared=forces.is_shared,
-            cables=forces.tension_names,
-            tension=() if forces.tension is None else forces.tension,
-            passive=() if hybrid is None else hybrid.passive_names,
-            passive_acceleration=() if hybrid is None else hybrid.passive_acceleration,
-            condition=[value if np.isfinite(value) else None for value in self.condition.tolist()],
-        )
+    @property
+    @in_json()
+    def formulation(self) -> str:
+        """The formulation of the equations."""
+        return _formulation(self.model, self.options)
+
+    @property
+    @in_json()
+    def turns(self) -> dict[str, Any]:
+        """Angles whose turns follow from no loop, and what they are nearest to."""
+        return {"angles": self.forces.state.turns.angles, "nearest": self.nearest}
+
+    @property
+    @in_json()
+    def tension(self) -> Any:
+        """Tensions of cables (N, k), N; empty without any."""
+        return () if self.forces.tension is None else self.forces.tension
+
+    @property
+    @in_json()
+    def passive(self) -> tuple[str, ...]:
+        """Names of the passive freedoms."""
+        return () if self.hybrid is None else self.hybrid.passive_names
+
+    @property
+    @in_json()
+    def passive_acceleration(self) -> Any:
+        """Their accelerations (N, n_p); empty without any."""
+        return () if self.hybrid is None else self.hybrid.passive_acceleration
 
     def log(self) -> xr.Dataset:
         """The motion of platform and actuators and the forces: a motion by either entry, and a log."""
@@ -402,9 +421,17 @@ class MotionAccelerations(Result):
         force: actuator forces (N, n_u), N or N m.
     """
 
-    model: Model
-    time: np.ndarray
-    accelerations: Accelerations
+    model: Model = field(metadata=json_keys(machine="mechanism.name"))
+    time: np.ndarray = field(metadata=OMITTED)
+    accelerations: Accelerations = field(
+        metadata=json_keys(
+            given="given",
+            names="names",
+            acceleration="acceleration",
+            coordinates="state.coordinate_names",
+            q="state.q",
+        )
+    )
     force: np.ndarray
 
     @property
@@ -431,33 +458,21 @@ class MotionAccelerations(Result):
         made, topology = self.accelerations, self.model.topology
         outputs, units = self.model.output_ports("actuators")
         yield time_axis(self.time)
-        yield from columns("acceleration", made.names, self._units, made.acceleration)
+        yield from columns("acceleration", made.names, self.units, made.acceleration)
         yield from columns(
             "coordinate", topology.coordinate_names, coordinate_units(topology), made.state.q
         )
         yield from columns("force", outputs, units, self.force)
 
     @property
-    def _units(self) -> tuple[str, ...]:
+    @in_json()
+    def units(self) -> tuple[str, ...]:
+        """Units of the accelerations (m,)."""
         motions = (self.model.platform, self.model.actuators)
         ports = next(
             m.ports for m in motions if m.ports.velocity.columns == self.accelerations.names
         )
         return ports.acceleration.units
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        made = self.accelerations
-        return self.plain_data(
-            "given",
-            machine=self.model.mechanism.name,
-            names=made.names,
-            units=self._units,
-            acceleration=made.acceleration,
-            force=self.force,
-            coordinates=made.state.coordinate_names,
-            q=made.state.q,
-        )
 
 
 @keywords()

@@ -21,6 +21,7 @@ import numpy as np
 from tauloop.common.datasets import TIME, Variable, time_axis
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.keywords import keywords
+from tauloop.common.plain import OMITTED, json_keys, stated
 from tauloop.common.processes import available_memory, lifeline
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -65,10 +66,10 @@ class PlantRun(Result):
     times: Mapping[str, Mapping[str, float]]
     allowed: Mapping[str, str]
     digest: str
-    failure: str
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    log: np.ndarray | None = field(repr=False)
+    failure: str = field(metadata=json_keys(summary=stated))
+    names: tuple[str, ...] = field(metadata=OMITTED)
+    units: tuple[str, ...] = field(metadata=OMITTED)
+    log: np.ndarray | None = field(repr=False, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Forces and what was measured, over time."""
@@ -76,11 +77,6 @@ class PlantRun(Result):
         yield time_axis(rows[:, 0])
         for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True), start=1):
             yield Variable(name=name, values=rows[:, k], over=TIME, unit=unit)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``: figures, not the samples."""
-        parts = ("machine", "options", "counts", "times", "allowed", "digest")
-        return self.plain_data(*parts, failure=self.failure or None)
 
 
 @keywords(PlantOptions)

@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.options import Options, option
+from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.formats.library import mechanism_of
@@ -38,6 +39,11 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource
 
 
+def _with_shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
+    """Return arrays with their shapes, since some are empty."""
+    return {name: {"shape": a.shape, "values": a.ravel()} for name, a in arrays.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldedLog(Result):
     """What one log gives, as arrays by name.
@@ -50,19 +56,13 @@ class FoldedLog(Result):
 
     samples: int
     findings: tuple[Problem, ...]
-    arrays: Mapping[str, np.ndarray]
+    arrays: Mapping[str, np.ndarray] = field(metadata=json_keys(summary=_with_shapes))
 
     def variables(self) -> Iterator[Variable]:
         """Its arrays, each over axes of its own."""
         for name, values in self.arrays.items():
             axes = tuple(f"{name}_{axis}" for axis in range(np.ndim(values)))
             yield Variable(name=name, values=values, over=axes, unit=None)
-
-    def as_dict(self) -> Mapping[str, Any]:
-        """Plain data; arrays with their shapes, for some are empty."""
-        findings = [problem.as_dict() for problem in self.findings]
-        arrays = {name: {"shape": a.shape, "values": a.ravel()} for name, a in self.arrays.items()}
-        return self.plain_data("samples", findings=findings, arrays=arrays)
 
 
 def arrays_of(data: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -69,10 +68,6 @@ class BootstrapDraw(Result):
         deviations = tuple(self.deviations[name] for name in self.values)
         yield Variable(name="deviation", values=deviations, over=("parameter",), unit=None)
         yield Variable(name="drawn", values=self.drawn, over=("block",))
-
-    def as_dict(self) -> Mapping[str, Any]:
-        """Plain data for ``--json``."""
-        return self.plain_data("values", "deviations", "drawn")
 
 
 #: The triangle of the log that was drawn from last, by all that decides it: draws of one log come

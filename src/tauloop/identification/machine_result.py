@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, Problem
+from tauloop.common.plain import OMITTED, in_json, json_keys, stated
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, Status, plain, status_of
+from tauloop.common.result import Result, Status, status_of
 from tauloop.identification.estimation.log_comparison import LogComparison
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.missing_laws import MissingLaw
@@ -62,31 +64,31 @@ class MachineIdentification(Result):
         motion: times (N,), s, and actuator positions (N, n) of the beginning of the first log, SI.
     """
 
-    model: Model
-    logs: tuple[str, ...]
-    hold_out: float
-    identification: Identification
-    whole_log: Identification | None
-    data_findings: tuple[Problem, ...]
+    model: Model = field(metadata=OMITTED)
+    logs: tuple[str, ...] = field(metadata=OMITTED)
+    hold_out: float = field(metadata=OMITTED)
+    identification: Identification = field(metadata=json_keys(flat=True))
+    whole_log: Identification | None = field(metadata=json_keys(optional=True))
+    data_findings: tuple[Problem, ...] = field(metadata=OMITTED)
     repairs: tuple[str, ...]
-    machine_file: PriorComparison
-    log_comparison: LogComparison | None
-    filter_scan: FilterScan | None
-    presliding: PreslidingChoice | None
-    presliding_notes: tuple[str, ...]
-    known_forces: tuple[str, ...]
+    machine_file: PriorComparison = field(metadata=json_keys(summary=methodcaller("rows")))
+    log_comparison: LogComparison | None = field(metadata=json_keys(optional=True))
+    filter_scan: FilterScan | None = field(metadata=json_keys(optional=True))
+    presliding: PreslidingChoice | None = field(metadata=json_keys(optional=True))
+    presliding_notes: tuple[str, ...] = field(metadata=OMITTED)
+    known_forces: tuple[str, ...] = field(metadata=json_keys(optional=True, summary=stated))
     channels: Channels
-    periods: tuple[dict[str, Any], ...]
-    gains: DriveGains | None
-    essential: EssentialParameters | None
-    formulas: tuple[FormulaValue, ...] | None
-    consistent: ConsistentIdentification | None
-    training: RegressionData
-    held_out: RegressionData
+    periods: tuple[dict[str, Any], ...] = field(metadata=json_keys(optional=True, summary=stated))
+    gains: DriveGains | None = field(metadata=json_keys(optional=True))
+    essential: EssentialParameters | None = field(metadata=json_keys(optional=True))
+    formulas: tuple[FormulaValue, ...] | None = field(metadata=json_keys(optional=True))
+    consistent: ConsistentIdentification | None = field(metadata=json_keys(optional=True))
+    training: RegressionData = field(metadata=OMITTED)
+    held_out: RegressionData = field(metadata=OMITTED)
     not_shown: tuple[str, ...] = ()
-    motion: tuple[np.ndarray, np.ndarray] | None = None
-    friction_laws: tuple[MissingLaw, ...] = ()
-    terms: TermOptions = field(default_factory=TermOptions)
+    motion: tuple[np.ndarray, np.ndarray] | None = field(default=None, metadata=OMITTED)
+    friction_laws: tuple[MissingLaw, ...] = field(default=(), metadata=OMITTED)
+    terms: TermOptions = field(default_factory=TermOptions, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Those of the fit, values of the machine file, and measured and predicted forces, by `sample`."""
@@ -107,6 +109,7 @@ class MachineIdentification(Result):
         )
 
     @property
+    @in_json()
     def findings(self) -> tuple[Problem, ...]:
         """What is wrong with the data, the machine file, or both; with masses that cannot be."""
         heavy = runaway_masses(self.consistent) if self.consistent is not None else ()
@@ -131,32 +134,3 @@ class MachineIdentification(Result):
             raise InputError.of("consistent", what, "ask for consistent parameters")
         source = f"identified from {', '.join(self.logs)}"
         return identified_mechanism(self.model, self.consistent.parameters, source=source)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The whole result as plain data for JSON: that of the fit, and a key for each part that is there."""
-        essential = self.essential
-        parts = {
-            "log_comparison": self.log_comparison and self.log_comparison.as_dict(),
-            "whole_log": self.whole_log and self.whole_log.as_dict(),
-            "filter_scan": self.filter_scan and self.filter_scan.as_dict(),
-            "presliding": self.presliding,
-            "known_forces": self.known_forces or None,
-            "channels": self.channels.as_dict(),
-            "periods": self.periods or None,
-            "gains": self.gains,
-            "essential": essential and {"status": essential.status, **plain(essential)},
-            "formulas": self.formulas,
-            "consistent": self.consistent and self.consistent.as_dict(),
-        }
-        return self.identification.as_dict() | dict(
-            plain(
-                {
-                    "status": self.status,
-                    "findings": [problem.as_dict() for problem in self.findings],
-                    "repairs": self.repairs,
-                    "not_shown": self.not_shown,
-                    "machine_file": self.machine_file.rows(),
-                }
-                | {name: part for name, part in parts.items() if part is not None}
-            )
-        )

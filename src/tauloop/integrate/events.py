@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
 
 from tauloop.common.errors import InputError
+from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 
@@ -48,10 +50,10 @@ class Occurrence(Shown):
     """
 
     name: str
-    time: float
-    q: np.ndarray
-    v: np.ndarray
-    is_terminal: bool
+    time: float = field(metadata=json_keys("time_s"))
+    q: np.ndarray = field(metadata=OMITTED)
+    v: np.ndarray = field(metadata=OMITTED)
+    is_terminal: bool = field(metadata=OMITTED)
 
     @property
     def words(self) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import field
 from typing import Any, ClassVar
-
-import numpy as np
 
 from tauloop.common.datasets import Tabular, Variable
 from tauloop.common.errors import PoseError, TauloopError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.compiler.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS
@@ -20,7 +20,7 @@ from tauloop.compiler.program import LinearBlock
 from tauloop.kinematics.inspection import Inspection, check
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
-from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.model import Actuator, Mechanism
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 
@@ -54,8 +54,14 @@ class Description(Tabular):
     """
 
     needs_forces: ClassVar[bool] = False
-    inspection: Inspection
-    options: DescribeOptions
+    inspection: Inspection = field(
+        metadata=json_keys(
+            assembly="model.assembly",
+            name="model.mechanism.name",
+            description="model.mechanism.description",
+        )
+    )
+    options: DescribeOptions = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """The machine's parameters."""
@@ -71,44 +77,62 @@ class Description(Tabular):
         """OK: what is wrong with a machine is for `check` to refuse."""
         return Status.OK
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        mechanism, model = self.model.mechanism, self.model
-        works = not model.assembly.findings
-        return {
-            "name": mechanism.name,
-            "description": mechanism.description,
-            "assembly": model.assembly.as_dict(),
-            "actuators": [
-                {
-                    "name": a.name,
-                    "drives": {name: mechanism.value(ratio) for name, ratio in a.drives},
-                }
-                | (
-                    {"drive_line": drive_line_figures(mechanism, a.drive)}
-                    if a.drive is not None
-                    else {}
-                )
-                for a in mechanism.actuators
-            ],
-            "parameters": [
-                {key: getattr(p, key) for key in ("name", "value", "group", "status", "source")}
-                | {"unit": si_unit(p.unit), "written_unit": p.unit}
-                | {
-                    key: limit if np.isfinite(limit := getattr(p, key)) else None
-                    for key in ("lower", "upper")
-                }
-                for p in mechanism.parameters
-            ],
-            "dynamic_parameters": [
-                {"name": p.name, "unit": p.unit, "value": float(value)}
-                for p, value in zip(model.parameters, model.pi, strict=True)
-            ],
-            "blocks": [
-                {"equations": list(b.equations), "unknowns": list(b.unknowns), "method": b.method}
-                for b in (model.platform.blocks if works else ())
-            ],
-        } | ({"linear_blocks": self._linear_list()} if self.options.blocks and works else {})
+    @property
+    @in_json()
+    def actuators(self) -> list[dict[str, Any]]:
+        """What every actuator drives, and its drive line."""
+        return [self._actuator(actuator) for actuator in self.model.mechanism.actuators]
+
+    def _actuator(self, actuator: Actuator) -> dict[str, Any]:
+        mechanism = self.model.mechanism
+        row: dict[str, Any] = {
+            "name": actuator.name,
+            "drives": {name: mechanism.value(ratio) for name, ratio in actuator.drives},
+        }
+        if actuator.drive is not None:
+            row["drive_line"] = drive_line_figures(mechanism, actuator.drive)
+        return row
+
+    @property
+    @in_json(nullable=True)
+    def parameters(self) -> list[dict[str, Any]]:
+        """The parameters of the file with values and bounds, SI."""
+        names = ("name", "value", "group", "status", "source", "lower", "upper")
+        return [
+            {name: getattr(parameter, name) for name in names}
+            | {"unit": si_unit(parameter.unit), "written_unit": parameter.unit}
+            for parameter in self.model.mechanism.parameters
+        ]
+
+    @property
+    @in_json()
+    def dynamic_parameters(self) -> list[dict[str, Any]]:
+        """The parameters of the dynamics with their values."""
+        parameters = self.model.parameters
+        return records(
+            name=[parameter.name for parameter in parameters],
+            unit=[parameter.unit for parameter in parameters],
+            value=self.model.pi,
+        )
+
+    @property
+    @in_json()
+    def blocks(self) -> list[dict[str, Any]]:
+        """How the positions are solved; empty for a machine that does not work."""
+        blocks = () if self.model.assembly.findings else self.model.platform.blocks
+        return records(
+            equations=[block.equations for block in blocks],
+            unknowns=[block.unknowns for block in blocks],
+            method=[block.method for block in blocks],
+        )
+
+    @property
+    @in_json("linear_blocks", optional=True)
+    def linear_block_rows(self) -> list[dict[str, object]] | None:
+        """See `linear_blocks`; None where they were not asked for, or the machine does not work."""
+        if not self.options.blocks or self.model.assembly.findings:
+            return None
+        return self._linear_list()
 
     def _linear_list(self) -> list[dict[str, object]]:
         return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from tauloop.common.datasets import Tabular, Variable, rows
 from tauloop.common.errors import PoseError, Problem, Problems, TauloopError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.compiler.catalogue import HYBRID_INVERSE_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
@@ -95,7 +97,7 @@ class Inspection(Tabular):
     """
 
     needs_forces: ClassVar[bool] = False
-    model: Model
+    model: Model = field(metadata=json_keys(assembly="assembly"))
     undriven: tuple[Undriven, ...]
     other_modes: int
     problems: tuple[Problem, ...]
@@ -117,6 +119,7 @@ class Inspection(Tabular):
         return not self.problems
 
     @property
+    @in_json()
     def status(self) -> Status:
         """OK where it is usable."""
         return Status.OK if self.is_usable else Status.DOUBTFUL
@@ -135,17 +138,11 @@ class Inspection(Tabular):
             ": cables cannot hold it" if margin < 0.0 else ""
         )
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        return {
-            "status": self.status.value,
-            "problems": [problem.as_dict() for problem in self.problems],
-            "notes": [note.as_dict() for note in self.notes],
-            "undriven": [{"name": freedom.name, "kind": freedom.kind} for freedom in self.undriven],
-            "other_modes": self.other_modes,
-            "import": import_notes(self.model.mechanism),
-            "assembly": self.model.assembly.as_dict(),
-        }
+    @property
+    @in_json("import")
+    def notes_of_import(self) -> tuple[str, ...]:
+        """See `import_notes`."""
+        return import_notes(self.model.mechanism)
 
 
 def import_notes(mechanism: Mechanism) -> tuple[str, ...]:

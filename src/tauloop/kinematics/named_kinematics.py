@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.assembly.limits import Beyond, require_within_limits
@@ -90,21 +91,21 @@ class Poses(Result):
 
     needs_forces: ClassVar[bool] = False
     machine: str
-    entry: Entry
-    platform_port: Port
-    actuator_port: Port
+    entry: Entry = field(metadata=json_keys(given="name"))
+    platform_port: Port = field(metadata=json_keys("platform"))
+    actuator_port: Port = field(metadata=json_keys("actuators"))
     coordinates: tuple[str, ...]
     units: tuple[str, ...]
-    q: np.ndarray
-    platform_position: np.ndarray
-    actuator_position: np.ndarray
-    tool: np.ndarray
-    tool_rotation: np.ndarray
-    residual: np.ndarray
+    q: np.ndarray = field(metadata=OMITTED)
+    platform_position: np.ndarray = field(metadata=OMITTED)
+    actuator_position: np.ndarray = field(metadata=OMITTED)
+    tool: np.ndarray = field(metadata=OMITTED)
+    tool_rotation: np.ndarray = field(metadata=OMITTED)
+    residual: np.ndarray = field(metadata=OMITTED)
     misfit: Mapping[str, float]
     resting: tuple[str, ...]
     at_stops: tuple[str, ...]
-    beyond: tuple[tuple[Beyond, ...], ...]
+    beyond: tuple[tuple[Beyond, ...], ...] = field(metadata=OMITTED)
 
     @property
     def given(self) -> str:
@@ -159,37 +160,20 @@ class Poses(Result):
         """Orientations of the tool's frame as rotation vectors (M, 3), rad: about that vector in the base frame."""
         return rotation_vector(self.tool_rotation)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        vectors, quaternions = self.tool_rotation_vector, rotation_quaternion(self.tool_rotation)
-        poses = [
-            {
-                "platform": self.platform_position[i],
-                "actuators": self.actuator_position[i],
-                "tool_m": self.tool[i],
-                "tool_rotation": self.tool_rotation[i],
-                "tool_rotation_vector_rad": vectors[i],
-                "tool_quaternion": quaternions[i],
-                "q": self.q[i],
-                "residual": self.residual[i],
-                "beyond_stops": [item.as_dict() for item in beyond],
-            }
-            for i, beyond in enumerate(self.beyond)
-        ]
-        names = (
-            "machine",
-            "coordinates",
-            "units",
-            "misfit",
-            "resting",
-            "at_stops",
-        )
-        return self.plain_data(
-            *names,
-            platform=self.platform_port,
-            actuators=self.actuator_port,
-            given=self.entry.name,
-            poses=poses,
+    @property
+    @in_json()
+    def poses(self) -> list[dict[str, Any]]:
+        """The poses one by one."""
+        return records(
+            platform=self.platform_position,
+            actuators=self.actuator_position,
+            tool_m=self.tool,
+            tool_rotation=self.tool_rotation,
+            tool_rotation_vector_rad=self.tool_rotation_vector,
+            tool_quaternion=rotation_quaternion(self.tool_rotation),
+            q=self.q,
+            residual=self.residual,
+            beyond_stops=self.beyond,
         )
 
 
@@ -389,9 +373,9 @@ class Jacobian(Result):
 
     needs_forces: ClassVar[bool] = False
     machine: str
-    matrix: np.ndarray
-    rows: Port
-    columns: Port
+    matrix: np.ndarray = field(metadata=json_keys("jacobian"))
+    rows: Port = field(metadata=json_keys(of="name", rows="columns", row_units="units"))
+    columns: Port = field(metadata=json_keys(columns="columns", column_units="units"))
     q: np.ndarray
 
     def variables(self) -> Iterator[Variable]:
@@ -402,21 +386,6 @@ class Jacobian(Result):
             name="jacobian", values=self.matrix, over=("row", "column"), unit=self.rows.units
         )
         yield Variable(name="column_unit", values=list(self.columns.units), over=("column",))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return {
-            "machine": self.machine,
-            "of": self.rows.name,
-            "rows": self.rows.columns,
-            "row_units": self.rows.units,
-            "columns": self.columns.columns,
-            "column_units": self.columns.units,
-            "jacobian": self.matrix,
-            "q": self.q,
-            "status": self.status,
-            "diagnostics": self.diagnostics,
-        }
 
 
 @keywords(JacobianOptions)

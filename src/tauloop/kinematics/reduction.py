@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import permutations
 
@@ -14,6 +14,7 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, PoseError, Problems, TauloopError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, plain, provenance
@@ -105,15 +106,15 @@ class ActuatorError:
     """
 
     actuator: str
-    unit: str
-    largest: float
-    rms: float
-    maximum: float
-    gravity: float
-    inertia: float
-    velocity: float
-    offset: float
-    motion: float
+    unit: str = field(metadata=OMITTED)
+    largest: float = field(metadata=json_keys("largest_force"))
+    rms: float = field(metadata=json_keys("rms_error"))
+    maximum: float = field(metadata=json_keys("largest_error"))
+    gravity: float = field(metadata=json_keys("gravity_error"))
+    inertia: float = field(metadata=json_keys("inertia_error"))
+    velocity: float = field(metadata=json_keys("velocity_error"))
+    offset: float = field(metadata=json_keys("position_offset"))
+    motion: float = field(metadata=json_keys("position_deviation"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,13 +182,21 @@ class Reduction(Result):
         newton_euler: numbers of Newton-Euler equations, stage by stage.
     """
 
-    full: Mechanism
-    mechanism: Mechanism
+    full: Mechanism = field(metadata=json_keys(machine="name"))
+    mechanism: Mechanism = field(metadata=OMITTED)
     steps: tuple[Step, ...]
     undone: tuple[UndoneStep, ...]
-    comparison: ReductionComparison
+    comparison: ReductionComparison = field(
+        metadata=json_keys(
+            mass_kg="mass",
+            mass_center_shift_m="center_shift",
+            mass_center_deviation_m="center_deviation",
+            states="states",
+            actuators="errors",
+        )
+    )
     coordinates: tuple[int, int]
-    equations: tuple[int, int]
+    equations: tuple[int, int] = field(metadata=json_keys("loop_equations"))
     couplings: tuple[int, int]
     newton_euler: tuple[NewtonEulerCount, ...]
 
@@ -199,42 +208,16 @@ class Reduction(Result):
         return rows("actuator", (error.actuator for error in errors), **figures)
 
     @property
+    @in_json()
     def is_exact(self) -> bool:
         """Whether no step approximates anything."""
         return all(step.is_exact for step in self.steps)
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        comparison = self.comparison
-        return self.plain_data(
-            "is_exact",
-            "steps",
-            "undone",
-            "newton_euler",
-            "coordinates",
-            "couplings",
-            machine=self.full.name,
-            loop_equations=self.equations,
-            mass_kg=comparison.mass,
-            mass_center_shift_m=comparison.center_shift,
-            mass_center_deviation_m=comparison.center_deviation,
-            states=comparison.states,
-            seed=self.provenance.options["seed"],
-            actuators=[
-                {
-                    "actuator": e.actuator,
-                    "largest_force": e.largest,
-                    "rms_error": e.rms,
-                    "largest_error": e.maximum,
-                    "gravity_error": e.gravity,
-                    "inertia_error": e.inertia,
-                    "velocity_error": e.velocity,
-                    "position_offset": e.offset,
-                    "position_deviation": e.motion,
-                }
-                for e in comparison.errors
-            ],
-        )
+    @property
+    @in_json()
+    def seed(self) -> object:
+        """Seed of the random states."""
+        return self.provenance.options["seed"]
 
 
 @keywords(ReductionOptions)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tauloop.common.plain import PlainData
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.mechanism.shipped import GALLERY, SHIPPED, machine_path
@@ -40,7 +40,7 @@ class MachineSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineIndex:
+class MachineIndex(PlainData):
     """The shipped machines, in alphabetical order.
 
     Attributes:
@@ -53,10 +53,6 @@ class MachineIndex:
     def status(self) -> Status:
         """OK: there is nothing to doubt."""
         return Status.OK
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``, and for the file."""
-        return {"machines": [asdict(machine) for machine in self.machines]}
 
 
 def machine_index() -> MachineIndex:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.named_values import QUATERNION, full_name, named_values, quaternion_start
@@ -191,6 +193,10 @@ class StrokeOptions(Options):
         return MachineLimits(force=share, speed=share)
 
 
+def _named_limit(limit: tuple[str, float]) -> dict[str, str | float]:
+    return {"limit": limit[0], "share": limit[1]}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMotion(Result):
     """A trajectory and what it asks of the machine.
@@ -205,12 +211,21 @@ class PlannedMotion(Result):
             none.
     """
 
-    trajectory: Trajectory
+    trajectory: Trajectory = field(
+        metadata=json_keys(
+            machine="stroke.model.mechanism.name",
+            entry="stroke.functions.ports.name",
+            columns="stroke.columns",
+            duration_s="duration",
+            total_s="total",
+            condition="stroke.condition",
+        )
+    )
     law: str
     peak_speed: float
     peak_acceleration: float
     forces: tuple[PeakForce, ...]
-    tightest_limit: tuple[str, float] | None
+    tightest_limit: tuple[str, float] | None = field(metadata=json_keys(summary=_named_limit))
 
     def variables(self) -> Iterator[Variable]:
         """Those of the trajectory."""
@@ -220,30 +235,12 @@ class PlannedMotion(Result):
         """Positions, velocities and accelerations at so many samples per second, for `tauloop dynamics`."""
         return self.trajectory.sample(frequency).log(self.trajectory.stroke.functions.ports.motion)
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
-        placed, tightest = self.trajectory.stroke, self.tightest_limit
-        return self.plain_data(
-            *("law", "peak_speed", "peak_acceleration"),
-            machine=placed.model.mechanism.name,
-            entry=placed.functions.ports.name,
-            columns=placed.columns,
-            duration_s=self.trajectory.duration,
-            total_s=self.trajectory.total,
-            forces=[
-                {
-                    "actuator": item.actuator,
-                    "peak_force": item.force,
-                    "time_s": item.time,
-                    "unit": item.unit,
-                    "limit": item.limit if np.isfinite(item.limit) else None,
-                }
-                for item in self.forces
-            ],
-            tightest_limit=tightest and {"limit": tightest[0], "share": tightest[1]},
-            condition=placed.condition,
-            worst_place=placed.place(placed.worst),
-        )
+    @property
+    @in_json()
+    def worst_place(self) -> object:
+        """The place with the largest condition number."""
+        placed = self.trajectory.stroke
+        return placed.place(placed.worst)
 
 
 @keywords(StrokeOptions)

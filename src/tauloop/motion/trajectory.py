@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 
 import numpy as np
 
 from tauloop.common.datasets import Tabular, Variable, columns, time_axis
 from tauloop.common.errors import InputError
+from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
 from tauloop.compiler.state import State
 from tauloop.motion.laws import Law, Progress
@@ -36,10 +38,10 @@ class PeakForce:
     """
 
     actuator: str
-    force: float
-    time: float
+    force: float = field(metadata=json_keys("peak_force"))
+    time: float = field(metadata=json_keys("time_s"))
     unit: str
-    limit: float
+    limit: float = field(metadata=json_keys(nullable=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

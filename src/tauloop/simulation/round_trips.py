@@ -7,12 +7,13 @@ right-hand side, at the times that the integrator asks for, and never interpolat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns
+from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result
@@ -46,25 +47,28 @@ class RoundTrip(Result):
         length: characteristic length of the machine, m.
     """
 
-    columns: tuple[str, ...]
-    units: tuple[str, ...]
+    columns: tuple[str, ...] = field(metadata=OMITTED)
+    units: tuple[str, ...] = field(metadata=OMITTED)
     simulation: Simulation
-    wanted: np.ndarray
-    error: np.ndarray
-    length: float
+    wanted: np.ndarray = field(metadata=OMITTED)
+    error: np.ndarray = field(metadata=OMITTED)
+    length: float = field(metadata=OMITTED)
 
     @property
+    @in_json("limit_m")
     def limit(self) -> float:
         """Largest distance of a trip that returns, m."""
         return RETURNED * self.length
 
     @property
+    @in_json("largest_position_error_m")
     def position_error(self) -> float:
         """Largest distance of the platform from where it was wanted, m; zero where it only turns."""
         moved = [i for i, unit in enumerate(self.units) if unit == "m"]
         return float(np.linalg.norm(self.error[:, moved], axis=1).max())
 
     @property
+    @in_json("largest_turning_error_rad")
     def turning_error(self) -> float:
         """Largest error of an angle or of a quaternion's number, rad."""
         turned = [i for i, unit in enumerate(self.units) if unit != "m"]
@@ -79,16 +83,6 @@ class RoundTrip(Result):
     def log(self) -> xr.Dataset:
         """The motion that came back, as a log."""
         return self.simulation.log()
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
-        return {
-            "status": self.status.value,
-            "largest_position_error_m": self.position_error,
-            "largest_turning_error_rad": self.turning_error,
-            "limit_m": self.limit,
-            "simulation": self.simulation.as_dict(),
-        }
 
 
 def round_trip(

@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import DescriptionError, InputError, Problem
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Provenance, Result, provenance
@@ -51,6 +52,10 @@ LOOPS_CLOSED = 5e-8
 ENERGY_BALANCED = 1e-6
 
 
+def _last(time: np.ndarray) -> float:
+    return float(time[-1])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation(Result):
     """A machine's motion under forces, at the ends of the integrator's steps.
@@ -78,26 +83,33 @@ class Simulation(Result):
     """
 
     machine: str
-    coordinate_names: tuple[str, ...]
-    velocity_names: tuple[str, ...]
-    actuator_names: tuple[str, ...]
-    time: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    force: np.ndarray
-    wrench: np.ndarray
-    kinetic: np.ndarray
-    potential: np.ndarray
-    work: np.ndarray
-    loss: np.ndarray
-    residual: np.ndarray
-    duration: float
+    coordinate_names: tuple[str, ...] = field(metadata=OMITTED)
+    velocity_names: tuple[str, ...] = field(metadata=OMITTED)
+    actuator_names: tuple[str, ...] = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=json_keys("reached_s", summary=_last))
+    q: np.ndarray = field(metadata=OMITTED)
+    v: np.ndarray = field(metadata=OMITTED)
+    force: np.ndarray = field(metadata=OMITTED)
+    wrench: np.ndarray = field(metadata=OMITTED)
+    kinetic: np.ndarray = field(
+        metadata=json_keys("largest_kinetic_energy_J", nullable=True, summary=np.max)
+    )
+    potential: np.ndarray = field(metadata=OMITTED)
+    work: np.ndarray = field(metadata=OMITTED)
+    loss: np.ndarray = field(metadata=OMITTED)
+    residual: np.ndarray = field(metadata=json_keys("largest_loop_residual_m", summary=np.max))
+    duration: float = field(metadata=json_keys("duration_s"))
     ending: Ending
     problem: Problem | None
-    occurrences: tuple[Occurrence, ...]
-    steps: Steps = field(repr=False)
-    system: System = field(repr=False)
-    sensitivities: xr.Dataset | None = field(default=None, repr=False)
+    occurrences: tuple[Occurrence, ...] = field(metadata=json_keys("events"))
+    steps: Steps = field(
+        repr=False,
+        metadata=json_keys(steps="count", rejected_steps="rejected", evaluations="evaluations"),
+    )
+    system: System = field(repr=False, metadata=OMITTED)
+    sensitivities: xr.Dataset | None = field(
+        default=None, repr=False, metadata=json_keys(optional=True, summary=sensitivity_rows)
+    )
 
     def variables(self) -> Iterator[Variable]:
         """Positions and velocities of the platform, forces, energies, and all coordinates, over time."""
@@ -125,12 +137,14 @@ class Simulation(Result):
         return np.asarray(balance - balance[0])
 
     @property
+    @in_json(nullable=True)
     def relative_energy_error(self) -> float:
         """Largest energy error over the largest kinetic energy; infinite where nothing moves, but energy is missing."""
         worst, largest = float(np.abs(self.energy_error).max()), float(self.kinetic.max())
         return worst / largest if largest > 0 else (0.0 if worst == 0 else np.inf)
 
     @property
+    @in_json()
     def beyond_stops(self) -> tuple[Beyond, ...]:
         """Coordinates that go beyond their stops, which do not hold them here: by how much, and when first."""
         return self.system.model.limits.beyond(self.q, self.time)
@@ -158,35 +172,17 @@ class Simulation(Result):
         """The platform's motion and the actuators' forces, as a log that `tauloop dynamics` reads."""
         return log_of(self, "position", "velocity", "force")
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
-        has_energy = bool(np.isfinite(self.kinetic).all())
-        has_error = has_energy and bool(np.isfinite(self.relative_energy_error))
-        return {
-            "machine": self.machine,
-            "route": type(self.system.route).__name__,
-            "status": self.status.value,
-            "ending": self.ending.value,
-            "problem": None if self.problem is None else self.problem.as_dict(),
-            "duration_s": self.duration,
-            "reached_s": float(self.time[-1]),
-            "steps": len(self.steps),
-            "rejected_steps": self.steps.rejected,
-            "evaluations": self.steps.evaluations,
-            "largest_kinetic_energy_J": float(self.kinetic.max()) if has_energy else None,
-            "relative_energy_error": self.relative_energy_error if has_error else None,
-            "largest_loop_residual_m": float(self.residual.max()),
-            "final": dict(zip(self.coordinate_names, map(float, self.q[-1]), strict=True)),
-            "beyond_stops": [item.as_dict() for item in self.beyond_stops],
-            "events": [{"name": item.name, "time_s": item.time} for item in self.occurrences],
-            "diagnostics": list(self.diagnostics),
-            "provenance": self.provenance,
-            **(
-                {}
-                if self.sensitivities is None
-                else {"sensitivities": sensitivity_rows(self.sensitivities)}
-            ),
-        }
+    @property
+    @in_json()
+    def route(self) -> str:
+        """Name of the route."""
+        return type(self.system.route).__name__
+
+    @property
+    @in_json()
+    def final(self) -> dict[str, float]:
+        """Coordinates at the end by name."""
+        return dict(zip(self.coordinate_names, map(float, self.q[-1]), strict=True))
 
 
 class Simulator:

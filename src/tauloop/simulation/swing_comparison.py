@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError
+from tauloop.common.plain import in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result
@@ -37,8 +38,8 @@ class SwingComparison(Result):
         left_out: why a route cannot be gone, by its name.
     """
 
-    machine: str
-    duration: float
+    machine: str = field(metadata=json_keys())
+    duration: float = field(metadata=json_keys("duration_s"))
     springs: tuple[DriveSpring, ...]
     routes: Mapping[str, Simulation]
     left_out: Mapping[str, str]
@@ -58,17 +59,17 @@ class SwingComparison(Result):
             "route", self.routes, {"residual": "m"}, energy_error=errors, residual=residuals
         )
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        return {
-            "status": self.status.value,
-            "springs": self.springs,
-            "energy_limit": ENERGY_KEPT,
-            "loop_limit_m": LOOPS_KEPT,
-            "routes": {name: result.as_dict() for name, result in self.routes.items()},
-            "left_out": self.left_out,
-            "diagnostics": self.diagnostics,
-        }
+    @property
+    @in_json()
+    def energy_limit(self) -> float:
+        """Largest error of the energy, as a share of the largest kinetic energy."""
+        return ENERGY_KEPT
+
+    @property
+    @in_json("loop_limit_m")
+    def loop_limit(self) -> float:
+        """Largest loop residual, m."""
+        return LOOPS_KEPT
 
 
 def compare_routes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, InputError, Problem, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, records
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -98,8 +100,8 @@ class FoldedLogs(Result):
     logs: int
     samples: int
     errors: str
-    identification: FoldedIdentification
-    triangle: LogTriangle
+    identification: FoldedIdentification = field(metadata=OMITTED)
+    triangle: LogTriangle = field(metadata=OMITTED)
     refused: Mapping[str, str]
     faults: Mapping[str, int]
 
@@ -115,28 +117,27 @@ class FoldedLogs(Result):
                 name="held_out_rmse", values=self.identification.held_out, over=("output",)
             )
 
-    def as_dict(self) -> Mapping[str, Any]:
-        """Plain data for ``--json``."""
-        folded = self.identification
-        estimate, base = folded.estimate, folded.base
-        held_out = [None] * len(folded.training) if folded.held_out is None else folded.held_out
-        outputs = zip(self.triangle.training.outputs, folded.training, held_out, strict=True)
-        return self.plain_data(
-            *("machine", "logs", "samples", "errors", "refused", "faults"),
-            base_parameters=[
-                {"name": name, "unit": unit, "value": value, "standard_deviation": deviation}
-                for name, unit, value, deviation in zip(
-                    base.names,
-                    base.units,
-                    estimate.values,
-                    estimate.standard_deviations,
-                    strict=True,
-                )
-            ],
-            outputs=[
-                {"output": name, "rmse": fitted, "held_out_rmse": judged}
-                for name, fitted, judged in outputs
-            ],
+    @property
+    @in_json()
+    def base_parameters(self) -> list[dict[str, Any]]:
+        """Values and standard deviations of the base parameters."""
+        base, estimate = self.identification.base, self.identification.estimate
+        return records(
+            name=base.names,
+            unit=base.units,
+            value=estimate.values,
+            standard_deviation=estimate.standard_deviations,
+        )
+
+    @property
+    @in_json()
+    def outputs(self) -> list[dict[str, Any]]:
+        """Residuals of every output."""
+        fitted, held_out = self.identification.training, self.identification.held_out
+        return records(
+            output=self.triangle.training.outputs,
+            rmse=fitted,
+            held_out_rmse=[None] * len(fitted) if held_out is None else held_out,
         )
 
     def write_triangle(self, path: str | Path) -> Path:

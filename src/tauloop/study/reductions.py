@@ -91,20 +91,6 @@ class StudyResult(Result):
             **figures,
         )
 
-    def as_dict(self) -> Mapping[str, Any]:
-        """Plain data for ``--json``."""
-        own = (
-            "machine",
-            "folder",
-            "calculation",
-            "samples",
-            "scalars",
-            "passed",
-            "yield_interval",
-            "sobol",
-        )
-        return self.plain_data(*own, "problems", "set_aside")
-
 
 def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, int]]) -> StudyResult:
     """What a study says by its parts.

@@ -12,7 +12,6 @@ import sys
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 
@@ -85,10 +84,6 @@ class Checkup(Result):
     """
 
     parts: tuple[CheckedPart, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return self.plain_data("parts")
 
     @property
     def missing(self) -> tuple[CheckedPart, ...]:

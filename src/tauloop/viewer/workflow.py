@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import EngineError, InputError, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, Status, provenance
@@ -110,11 +112,13 @@ class View(Result):
     """
 
     needs_forces: ClassVar[bool] = False
-    model: Model
+    model: Model = field(
+        metadata=json_keys(machine="mechanism.name", coordinates="topology.coordinate_names")
+    )
     q: np.ndarray
-    playback: Playback | None
-    geometry: MachineGeometry
-    layers: Layers
+    playback: Playback | None = field(metadata=OMITTED)
+    geometry: MachineGeometry = field(metadata=OMITTED)
+    layers: Layers = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """All coordinates: over the time of a motion, else of the pose."""
@@ -131,19 +135,18 @@ class View(Result):
         """OK: whoever looks at a machine judges by eye."""
         return Status.OK
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        shape = self.geometry.shape
-        return {
-            "machine": self.model.mechanism.name,
-            "coordinates": self.model.topology.coordinate_names,
-            "q": self.q,
-            "tool_m": self.geometry.tool[0],
-            "bodies": {
-                body.name: self.geometry.origins[0, i] for i, body in enumerate(shape.bodies)
-            },
-            "diagnostics": self.diagnostics,
-        }
+    @property
+    @in_json("tool_m")
+    def tool(self) -> np.ndarray:
+        """Tool centre point at the start (3,), m."""
+        return self.geometry.tool[0]
+
+    @property
+    @in_json()
+    def bodies(self) -> dict[str, np.ndarray]:
+        """Origins (3,) of the bodies at the start by name, m."""
+        origins = self.geometry.origins[0]
+        return {body.name: origins[i] for i, body in enumerate(self.geometry.shape.bodies)}
 
     def picture(self) -> Figure:
         """The drawing of it, by solids where trimesh is installed; see `machine_figure`."""

@@ -6,7 +6,7 @@ Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 from scipy.optimize import lsq_linear
@@ -14,6 +14,7 @@ from scipy.optimize import lsq_linear
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, limits, solve
 from tauloop.common.errors import IdentificationError, InputError, solving
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.processes import SharedWork
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
@@ -40,8 +41,8 @@ class HeldOut(Shown):
         errors: the instruments' errors in SI, likewise.
     """
 
-    residuals: np.ndarray
-    errors: np.ndarray
+    residuals: np.ndarray = field(metadata=OMITTED)
+    errors: np.ndarray = field(metadata=json_keys(nullable=True))
 
     @property
     def pose_squares(self) -> np.ndarray:
@@ -49,6 +50,7 @@ class HeldOut(Shown):
         return np.asarray(np.nanmean(self.residuals**2, axis=1))
 
     @property
+    @in_json()
     def rms(self) -> float:
         """Root mean square of all errors, SI; only of one unit when all series are of one instrument's kind."""
         return float(np.sqrt(np.nanmean(self.errors**2)))
@@ -172,9 +174,9 @@ class ModelScore:
 
     name: str
     unknowns: int
-    leave_one_out: HeldOut
-    fold_rms: np.ndarray
-    fold_errors: np.ndarray
+    leave_one_out: HeldOut = field(metadata=json_keys(leave_one_out_rms="rms"))
+    fold_rms: np.ndarray = field(metadata=OMITTED)
+    fold_errors: np.ndarray = field(metadata=json_keys("fold_rms"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +217,12 @@ class Comparison(Shown):
     differences: tuple[PairedDifference, ...]
     recommended: str
     reason: str
+
+    @property
+    @in_json()
+    def draws(self) -> int:
+        """Number of draws of the folds."""
+        return len(self.models[0].fold_errors)
 
 
 @solving(IdentificationError)
@@ -329,10 +337,28 @@ class Bootstrap(Shown):
         intervals: 2.5 % and 97.5 % quantiles (n, 2), SI.
     """
 
-    names: tuple[str, ...]
-    corrections: np.ndarray
-    standard_deviations: np.ndarray
-    intervals: np.ndarray
+    names: tuple[str, ...] = field(metadata=OMITTED)
+    corrections: np.ndarray = field(metadata=OMITTED)
+    standard_deviations: np.ndarray = field(metadata=OMITTED)
+    intervals: np.ndarray = field(metadata=OMITTED)
+
+    @property
+    @in_json()
+    def replicates(self) -> int:
+        """Number of draws."""
+        return len(self.corrections)
+
+    @property
+    @in_json("standard_deviations")
+    def named_deviations(self) -> dict[str, float]:
+        """Standard deviations by unknown, SI."""
+        return dict(zip(self.names, self.standard_deviations, strict=True))
+
+    @property
+    @in_json("intervals_95")
+    def named_intervals(self) -> dict[str, np.ndarray]:
+        """Intervals (2,) by unknown, SI."""
+        return dict(zip(self.names, self.intervals, strict=True))
 
 
 @solving(IdentificationError)

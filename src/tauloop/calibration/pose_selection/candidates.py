@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -14,6 +14,7 @@ from tauloop.calibration.measurements.instruments import Instrument
 from tauloop.calibration.pose_selection.contact import Gap
 from tauloop.common.errors import InputError, PoseError, Problem
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.equations.assembly.limits import coordinate_limits
@@ -77,10 +78,10 @@ class Candidates(Shown):
             rods.
     """
 
-    columns: tuple[str, ...]
-    position: np.ndarray
-    q: np.ndarray
-    encoders: np.ndarray
+    columns: tuple[str, ...] = field(metadata=OMITTED)
+    position: np.ndarray = field(metadata=OMITTED)
+    q: np.ndarray = field(metadata=OMITTED)
+    encoders: np.ndarray = field(metadata=OMITTED)
     tried: int
     excluded: Mapping[str, int]
     clearance: float | None = None
@@ -88,6 +89,12 @@ class Candidates(Shown):
     def __len__(self) -> int:
         """Number of poses."""
         return len(self.position)
+
+    @property
+    @in_json()
+    def number(self) -> int:
+        """Number of poses."""
+        return len(self)
 
 
 def usual_clearance(model: Model) -> float | None:

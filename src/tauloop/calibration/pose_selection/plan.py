@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -38,6 +38,7 @@ from tauloop.common.errors import IdentificationError, InputError, Problems, sol
 from tauloop.common.files import write_text
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
+from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
@@ -172,12 +173,14 @@ class PosePlan(Result):
     """
 
     needs_forces: ClassVar[bool] = False
-    options: PosePlanOptions
-    problem: CalibrationProblem
-    candidates: Candidates
+    options: PosePlanOptions = field(metadata=json_keys(goal="goal"))
+    problem: CalibrationProblem = field(
+        metadata=json_keys(machine="mechanism.name", parameters="names")
+    )
+    candidates: Candidates = field(metadata=json_keys("candidates", columns="columns"))
     selection: Selection
-    deviations: np.ndarray
-    error: float
+    deviations: np.ndarray = field(metadata=json_keys("expected_deviations", nullable=True))
+    error: float = field(metadata=json_keys("expected_error_over_noise"))
     curve: tuple[CurvePoint, ...]
     enough: int | None
 
@@ -195,41 +198,23 @@ class PosePlan(Result):
         yield from rows("parameter", self.problem.names, units, deviation=self.deviations)
 
     @property
+    @in_json()
     def encoders(self) -> np.ndarray:
         """Actuator positions (k, n_u) of the poses to measure."""
         return np.asarray(self.candidates.encoders[list(self.selection.chosen)])
 
     @property
+    @in_json()
     def positions(self) -> np.ndarray:
         """Platform positions (k, n) of the poses to measure."""
         return np.asarray(self.candidates.position[list(self.selection.chosen)])
 
     @property
+    @in_json()
     def criterion(self) -> str:
         """Name of the criterion."""
         names = {id(criterion): name for name, criterion in CRITERIA.items()}
         return names.get(id(self.options.criterion), type(self.options.criterion).__name__)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The whole result as plain data for JSON."""
-        candidates = self.candidates
-        return self.plain_data(
-            *("criterion", "selection", "positions", "encoders", "curve", "enough"),
-            machine=self.problem.mechanism.name,
-            candidates={
-                "number": len(candidates),
-                "tried": candidates.tried,
-                "excluded": candidates.excluded,
-                "clearance": candidates.clearance,
-            },
-            columns=candidates.columns,
-            parameters=self.problem.names,
-            expected_deviations=[
-                float(value) if np.isfinite(value) else None for value in self.deviations
-            ],
-            expected_error_over_noise=self.error,
-            goal=self.options.goal,
-        )
 
     def write_csv(self, path: str | Path) -> Path:
         """Write the poses to measure as a table: actuators and platform positions, SI.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import combinations
 from time import process_time
 
@@ -13,6 +13,7 @@ from tauloop.calibration.problem.building import exchanged, with_encoders
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, solve
 from tauloop.common.errors import IdentificationError, PoseError
+from tauloop.common.plain import OMITTED
 from tauloop.common.records import dataclass
 
 #: Processor time for the search where nobody says more, s.
@@ -51,7 +52,7 @@ class Exchanges:
         seconds: processor time that there was; none for the search where it is zero.
     """
 
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, str], ...] = field(metadata=OMITTED)
     tried: int
     of: int
     seconds: float

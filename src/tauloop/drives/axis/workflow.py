@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, fields, replace
+from typing import Any
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
@@ -111,11 +113,15 @@ class DriveStep(Result):
         predicted: by the describing function; None where it was not asked for.
     """
 
-    line: DriveLine
-    options: DriveOptions
-    record: Record
-    measured: LimitCycle | None = None
-    predicted: tuple[LimitCycle, ...] | None = field(default=None)
+    line: DriveLine = field(metadata=json_keys(name="name"))
+    options: DriveOptions = field(
+        metadata=json_keys(
+            step="step", duration="duration", parameters="parameters", motors="motors"
+        )
+    )
+    record: Record = field(metadata=json_keys(events="occurrences"))
+    measured: LimitCycle | None = field(default=None, metadata=OMITTED)
+    predicted: tuple[LimitCycle, ...] | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """All signals over time, such as `position.cart`."""
@@ -126,27 +132,21 @@ class DriveStep(Result):
         """How the run ended."""
         return Outcome(int(self.record.criteria.outcome[0]))
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: criteria, not the samples."""
-        criteria = {
-            item.name: getattr(self.record.criteria, item.name)[0]
-            for item in fields(self.record.criteria)
-        }
-        content = {
-            name: getattr(self.options, name)
-            for name in ("step", "duration", "parameters", "motors")
-        }
-        if self.predicted is not None:
-            content["limit_cycle"] = {
-                "simulated": self.measured,
-                "describing_function": self.predicted,
-            }
-        return self.plain_data(
-            name=self.line.name,
-            events=[{"name": item.name, "time_s": item.time} for item in self.record.occurrences],
-            criteria=criteria | {"outcome": self.outcome.name.lower()},
-            **content,
-        )
+    @property
+    @in_json()
+    def criteria(self) -> dict[str, Any]:
+        """Criteria of the step by name, and how the run ended."""
+        criteria = self.record.criteria
+        values = {item.name: getattr(criteria, item.name)[0] for item in fields(criteria)}
+        return values | {"outcome": self.outcome.name.lower()}
+
+    @property
+    @in_json(optional=True)
+    def limit_cycle(self) -> dict[str, Any] | None:
+        """Limit cycle as simulated and as predicted; None where it was not asked for."""
+        if self.predicted is None:
+            return None
+        return {"simulated": self.measured, "describing_function": self.predicted}
 
 
 @keywords(DriveOptions)

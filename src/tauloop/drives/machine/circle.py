@@ -7,14 +7,16 @@ tools.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, Problems, solving
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
@@ -100,6 +102,16 @@ class Lap:
             "following_rms": 1e6 * self.rms,
         }
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """The figures, and radial deviations over the angle; lengths in um where a name ends in it."""
+        return {f"{name}_um": figure for name, figure in self.figures.items()} | {
+            "steps": self.motion.steps,
+            "events": self.motion.events,
+            "angle_deg": np.degrees(self.angle),
+            "radial_um": 1e6 * self.radial,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircleTest(Result):
@@ -116,10 +128,10 @@ class CircleTest(Result):
 
     machine: str
     circle: Circle
-    laps: Mapping[Variation, Lap]
-    ends: Mapping[Variation, str]
-    occurrences: Mapping[Variation, tuple[Occurrence, ...]]
-    model: Model | None = None
+    laps: Mapping[Variation, Lap] = field(metadata=OMITTED)
+    ends: Mapping[Variation, str] = field(metadata=OMITTED)
+    occurrences: Mapping[Variation, tuple[Occurrence, ...]] = field(metadata=OMITTED)
+    model: Model | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Figures of every `run`, and its radial deviation over the `angle` on the circle; SI."""
@@ -137,26 +149,23 @@ class CircleTest(Result):
             radial = np.array([lap.radial for lap in laps])
             yield Variable(name="radial", values=radial, over=("run", "angle"), unit="m")
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``; lengths in um where a name ends so."""
-        return self.plain_data(
-            *("machine", "circle"),
-            runs={
-                variation.label: {f"{name}_um": figure for name, figure in lap.figures.items()}
-                | {
-                    "steps": lap.motion.steps,
-                    "events": lap.motion.events,
-                    "angle_deg": np.degrees(lap.angle),
-                    "radial_um": 1e6 * lap.radial,
-                }
-                for variation, lap in self.laps.items()
-            },
-            ended_early={variation.label: reason for variation, reason in self.ends.items()},
-            events={
-                variation.label: [{"name": item.name, "time_s": item.time} for item in items]
-                for variation, items in self.occurrences.items()
-            },
-        )
+    @property
+    @in_json()
+    def runs(self) -> dict[str, dict[str, Any]]:
+        """Values of every lap by label of the variation; lengths in um where a name ends in it."""
+        return {variation.label: lap.values for variation, lap in self.laps.items()}
+
+    @property
+    @in_json()
+    def ended_early(self) -> dict[str, str]:
+        """Why a run ended early, by label of the variation."""
+        return {variation.label: reason for variation, reason in self.ends.items()}
+
+    @property
+    @in_json()
+    def events(self) -> dict[str, tuple[Occurrence, ...]]:
+        """Events by label of the variation."""
+        return {variation.label: items for variation, items in self.occurrences.items()}
 
 
 def circle_trajectory(model: Model, circle: Circle) -> Trajectory:

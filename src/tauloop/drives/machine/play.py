@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from itertools import product
 
 import casadi as ca
@@ -11,6 +12,7 @@ import xarray as xr
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -48,11 +50,11 @@ class PlayMap(Result):
         volume: ends of the axes, by name, and of those that have no axis here.
     """
 
-    data: xr.Dataset
+    data: xr.Dataset = field(metadata=OMITTED)
     play: Mapping[str, float]
-    space: Workspace
+    space: Workspace = field(metadata=OMITTED)
     machine: str
-    units: Mapping[str, str]
+    units: Mapping[str, str] = field(metadata=OMITTED)
     volume: Mapping[str, tuple[float, float]]
 
     def variables(self) -> Iterator[Variable]:
@@ -61,10 +63,23 @@ class PlayMap(Result):
             over, unit = tuple(map(str, values.dims)), values.attrs.get("units", "")
             yield Variable(name=str(name), values=values.to_numpy(), over=over, unit=unit)
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the map."""
-        more = {"unit": "m", "tool": self.figures(), "excluded_by": self.space.excluded_by()}
-        return self.plain_data("machine", "play", "volume", **more)
+    @property
+    @in_json()
+    def unit(self) -> str:
+        """Unit of the displacements."""
+        return "m"
+
+    @property
+    @in_json()
+    def excluded_by(self) -> dict[str, int]:
+        """Number of poses that are excluded, by reason."""
+        return self.space.excluded_by()
+
+    @property
+    @in_json()
+    def tool(self) -> dict[str, dict[str, float]]:
+        """See `figures`."""
+        return self.figures()
 
     def figures(self) -> dict[str, dict[str, float]]:
         """Least, median and largest displacement over the usable poses, m, by actuator, and for all (`worst`)."""

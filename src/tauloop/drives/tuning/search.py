@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +62,19 @@ class Minimum(Result):
         )
         for name, values in zip(self.names, self.points.T, strict=True):
             yield Variable(name=f"point.{name}", values=values, over=over, unit=None)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Start and best point by parameter, costs there, and how the search ended."""
+        return {
+            "start": dict(zip(self.names, self.start, strict=True)),
+            "best": dict(zip(self.names, self.best, strict=True)),
+            "cost": self.cost,
+            "start_cost": self.start_cost if np.isfinite(self.start_cost) else None,
+            "evaluations": len(self.costs),
+            "ending": self.ending,
+            "interrupted": self.interrupted,
+        }
 
     @property
     def descent(self) -> np.ndarray:

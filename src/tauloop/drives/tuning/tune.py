@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, plain, provenance
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
@@ -166,11 +168,11 @@ class Tuning(Result):
     start: Mapping[str, float]
     best: Mapping[str, float]
     cost: float
-    start_cost: float
-    before: Mapping[str, float]
-    after: Mapping[str, float]
-    searches: tuple[Minimum, ...]
-    front: ParetoFront | None
+    start_cost: float = field(metadata=json_keys(nullable=True))
+    before: Mapping[str, float] = field(metadata=OMITTED)
+    after: Mapping[str, float] = field(metadata=OMITTED)
+    searches: tuple[Minimum, ...] = field(metadata=OMITTED)
+    front: ParetoFront | None = field(metadata=OMITTED)
     findings: tuple[Problem, ...]
     units: Mapping[str, str]
 
@@ -192,39 +194,32 @@ class Tuning(Result):
             name="cost", values=[search.cost for search in self.searches], over=("search",)
         )
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        names = tuple(self.best)
-        front = self.front
-        return self.plain_data(
-            *("drive_line", "start", "best", "cost", "units", "findings"),
-            start_cost=_finite(self.start_cost),
-            criteria={"start": self.before, "best": self.after},
-            searches=[
-                {
-                    "start": dict(zip(names, search.start, strict=True)),
-                    "best": dict(zip(names, search.best, strict=True)),
-                    "cost": search.cost,
-                    "start_cost": _finite(search.start_cost),
-                    "evaluations": len(search.costs),
-                    "ending": search.ending,
-                    "interrupted": search.interrupted,
-                }
-                for search in self.searches
-            ],
-            front=front
-            and [
-                {
-                    "at": dict(zip(names, at, strict=True)),
-                    "criteria": dict(zip(front.of, criteria, strict=True)),
-                }
-                for at, criteria in zip(front.points, front.criteria, strict=True)
-            ],
-        )
+    @property
+    @in_json()
+    def criteria(self) -> dict[str, Mapping[str, float]]:
+        """Criteria of the first start and of the best."""
+        return {"start": self.before, "best": self.after}
 
+    @property
+    @in_json("searches")
+    def search_rows(self) -> list[dict[str, Any]]:
+        """Start, best point, costs and ending of every search."""
+        return [search.summary for search in self.searches]
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+    @property
+    @in_json("front")
+    def front_rows(self) -> list[dict[str, Any]] | None:
+        """Points of the front with their criteria; None where there is no front."""
+        front, names = self.front, tuple(self.best)
+        if front is None:
+            return None
+        return [
+            {
+                "at": dict(zip(names, point, strict=True)),
+                "criteria": dict(zip(front.of, criteria, strict=True)),
+            }
+            for point, criteria in zip(front.points, front.criteria, strict=True)
+        ]
 
 
 @keywords(TuningOptions)

@@ -10,11 +10,12 @@ singular values.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, Problem, Problems
+from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.equations.assembly.closing import (
@@ -175,8 +176,14 @@ def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
 FROZEN = 1e-9
 
 
+def spread(values: np.ndarray) -> dict[str, float | None]:
+    """Condition numbers (N,) at the reference pose, and median and worst over all states; None where infinite."""
+    figures = {"reference": values[0], "median": quantile(values, 0.5), "worst": values.max()}
+    return {name: float(value) if np.isfinite(value) else None for name, value in figures.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly(Shown):
+class Assembly(PlainData, Shown):
     """What the loops of a machine allow.
 
     Attributes:
@@ -217,27 +224,31 @@ class Assembly(Shown):
         (3, 3)
     """
 
-    loops: Loops
-    q: np.ndarray
-    residual: float
-    states: np.ndarray
-    singular_values: np.ndarray
+    loops: Loops = field(
+        metadata=json_keys(
+            coordinates="topology.coordinate_names", velocities="topology.velocity_names"
+        )
+    )
+    q: np.ndarray = field(metadata=OMITTED)
+    residual: float = field(metadata=json_keys("residual_m"))
+    states: np.ndarray = field(metadata=json_keys(summary=len))
+    singular_values: np.ndarray = field(metadata=OMITTED)
     rank: int
-    gap: float
+    gap: float = field(metadata=json_keys("singular_value_gap", nullable=True))
     mobility: int
-    frozen: tuple[int, ...]
-    rows: tuple[int, ...]
-    dropped: tuple[int, ...]
-    independent: tuple[int, ...]
-    driven: tuple[int, ...]
-    platform_condition: np.ndarray
-    actuator_condition: np.ndarray
+    frozen: tuple[int, ...] = field(metadata=OMITTED)
+    rows: tuple[int, ...] = field(metadata=OMITTED)
+    dropped: tuple[int, ...] = field(metadata=OMITTED)
+    independent: tuple[int, ...] = field(metadata=OMITTED)
+    driven: tuple[int, ...] = field(metadata=OMITTED)
+    platform_condition: np.ndarray = field(metadata=json_keys(summary=spread))
+    actuator_condition: np.ndarray = field(metadata=json_keys(summary=spread))
     actuator_rank: int
-    leading: tuple[int, ...]
-    passive: tuple[int, ...]
-    locked: tuple[int, ...]
+    leading: tuple[int, ...] = field(metadata=OMITTED)
+    passive: tuple[int, ...] = field(metadata=OMITTED)
+    locked: tuple[int, ...] = field(metadata=OMITTED)
     substitute: Substitute | None
-    moved: tuple[Problem, ...]
+    moved: tuple[Problem, ...] = field(metadata=OMITTED)
     findings: tuple[Problem, ...]
     notes: tuple[Problem, ...]
 
@@ -269,6 +280,7 @@ class Assembly(Shown):
         return self.leading_drive.v
 
     @property
+    @in_json("passive")
     def passive_names(self) -> tuple[str, ...]:
         """Names of the passive freedoms."""
         return tuple(self.loops.topology.velocity_names[i] for i in self.passive)
@@ -284,6 +296,7 @@ class Assembly(Shown):
         return tuple(i for i in range(len(self.loops.mechanism.actuators)) if i not in self.leading)
 
     @property
+    @in_json("redundant_actuators")
     def spare_actuators(self) -> tuple[str, ...]:
         """Names of the actuators that follow the leading ones."""
         return tuple(self.loops.mechanism.actuators[i].name for i in self.spare)
@@ -296,39 +309,50 @@ class Assembly(Shown):
             self.loops.scaled(self.loops.residuals(q)[1])[:, list(self.rows)][:, :, moving]
         )
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        topology, names = self.topology, self.loops.names
-        return {
-            "coordinates": list(topology.coordinate_names),
-            "velocities": list(topology.velocity_names),
-            "reference": dict(zip(topology.coordinate_names, map(float, self.q), strict=True)),
-            "residual_m": self.residual,
-            "states": len(self.states),
-            "loop_equations": len(names),
-            "rank": self.rank,
-            "singular_value_gap": self.gap if np.isfinite(self.gap) else None,
-            "mobility": self.mobility,
-            "actuators": len(self.loops.mechanism.actuators),
-            "actuator_rank": self.actuator_rank,
-            "passive": list(self.passive_names),
-            "redundant_actuators": list(self.spare_actuators),
-            "locked": [topology.velocity_names[i] for i in self.locked],
-            "frozen": [topology.velocity_names[i] for i in self.frozen],
-            "redundant_equations": [names[i] for i in self.dropped],
-            "independent": [topology.velocity_names[i] for i in self.independent],
-            "actuator_condition": spread(self.actuator_condition),
-            "platform_condition": spread(self.platform_condition),
-            "substitute": None if self.substitute is None else self.substitute.as_dict(),
-            "findings": [finding.as_dict() for finding in self.findings],
-            "notes": [note.as_dict() for note in self.notes],
-        }
+    @property
+    @in_json()
+    def reference(self) -> dict[str, float]:
+        """The reference pose by coordinate."""
+        return dict(zip(self.topology.coordinate_names, map(float, self.q), strict=True))
 
+    @property
+    @in_json()
+    def loop_equations(self) -> int:
+        """Number of loop equations, redundant ones included."""
+        return len(self.loops.names)
 
-def spread(values: np.ndarray) -> dict[str, float | None]:
-    """Condition numbers (N,) at the reference pose, and median and worst over all states; None where infinite."""
-    figures = {"reference": values[0], "median": quantile(values, 0.5), "worst": values.max()}
-    return {name: float(value) if np.isfinite(value) else None for name, value in figures.items()}
+    @property
+    @in_json("actuators")
+    def actuator_count(self) -> int:
+        """Number of actuators."""
+        return len(self.mechanism.actuators)
+
+    @property
+    @in_json("redundant_equations")
+    def dropped_names(self) -> tuple[str, ...]:
+        """Names of the redundant loop equations."""
+        return tuple(self.loops.names[i] for i in self.dropped)
+
+    @property
+    @in_json("independent")
+    def independent_names(self) -> tuple[str, ...]:
+        """Names of the independent velocities."""
+        return self._velocities(self.independent)
+
+    @property
+    @in_json("frozen")
+    def frozen_names(self) -> tuple[str, ...]:
+        """Names of the velocities that are zero in every motion."""
+        return self._velocities(self.frozen)
+
+    @property
+    @in_json("locked")
+    def locked_names(self) -> tuple[str, ...]:
+        """Names of the velocities that are held on request."""
+        return self._velocities(self.locked)
+
+    def _velocities(self, indices: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.topology.velocity_names[i] for i in indices)
 
 
 def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:

@@ -6,12 +6,13 @@ Searches keep within limits of both kinds (`Limits.room`); a given motion is jud
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import field, replace
 
 import casadi as ca
 import numpy as np
 
 from tauloop.common.errors import PoseError, Problem
+from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic
 from tauloop.equations.assembly.cut_freedoms import CutFreedoms, seen_cuts
@@ -32,7 +33,7 @@ NAMED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beyond:
+class Beyond(PlainData):
     """A coordinate that leaves its limits: the sample where it is farthest out, and the first one outside.
 
     Attributes:
@@ -50,15 +51,16 @@ class Beyond:
     unit: str
     value: float
     stop: float
-    kind: LimitKind
+    kind: LimitKind = field(metadata=OMITTED)
     sample: int
-    first: int
-    time: float | None
-    first_time: float | None
-    count: int
-    samples: int
+    first: int = field(metadata=OMITTED)
+    time: float | None = field(metadata=OMITTED)
+    first_time: float | None = field(metadata=json_keys("time_s"))
+    count: int = field(metadata=json_keys("samples_beyond"))
+    samples: int = field(metadata=OMITTED)
 
     @property
+    @in_json("beyond")
     def by(self) -> float:
         """How far beyond, rad or m."""
         return abs(self.value - self.stop)
@@ -81,19 +83,6 @@ class Beyond:
 
     def __str__(self) -> str:
         return f"{self.coordinate} {self.amount}"
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``; SI."""
-        return {
-            "coordinate": self.coordinate,
-            "unit": self.unit,
-            "value": self.value,
-            "stop": self.stop,
-            "beyond": self.by,
-            "sample": self.sample,
-            "time_s": self.first_time,
-            "samples_beyond": self.count,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

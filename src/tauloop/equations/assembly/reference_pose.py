@@ -13,9 +13,12 @@ the reference instead.
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 
 from tauloop.common.errors import Problem
+from tauloop.common.plain import OMITTED, PlainData, json_keys
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.closing import (
     ALIGNED,
@@ -282,7 +285,7 @@ def in_words(kinds: tuple[str, ...], detail: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Substitute:
+class Substitute(PlainData):
     """A regular pose that stands in for a singular reference pose of the file.
 
     Attributes:
@@ -296,8 +299,8 @@ class Substitute:
 
     kinds: tuple[str, ...]
     detail: str
-    condition: float
-    q: np.ndarray
+    condition: float = field(metadata=json_keys("condition_there", nullable=True))
+    q: np.ndarray = field(metadata=OMITTED)
 
     @property
     def text(self) -> str:
@@ -325,11 +328,6 @@ class Substitute:
             remedy="give a regular reference pose, on the branch that you want",
             file=loops.mechanism.file,
         )
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        condition = self.condition if np.isfinite(self.condition) else None
-        return {"kinds": list(self.kinds), "detail": self.detail, "condition_there": condition}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import EngineError, PoseError, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
+from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Status, content, plain, provenance
@@ -145,7 +146,7 @@ class Export(ExportedCode):
         accuracy: of single precision; None for doubles.
     """
 
-    accuracy: SingleAccuracy | None = None
+    accuracy: SingleAccuracy | None = field(default=None, metadata=OMITTED)
     evidence = old_attribute("evidence", "diagnostics")
 
     @property
@@ -154,6 +155,7 @@ class Export(ExportedCode):
         return Status.OK if all(item.is_good for item in self.diagnostics) else Status.DOUBTFUL
 
     @property
+    @in_json()
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Shares of the largest errors of single precision; none for doubles."""
         return (
@@ -163,6 +165,7 @@ class Export(ExportedCode):
         )
 
     @property
+    @in_json()
     def advice(self) -> tuple[str, ...]:
         """A line for each output that single precision is not good enough for: the figure and what to do."""
         return tuple(str(item) for item in self.diagnostics if not item.is_good)

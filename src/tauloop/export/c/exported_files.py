@@ -6,10 +6,12 @@ import re
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from tauloop.common.errors import InputError
+from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.common.shown import Shown
@@ -40,7 +42,7 @@ def as_c_and_cpp(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedFiles(Shown):
+class ExportedFiles(PlainData, Shown):
     """A finished export.
 
     Attributes:
@@ -49,25 +51,15 @@ class ExportedFiles(Shown):
         written: the files, where they were written.
     """
 
-    name: str
-    files: Mapping[str, Any]
-    written: tuple[Path, ...]
+    name: str = field(metadata=OMITTED)
+    files: Mapping[str, Any] = field(metadata=OMITTED)
+    written: tuple[Path, ...] = field(metadata=json_keys("files"))
 
     @property
+    @in_json()
     def status(self) -> Status:
         """OK: what cannot be exported raises."""
         return Status.OK
-
-    def described(self) -> dict[str, Any]:
-        """What plain data tell beside status and files."""
-        return {}
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return {
-            "status": self.status,
-            "files": [str(path) for path in self.written],
-        } | self.described()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +71,6 @@ class ExportedCode(ExportedFiles):
     """
 
     manifest: Mapping[str, Any]
-
-    def described(self) -> dict[str, Any]:
-        """The manifest."""
-        return {"manifest": self.manifest}
 
 
 def written_files(files: Mapping[str, str | bytes], folder: Path) -> tuple[Path, ...]:

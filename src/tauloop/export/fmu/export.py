@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import Any
 
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import provenance
@@ -107,31 +108,58 @@ class FmuExport(ExportedFiles):
         variables: all its variables.
     """
 
-    version: str
+    version: str = field(metadata=json_keys("fmi"))
     kind: str
     parameter_hash: str
-    variables: FmuVariables
+    variables: FmuVariables = field(metadata=OMITTED)
 
-    def described(self) -> dict[str, Any]:
-        """Names of its variables, and hashes of its contents."""
-        roles = ("parameter", "input", "output")
-        names = {
-            f"{role}s": [v.name for v in self.variables.all if v.causality == role]
-            for role in roles
-        }
+    @property
+    @in_json("name")
+    def model_name(self) -> str:
+        """Name of the model."""
+        return self.name
+
+    @property
+    @in_json()
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self._names("parameter")
+
+    @property
+    @in_json()
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self._names("input")
+
+    @property
+    @in_json()
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs."""
+        return self._names("output")
+
+    @property
+    @in_json()
+    def states(self) -> int:
+        """Number of states."""
+        return len(self.variables.states)
+
+    @property
+    @in_json()
+    def event_indicators(self) -> int:
+        """Number of event indicators."""
+        return len(self.variables.guards)
+
+    @property
+    @in_json()
+    def contents(self) -> dict[str, str]:
+        """SHA-256 of every file in the archive."""
         return {
-            "name": self.name,
-            "fmi": self.version,
-            "kind": self.kind,
-            "parameter_hash": self.parameter_hash,
-            **names,
-            "states": len(self.variables.states),
-            "event_indicators": len(self.variables.guards),
-            "contents": {
-                name: hashlib.sha256(_bytes(content)).hexdigest()
-                for name, content in self.files.items()
-            },
+            name: hashlib.sha256(_bytes(content)).hexdigest()
+            for name, content in self.files.items()
         }
+
+    def _names(self, causality: str) -> tuple[str, ...]:
+        return tuple(v.name for v in self.variables.all if v.causality == causality)
 
 
 @keywords(FmuOptions)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from tauloop.common.errors import InputError
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import content, plain, provenance
@@ -78,8 +79,8 @@ class LinuxcncExport(ExportedCode):
         layout: the machine's joints and axes.
     """
 
-    pins: tuple[Pin, ...]
-    layout: MachineLayout
+    pins: tuple[Pin, ...] = field(metadata=OMITTED)
+    layout: MachineLayout = field(metadata=OMITTED)
 
 
 @keywords(LinuxcncOptions)

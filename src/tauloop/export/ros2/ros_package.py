@@ -19,6 +19,7 @@ import numpy as np
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options
+from tauloop.common.plain import in_json
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.printing.source import c_string
@@ -93,14 +94,11 @@ class Ros2Package(ExportedFiles):
     driven: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def described(self) -> dict[str, Any]:
-        """Its name, joints and notes."""
-        return {
-            "package": self.name,
-            "joints": self.joints,
-            "driven": self.driven,
-            "notes": self.notes,
-        }
+    @property
+    @in_json()
+    def package(self) -> str:
+        """Name of the package."""
+        return self.name
 
 
 @keywords(Ros2Options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import scipy.special
 from scipy.optimize import brentq
 
 from tauloop.common.errors import IdentificationError, Problem, solving
+from tauloop.common.plain import OMITTED, PlainData, in_json, records
 from tauloop.common.records import dataclass
-from tauloop.common.result import plain
 from tauloop.common.shown import Shown
 from tauloop.identification.estimation.clustered_errors import COVERED
 from tauloop.identification.estimation.error_models import ErrorModel
@@ -33,7 +33,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LogComparison(Shown):
+class LogComparison(PlainData, Shown):
     """Base parameters of L logs, each fitted by itself.
 
     Attributes:
@@ -55,15 +55,15 @@ class LogComparison(Shown):
     """
 
     logs: tuple[str, ...]
-    left_out: tuple[Problem, ...]
-    base: BaseParameters
-    values: np.ndarray
-    standard_deviations: np.ndarray
-    means: np.ndarray
-    scatter: np.ndarray
-    mean_deviations: np.ndarray
-    probabilities: np.ndarray
-    largest: np.ndarray
+    left_out: tuple[Problem, ...] = field(metadata=OMITTED)
+    base: BaseParameters = field(metadata=OMITTED)
+    values: np.ndarray = field(metadata=OMITTED)
+    standard_deviations: np.ndarray = field(metadata=OMITTED)
+    means: np.ndarray = field(metadata=OMITTED)
+    scatter: np.ndarray = field(metadata=OMITTED)
+    mean_deviations: np.ndarray = field(metadata=OMITTED)
+    probabilities: np.ndarray = field(metadata=OMITTED)
+    largest: np.ndarray = field(metadata=OMITTED)
 
     @property
     def shares(self) -> np.ndarray:
@@ -103,22 +103,22 @@ class LogComparison(Shown):
             ),
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """The comparison as plain data for JSON: one entry for every base parameter."""
-        columns = {
-            "name": self.base.names,
-            "values": self.values.T,
-            "standard_deviations": self.standard_deviations.T,
-            "mean": self.means,
-            "standard_deviation_with_model_error": self.mean_deviations,
-            "model_error": self.scatter,
-            "model_error_share": self.shares,
-            "probability_by_chance": self.probabilities,
-            "largest_difference_in_deviations": self.largest,
-            "moved": self.moved,
-        }
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        return dict(plain({"logs": self.logs, "base_parameters": rows}))
+    @property
+    @in_json()
+    def base_parameters(self) -> list[dict[str, Any]]:
+        """The comparison of every base parameter."""
+        return records(
+            name=self.base.names,
+            values=self.values.T,
+            standard_deviations=self.standard_deviations.T,
+            mean=self.means,
+            standard_deviation_with_model_error=self.mean_deviations,
+            model_error=self.scatter,
+            model_error_share=self.shares,
+            probability_by_chance=self.probabilities,
+            largest_difference_in_deviations=self.largest,
+            moved=self.moved,
+        )
 
 
 @solving(IdentificationError)

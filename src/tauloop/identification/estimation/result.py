@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import field
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, Problem
+from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result
 from tauloop.identification.estimation.estimators import Estimate, Estimator
@@ -41,18 +43,19 @@ class Identification(Result):
         timing: delays and bending transmissions that were looked for, and what they shift.
     """
 
-    base: BaseParameters
-    condition: float
-    condition_si: float
-    estimate: Estimate
-    estimator: Estimator
-    training: tuple[OutputFit, ...]
-    held_out: tuple[OutputFit, ...]
-    parameters: np.ndarray
-    regressor_parameters: tuple[str, ...]
-    outputs: tuple[str, ...]
-    measured: np.ndarray
-    timing: tuple[TimingTerm, ...] = ()
+    json_format: ClassVar[str] = FORMAT
+    base: BaseParameters = field(metadata=json_keys(alone="alone", no_effect="no_effect"))
+    condition: float = field(metadata=OMITTED)
+    condition_si: float = field(metadata=OMITTED)
+    estimate: Estimate = field(metadata=json_keys(covariance="covariance"))
+    estimator: Estimator = field(metadata=OMITTED)
+    training: tuple[OutputFit, ...] = field(metadata=OMITTED)
+    held_out: tuple[OutputFit, ...] = field(metadata=OMITTED)
+    parameters: np.ndarray = field(metadata=OMITTED)
+    regressor_parameters: tuple[str, ...] = field(metadata=OMITTED)
+    outputs: tuple[str, ...] = field(metadata=OMITTED)
+    measured: np.ndarray = field(metadata=OMITTED)
+    timing: tuple[TimingTerm, ...] = field(default=(), metadata=OMITTED)
 
     @property
     def timing_problems(self) -> tuple[Problem, ...]:
@@ -121,55 +124,63 @@ class Identification(Result):
         difference: np.ndarray = (data.forces - self.predict(data.regressor))[:, self.measured]
         return difference
 
-    def as_dict(self) -> dict[str, Any]:
-        """The whole result as plain data for JSON; all numbers finite, None where a figure is not defined."""
+    @property
+    @in_json("estimator")
+    def estimator_text(self) -> object:
+        """The estimator with its options, as in the provenance."""
+        return self.provenance.options["estimator"]
+
+    @property
+    @in_json()
+    def rank(self) -> dict[str, Any]:
+        """How the rank was decided."""
         base = self.base
-        rows = zip(
-            base.base,
-            self.values,
-            self.standard_deviations,
-            self.relative_standard_deviations,
-            strict=True,
+        return {
+            "base_parameters": base.rank,
+            "regressor_columns": len(base.parameters),
+            "gap": base.gap,
+            "singular_value_gap": base.singular_value_gap,
+            "singular_values": base.singular_values,
+            "remainders": base.remainders,
+            "options": base.options,
+        }
+
+    @property
+    @in_json("condition")
+    def conditions(self) -> dict[str, float]:
+        """Condition numbers of the base regressor."""
+        return {"unit_norm_columns": self.condition, "si": self.condition_si}
+
+    @property
+    @in_json()
+    def base_parameters(self) -> list[dict[str, Any]]:
+        """The base parameters with values, standard deviations and terms."""
+        base = self.base.base
+        return records(
+            name=[parameter.name for parameter in base],
+            representative=[parameter.representative for parameter in base],
+            unit=[parameter.unit for parameter in base],
+            value=self.values,
+            standard_deviation=self.standard_deviations,
+            relative_standard_deviation_percent=self.relative_standard_deviations,
+            terms=[parameter.terms for parameter in base],
         )
-        held_out = self.held_out or (None,) * len(self.training)
-        return self.plain_data(
-            format=FORMAT,
-            estimator=self.provenance.options["estimator"],
-            rank={
-                "base_parameters": base.rank,
-                "regressor_columns": len(base.parameters),
-                "gap": base.gap,
-                "singular_value_gap": base.singular_value_gap,
-                "singular_values": base.singular_values,
-                "remainders": base.remainders,
-                "options": base.options,
-            },
-            condition={"unit_norm_columns": self.condition, "si": self.condition_si},
-            base_parameters=[
-                {
-                    "name": parameter.name,
-                    "representative": parameter.representative,
-                    "unit": parameter.unit,
-                    "value": value,
-                    "standard_deviation": deviation,
-                    "relative_standard_deviation_percent": relative,
-                    "terms": parameter.terms,
-                }
-                for parameter, value, deviation, relative in rows
-            ],
-            covariance=self.estimate.covariance,
-            alone=base.alone,
-            no_effect=base.no_effect,
-            regressor_parameters=dict(zip(self.regressor_parameters, self.parameters, strict=True)),
-            outputs=[
-                {
-                    "name": training.output,
-                    "unit": training.unit,
-                    "weight": self.estimate.weights[k],
-                    "noise": self.estimate.noise[k],
-                    "training": training,
-                    "held_out": judged,
-                }
-                for k, (training, judged) in enumerate(zip(self.training, held_out, strict=True))
-            ],
+
+    @property
+    @in_json("regressor_parameters")
+    def named_parameters(self) -> dict[str, float]:
+        """Values of the regressor's columns by name."""
+        return dict(zip(self.regressor_parameters, self.parameters, strict=True))
+
+    @property
+    @in_json("outputs")
+    def output_rows(self) -> list[dict[str, Any]]:
+        """Weight, noise and fit of every measured output."""
+        return records(
+            name=[fit.output for fit in self.training],
+            unit=[fit.unit for fit in self.training],
+            weight=self.estimate.weights[: len(self.training)],
+            noise=self.estimate.noise[: len(self.training)],
+            training=self.training,
+            held_out=self.held_out or (None,) * len(self.training),
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import InputError, Problem
+from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result
 from tauloop.equations.ports import Port
@@ -140,18 +142,21 @@ class Excitation(Result):
         model: of the machine, to show it.
     """
 
+    json_format: ClassVar[str] = FORMAT
     machine: str
-    options: ExcitationOptions
-    series: FourierSeries
-    ports: Mapping[str, Port]
-    outputs: tuple[tuple[str, ...], tuple[str, ...]]
-    base: BaseParameters
-    conditions: Conditions
+    options: ExcitationOptions = field(
+        metadata=json_keys(space="task.space.name", seed="seed", stated_elsewhere="beside")
+    )
+    series: FourierSeries = field(metadata=json_keys(period_s="period", harmonics="harmonics"))
+    ports: Mapping[str, Port] = field(metadata=OMITTED)
+    outputs: tuple[tuple[str, ...], tuple[str, ...]] = field(metadata=OMITTED)
+    base: BaseParameters = field(metadata=json_keys(no_effect="no_effect"))
+    conditions: Conditions = field(metadata=json_keys("condition"))
     random: RandomSummary
     limits: tuple[LimitUse, ...]
     starts: tuple[Start, ...]
     polished: tuple[Start, ...] = ()
-    model: Model | None = None
+    model: Model | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Positions, velocities and accelerations of all channels over one period."""
@@ -196,32 +201,24 @@ class Excitation(Result):
         """
         return write_log(path, self.sample(frequency).log(self.ports))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The whole result as plain data for JSON."""
+    @property
+    @in_json()
+    def output(self) -> dict[str, Any]:
+        """Rows of the regressor, with names and units."""
         names, units = self.outputs
-        return self.plain_data(
-            *("machine", "random", "limits", "starts", "polished"),
-            format=FORMAT,
-            space=self.task.space.name,
-            output={"rows": self.task.output, "names": names, "units": units},
-            period_s=self.series.period,
-            harmonics=self.series.harmonics,
-            channels=[
-                {"name": name, "unit": unit, "center": center, "mu": mu, "nu": nu}
-                for name, unit, center, mu, nu in zip(
-                    self.channels,
-                    self.units,
-                    self.series.center,
-                    self.series.mu,
-                    self.series.nu,
-                    strict=True,
-                )
-            ],
-            base_parameters=[
-                {"name": parameter.name, "unit": parameter.unit} for parameter in self.base.base
-            ],
-            no_effect=self.base.no_effect,
-            condition=self.conditions,
-            seed=self.options.seed,
-            stated_elsewhere=self.options.beside,
+        return {"rows": self.task.output, "names": names, "units": units}
+
+    @property
+    @in_json("channels")
+    def channel_rows(self) -> list[dict[str, Any]]:
+        """Centre and coefficients of every channel."""
+        series = self.series
+        return records(
+            name=self.channels, unit=self.units, center=series.center, mu=series.mu, nu=series.nu
         )
+
+    @property
+    @in_json()
+    def base_parameters(self) -> list[dict[str, str]]:
+        """Names and units of the base parameters."""
+        return records(name=self.base.names, unit=self.base.units)

@@ -10,9 +10,12 @@ Source: Coles 2001, An introduction to statistical modeling of extreme values, c
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 from scipy.stats import chi2, poisson
 
+from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 
@@ -60,15 +63,17 @@ class FalseAlarms(Shown):
     """
 
     alarms: int
-    duration: float
+    duration: float = field(metadata=json_keys("duration_s"))
     expected: float
 
     @property
+    @in_json()
     def per_hour(self) -> float:
         """Alarms per hour."""
         return HOUR * self.alarms / self.duration
 
     @property
+    @in_json("per_hour_interval_95")
     def interval(self) -> tuple[float, float]:
         """95 % interval of the alarms per hour, for alarms that are independent (Garwood 1936)."""
         tail = 0.5 * (1.0 - CONFIDENCE)

@@ -17,6 +17,7 @@ from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -182,6 +183,10 @@ class ContactInterval(Shown):
     wrench: np.ndarray
 
 
+def _duration(time: np.ndarray) -> float:
+    return float(time[-1] - time[0])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalWrench(Result):
     """Forces from outside during a log.
@@ -203,20 +208,20 @@ class ExternalWrench(Result):
         false_alarms: of the other log without contact; None without one.
     """
 
-    model: Model = field(repr=False)
-    time: np.ndarray
-    force: np.ndarray
-    wrench: np.ndarray
+    model: Model = field(repr=False, metadata=json_keys(machine="mechanism.name"))
+    time: np.ndarray = field(metadata=json_keys("duration_s", summary=_duration))
+    force: np.ndarray = field(metadata=OMITTED)
+    wrench: np.ndarray = field(metadata=OMITTED)
     components: tuple[str, ...]
     threshold: np.ndarray
     noise: np.ndarray
     offset: np.ndarray
     wrench_noise: np.ndarray
-    free: tuple[tuple[float, float], ...]
+    free: tuple[tuple[float, float], ...] = field(metadata=json_keys("free_s"))
     free_is_searched: bool
-    free_duration: float
+    free_duration: float = field(metadata=json_keys("free_duration_s"))
     contacts: tuple[ContactInterval, ...]
-    false_alarms: FalseAlarms | None
+    false_alarms: FalseAlarms | None = field(metadata=json_keys("free_log", optional=True))
 
     @property
     def freedoms(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -234,39 +239,17 @@ class ExternalWrench(Result):
         yield from columns("force", *self.freedoms, self.force)
         yield from columns("wrench", COMPONENTS, COMPONENT_UNITS, self.wrench)
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: thresholds and contacts, not the samples."""
-        names, force_units = self.freedoms
-        free_log = (
-            {} if self.false_alarms is None else {"free_log": _false_alarms(self.false_alarms)}
-        )
-        return self.plain_data(
-            "components",
-            "threshold",
-            "noise",
-            "offset",
-            "wrench_noise",
-            "contacts",
-            machine=self.model.mechanism.name,
-            freedoms=names,
-            force_units=force_units,
-            duration_s=self.time[-1] - self.time[0],
-            free_s=self.free,
-            free_is_searched=self.free_is_searched,
-            free_duration_s=self.free_duration,
-            **free_log,
-        )
+    @property
+    @in_json("freedoms")
+    def freedom_names(self) -> tuple[str, ...]:
+        """Names of the platform's velocities."""
+        return self.freedoms[0]
 
-
-def _false_alarms(alarms: FalseAlarms) -> dict[str, object]:
-    """Return the false alarms of a free log for JSON."""
-    return {
-        "alarms": alarms.alarms,
-        "duration_s": alarms.duration,
-        "expected": alarms.expected,
-        "per_hour": alarms.per_hour,
-        "per_hour_interval_95": alarms.interval,
-    }
+    @property
+    @in_json()
+    def force_units(self) -> tuple[str, ...]:
+        """Units of the forces on them."""
+        return self.freedoms[1]
 
 
 @keywords(ExternalWrenchOptions)

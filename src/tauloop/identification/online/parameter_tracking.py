@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import IdentificationError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -136,6 +137,10 @@ class TrackerStart:
         )
 
 
+def _duration(time: np.ndarray) -> float:
+    return float(time[-1] - time[0])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterTrack(Result):
     """Tracked parameters over the time of a log.
@@ -150,15 +155,15 @@ class ParameterTrack(Result):
         final: all parameters of the fit with their values at the end, by name.
     """
 
-    model: Model = field(repr=False)
-    names: tuple[str, ...]
-    parameter_units: tuple[str, ...]
-    time: np.ndarray
-    estimates: np.ndarray
-    deviations: np.ndarray
-    frozen: np.ndarray
-    filters: CausalFilters
-    final: Mapping[str, float]
+    model: Model = field(repr=False, metadata=json_keys(machine="mechanism.name"))
+    names: tuple[str, ...] = field(metadata=OMITTED)
+    parameter_units: tuple[str, ...] = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=json_keys("duration_s", summary=_duration))
+    estimates: np.ndarray = field(metadata=OMITTED)
+    deviations: np.ndarray = field(metadata=OMITTED)
+    frozen: np.ndarray = field(metadata=OMITTED)
+    filters: CausalFilters = field(metadata=json_keys(delay_s="delay"))
+    final: Mapping[str, float] = field(metadata=json_keys("parameters"))
 
     def variables(self) -> Iterator[Variable]:
         """Estimates and standard deviations over time."""
@@ -176,24 +181,18 @@ class ParameterTrack(Result):
         place = self.names.index(name)
         return self.estimates[:, place], self.deviations[:, place]
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: the parameters at the end, not over time."""
-        return self.plain_data(
-            machine=self.model.mechanism.name,
-            duration_s=self.time[-1] - self.time[0],
-            delay_s=self.filters.delay,
-            tracked=[
-                {
-                    "name": name,
-                    "unit": unit,
-                    "value": self.estimates[-1, k],
-                    "interval_95": self.estimates[-1, k]
-                    + NORMAL_95 * np.array([-1.0, 1.0]) * self.deviations[-1, k],
-                    "is_frozen": bool(self.frozen[-1, k]),
-                }
-                for k, (name, unit) in enumerate(zip(self.names, self.parameter_units, strict=True))
-            ],
-            parameters=self.final,
+    @property
+    @in_json()
+    def tracked(self) -> list[dict[str, Any]]:
+        """The tracked parameters at the end, with intervals of 95 %."""
+        value, deviation = self.estimates[-1], self.deviations[-1]
+        half_width = NORMAL_95 * np.outer(deviation, [-1.0, 1.0])
+        return records(
+            name=self.names,
+            unit=self.parameter_units,
+            value=value,
+            interval_95=value[:, None] + half_width,
+            is_frozen=self.frozen[-1],
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -16,6 +16,7 @@ from scipy.linalg import eigh
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, Problems, solving
 from tauloop.common.options import option, require
+from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
@@ -107,15 +108,16 @@ class ConsistentIdentification(Result):
         unconstrained: the base parameters of the same data without cones or prior.
     """
 
-    parameters: np.ndarray
-    prior: np.ndarray
-    regressor_parameters: tuple[str, ...]
-    units: tuple[str, ...]
-    outputs: tuple[str, ...]
-    unknowns: tuple[str, ...]
-    values: np.ndarray
-    data_share: np.ndarray
-    reachable_share: np.ndarray
+    json_format: ClassVar[str] = FORMAT
+    parameters: np.ndarray = field(metadata=OMITTED)
+    prior: np.ndarray = field(metadata=OMITTED)
+    regressor_parameters: tuple[str, ...] = field(metadata=OMITTED)
+    units: tuple[str, ...] = field(metadata=OMITTED)
+    outputs: tuple[str, ...] = field(metadata=OMITTED)
+    unknowns: tuple[str, ...] = field(metadata=OMITTED)
+    values: np.ndarray = field(metadata=OMITTED)
+    data_share: np.ndarray = field(metadata=OMITTED)
+    reachable_share: np.ndarray = field(metadata=OMITTED)
     prior_alone: tuple[str, ...]
     prior_directions: tuple[str, ...]
     held: tuple[str, ...]
@@ -123,7 +125,7 @@ class ConsistentIdentification(Result):
     at_bound: tuple[str, ...]
     weight: float
     trials: tuple[WeightTrial, ...]
-    cones: tuple[Cone, ...]
+    cones: tuple[Cone, ...] = field(metadata=OMITTED)
     solver_status: str
     training: tuple[OutputFit, ...]
     held_out: tuple[OutputFit, ...]
@@ -140,6 +142,7 @@ class ConsistentIdentification(Result):
         )
 
     @property
+    @in_json()
     def masses(self) -> dict[str, float]:
         """Mass of every body and part, kg."""
         return {cone.element: cone.mass(self.parameters) for cone in self.cones if cone.is_inertial}
@@ -148,27 +151,29 @@ class ConsistentIdentification(Result):
         """Forces (N, n_out), SI, from a regressor (N, n_out, n_p)."""
         return np.asarray(np.asarray(regressor, dtype=float) @ self.parameters)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The whole result as plain data for JSON."""
-        names = (
-            "prior_alone",
-            "prior_directions",
-            "held",
-            "regularised",
-            "at_bound",
-            "masses",
-            "weight",
-            "trials",
-        )
-        return self.plain_data(
-            *(*names, "solver_status", "training", "held_out"),
-            format=FORMAT,
-            regressor_parameters=dict(zip(self.regressor_parameters, self.parameters, strict=True)),
-            prior=dict(zip(self.regressor_parameters, self.prior, strict=True)),
-            data_share=dict(zip(self.unknowns, self.data_share, strict=True)),
-            reachable_share=dict(zip(self.unknowns, self.reachable_share, strict=True)),
-            unconstrained=self.unconstrained.as_dict(),
-        )
+    @property
+    @in_json("regressor_parameters")
+    def named_parameters(self) -> dict[str, float]:
+        """Values of the regressor's columns by name."""
+        return dict(zip(self.regressor_parameters, self.parameters, strict=True))
+
+    @property
+    @in_json("prior")
+    def named_prior(self) -> dict[str, float]:
+        """Values that they were drawn to, by name."""
+        return dict(zip(self.regressor_parameters, self.prior, strict=True))
+
+    @property
+    @in_json("data_share")
+    def named_data_share(self) -> dict[str, float]:
+        """Share that the data determine at the chosen weight, by unknown."""
+        return dict(zip(self.unknowns, self.data_share, strict=True))
+
+    @property
+    @in_json("reachable_share")
+    def named_reachable_share(self) -> dict[str, float]:
+        """The same as the weight goes to zero."""
+        return dict(zip(self.unknowns, self.reachable_share, strict=True))
 
 
 @solving(IdentificationError)

@@ -9,15 +9,17 @@ part in that judge it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, Problems
+from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, plain, provenance
@@ -100,8 +102,13 @@ class AnalyticTerm:
         """Of the coefficient, SI."""
         return sum(monomial.value(lengths) for monomial in self.coefficient)
 
+    @property
+    def coefficient_text(self) -> str:
+        """The coefficient as a formula."""
+        return " + ".join(map(str, self.coefficient)).replace("+ -", "- ")
+
     def __str__(self) -> str:
-        text = " + ".join(map(str, self.coefficient)).replace("+ -", "- ")
+        text = self.coefficient_text
         if len(self.coefficient) > 1:
             return f"({text}) {self.parameter}"
         return {"1": self.parameter, "-1": f"-{self.parameter}"}.get(
@@ -138,13 +145,13 @@ class AnalyticRegrouping(Result):
         values: of the n parameters, SI; None where nobody said.
     """
 
-    parameters: tuple[ColumnParameter, ...]
-    independent: tuple[int, ...]
-    base: tuple[AnalyticParameter, ...]
+    parameters: tuple[ColumnParameter, ...] = field(metadata=json_keys("columns", summary=len))
+    independent: tuple[int, ...] = field(metadata=OMITTED)
+    base: tuple[AnalyticParameter, ...] = field(metadata=OMITTED)
     no_effect: tuple[str, ...]
     lengths: Mapping[str, float]
     singular_values: np.ndarray
-    values: np.ndarray | None = None
+    values: np.ndarray | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """The base parameters, with values where these are known; singular values of the columns."""
@@ -160,31 +167,24 @@ class AnalyticRegrouping(Result):
         """Values (r,) of the base parameters at the nominal lengths, SI."""
         return None if self.values is None else self.matrix() @ self.values
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
+    @property
+    @in_json("base")
+    def base_rows(self) -> list[dict[str, Any]]:
+        """The base parameters with values of their coefficients at the nominal lengths."""
         values = [None] * len(self.base) if self.base_values is None else self.base_values.tolist()
-        return self.plain_data(
-            *("lengths", "dependent", "no_effect", "singular_values"),
-            columns=len(self.parameters),
-            base=[
-                {
-                    "name": parameter.name,
-                    "representative": parameter.representative,
-                    "unit": parameter.unit,
-                    "value": value,
-                    "terms": [
-                        {
-                            "parameter": term.parameter,
-                            "coefficient": " + ".join(map(str, term.coefficient)).replace(
-                                "+ -", "- "
-                            ),
-                            "value": term.value(self.lengths),
-                        }
-                        for term in parameter.terms
-                    ],
-                }
-                for parameter, value in zip(self.base, values, strict=True)
-            ],
+        return records(
+            name=[parameter.name for parameter in self.base],
+            representative=[parameter.representative for parameter in self.base],
+            unit=[parameter.unit for parameter in self.base],
+            value=values,
+            terms=[self._term_rows(parameter) for parameter in self.base],
+        )
+
+    def _term_rows(self, parameter: AnalyticParameter) -> list[dict[str, Any]]:
+        return records(
+            parameter=[term.parameter for term in parameter.terms],
+            coefficient=[term.coefficient_text for term in parameter.terms],
+            value=[term.value(self.lengths) for term in parameter.terms],
         )
 
     def matrix(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
@@ -205,6 +205,7 @@ class AnalyticRegrouping(Result):
         return float((misfit / np.where(norms > ZERO * norms.max(), norms, norms.max())).max())
 
     @property
+    @in_json()
     def dependent(self) -> dict[str, str]:
         """Columns that depend on those of the representatives, as formulas in these: parameter -> formula."""
         terms: dict[str, list[str]] = {}

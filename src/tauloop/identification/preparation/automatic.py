@@ -9,12 +9,13 @@ nothing above it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import field, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError, PoseError
+from tauloop.common.plain import PlainData, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.identification.estimation.estimators import Estimator
@@ -48,8 +49,12 @@ MANY = 5_000
 Changed: TypeAlias = Callable[[Preparation, float], Preparation]
 
 
+def _tried_rows(tried: tuple[tuple[float, float], ...]) -> list[dict[str, float]]:
+    return [{"value": value, "validation_percent": error} for value, error in tried]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreparationChoice(Shown):
+class PreparationChoice(PlainData, Shown):
     """One option that validation chose.
 
     Attributes:
@@ -61,18 +66,8 @@ class PreparationChoice(Shown):
 
     option: str
     value: float
-    error: float
-    tried: tuple[tuple[float, float], ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        tried = [{"value": value, "validation_percent": error} for value, error in self.tried]
-        return {
-            "option": self.option,
-            "value": self.value,
-            "validation_percent": self.error,
-            "tried": tried,
-        }
+    error: float = field(metadata=json_keys("validation_percent"))
+    tried: tuple[tuple[float, float], ...] = field(metadata=json_keys(summary=_tried_rows))
 
     def __str__(self) -> str:
         others = ", ".join(f"{value:.3g}: {error:.3g} %" for value, error in self.tried)

@@ -6,12 +6,13 @@ The held-out data take no part in the choice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from tauloop.common.errors import PoseError
+from tauloop.common.plain import OMITTED, in_json, records
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
@@ -50,17 +51,36 @@ class ChannelChoice(Shown):
             and after.
     """
 
-    preparations: tuple[Preparation, ...]
-    common: Mapping[str, float]
-    before: np.ndarray
-    after: np.ndarray
-    outputs: tuple[str, ...]
-    moved: tuple[tuple[str, str, float, float], ...]
+    preparations: tuple[Preparation, ...] = field(metadata=OMITTED)
+    common: Mapping[str, float] = field(metadata=OMITTED)
+    before: np.ndarray = field(metadata=OMITTED)
+    after: np.ndarray = field(metadata=OMITTED)
+    outputs: tuple[str, ...] = field(metadata=OMITTED)
+    moved: tuple[tuple[str, str, float, float], ...] = field(metadata=OMITTED)
 
     @property
     def errors(self) -> tuple[float, float]:
         """Root mean square of the outputs' percentages, as given and as chosen."""
         return overall(self.before), overall(self.after)
+
+    @property
+    @in_json()
+    def validation_percent(self) -> dict[str, float]:
+        """Validation errors, %, of the common preparations and of the chosen one."""
+        return {**self.common, "chosen": self.errors[1]}
+
+    @property
+    @in_json("outputs")
+    def output_rows(self) -> list[dict[str, Any]]:
+        """Validation errors of every output, %."""
+        return records(name=self.outputs, as_given=self.before, chosen=self.after)
+
+    @property
+    @in_json("moved")
+    def moved_rows(self) -> list[dict[str, Any]]:
+        """Channels that differ from the others, with the errors before and after."""
+        names = ("channel", "to", "error_before", "error_after")
+        return [dict(zip(names, row, strict=True)) for row in self.moved]
 
 
 def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVelocity]:
@@ -159,11 +179,11 @@ def choose_channels(
                 ("velocities", source) for source in SOURCES if name in free and len(channels) > 1
             ]
             options += [("cutoffs", cutoff) for cutoff in cutoffs]
-            for field, value in options:
-                if all(_current(p, field, name) == value for p in chosen):
+            for name_of_field, value in options:
+                if all(_current(p, name_of_field, name) == value for p in chosen):
                     continue
                 changed: list[dict[str, Any]] = [
-                    {field: {**getattr(p, field), name: value}} for p in chosen
+                    {name_of_field: {**getattr(p, name_of_field), name: value}} for p in chosen
                 ]
                 trial = tuple(
                     replace(p, **change) for p, change in zip(chosen, changed, strict=True)

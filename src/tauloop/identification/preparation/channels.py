@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems
+from tauloop.common.plain import OMITTED, PlainData, json_keys, stated
 from tauloop.common.records import dataclass
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.options import IdentificationOptions
@@ -31,7 +32,7 @@ from tauloop.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Channels:
+class Channels(PlainData):
     """What was decided of the channels.
 
     Attributes:
@@ -43,27 +44,12 @@ class Channels:
     """
 
     prepared: tuple[dict[str, Any], ...]
-    choice: ChannelChoice | None = None
+    choice: ChannelChoice | None = field(default=None, metadata=json_keys(flat=True))
     notes: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    chosen: tuple[PreparationChoice, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        content: dict[str, Any] = {"notes": self.notes, "prepared": self.prepared}
-        if self.chosen:
-            content["chosen"] = [choice.as_dict() for choice in self.chosen]
-        if self.choice is not None:
-            outputs = zip(self.choice.outputs, self.choice.before, self.choice.after, strict=True)
-            moved = ("channel", "to", "error_before", "error_after")
-            content |= {
-                "validation_percent": {**self.choice.common, "chosen": self.choice.errors[1]},
-                "outputs": [
-                    dict(zip(("name", "as_given", "chosen"), row, strict=True)) for row in outputs
-                ],
-                "moved": [dict(zip(moved, row, strict=True)) for row in self.choice.moved],
-            }
-        return content
+    problems: tuple[Problem, ...] = field(default=(), metadata=OMITTED)
+    chosen: tuple[PreparationChoice, ...] = field(
+        default=(), metadata=json_keys(optional=True, summary=stated)
+    )
 
 
 def force_limits(model: Model) -> dict[str, float]:

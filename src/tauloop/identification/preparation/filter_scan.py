@@ -6,14 +6,15 @@ The held-out data take no part in the choice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, solving
+from tauloop.common.plain import OMITTED, in_json, records
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, plain, provenance
 from tauloop.common.shown import Shown
@@ -76,11 +77,12 @@ class FilterScan(Result):
         identification: the fit with the chosen filter, judged on the held-out part.
     """
 
+    json_format: ClassVar[str] = "tauloop-filter-scan/2"
     trials: tuple[FilterTrial, ...]
-    chosen: int
-    base: BaseParameters
-    spread: np.ndarray
-    spread_in_deviations: np.ndarray
+    chosen: int = field(metadata=OMITTED)
+    base: BaseParameters = field(metadata=OMITTED)
+    spread: np.ndarray = field(metadata=OMITTED)
+    spread_in_deviations: np.ndarray = field(metadata=OMITTED)
     identification: Identification
 
     def variables(self) -> Iterator[Variable]:
@@ -111,23 +113,30 @@ class FilterScan(Result):
             for value in values
         }
 
-    def as_dict(self) -> dict[str, Any]:
-        """The whole result as plain data for JSON."""
-        moved = ("name", "spread", "spread_in_standard_deviations")
-        rows = zip(self.base.names, self.spread, self.spread_in_deviations, strict=True)
-        return self.plain_data(
-            "trials",
-            format="tauloop-filter-scan/2",
-            chosen={option: getattr(self.trials[self.chosen], option) for option in OPTIONS},
-            least_validation_percent={
-                option: [
-                    {"value": value, "error": error}
-                    for value, error in self.least_errors(option).items()
-                ]
-                for option in OPTIONS
-            },
-            parameters=[dict(zip(moved, row, strict=True)) for row in rows],
-            identification=self.identification.as_dict(),
+    @property
+    @in_json("chosen")
+    def chosen_options(self) -> dict[str, float]:
+        """Options of the trial with the least validation error."""
+        return {option: getattr(self.trials[self.chosen], option) for option in OPTIONS}
+
+    @property
+    @in_json()
+    def least_validation_percent(self) -> dict[str, list[dict[str, float]]]:
+        """See `least_errors`, for each option."""
+        least = {option: self.least_errors(option) for option in OPTIONS}
+        return {
+            option: records(value=errors.keys(), error=errors.values())
+            for option, errors in least.items()
+        }
+
+    @property
+    @in_json()
+    def parameters(self) -> list[dict[str, Any]]:
+        """How far each base parameter moves."""
+        return records(
+            name=self.base.names,
+            spread=self.spread,
+            spread_in_standard_deviations=self.spread_in_deviations,
         )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, InputError, LogError, PoseError, Problem
+from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys, records
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.identification.preparation.periodic import periodic_signals
@@ -22,7 +23,7 @@ from tauloop.logs.log import TIME, as_signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeasuredLog(Shown):
+class MeasuredLog(PlainData, Shown):
     """A log with its name, and what its recording says of it.
 
     Attributes:
@@ -38,14 +39,14 @@ class MeasuredLog(Shown):
         is_prepared: whether the recording states how it is prepared.
     """
 
-    name: str
-    log: Signals
-    preparation: Preparation | None = None
-    known_forces: tuple[KnownForce, ...] = ()
-    average: PeriodAverage | None = None
-    highest: float = np.inf
-    runs: TwoRuns | None = None
-    is_prepared: bool = True
+    name: str = field(metadata=json_keys("log"))
+    log: Signals = field(metadata=OMITTED)
+    preparation: Preparation | None = field(default=None, metadata=OMITTED)
+    known_forces: tuple[KnownForce, ...] = field(default=(), metadata=OMITTED)
+    average: PeriodAverage | None = field(default=None, metadata=OMITTED)
+    highest: float = field(default=np.inf, metadata=OMITTED)
+    runs: TwoRuns | None = field(default=None, metadata=OMITTED)
+    is_prepared: bool = field(default=True, metadata=OMITTED)
 
     @property
     def how(self) -> Preparation:
@@ -89,21 +90,22 @@ class MeasuredLog(Shown):
             average = average_periods(kept, period)
         return replace(self, average=average, highest=highest)
 
-    def as_dict(self) -> dict[str, Any]:
-        """How its channels are prepared, for JSON."""
+    @property
+    @in_json()
+    def channels(self) -> list[dict[str, Any]]:
+        """Source of the velocity and cut-off of every channel."""
         names = channels(self.log, "position")
-        return {
-            "log": self.name,
-            "channels": [
-                {
-                    "channel": name,
-                    "velocity": self.how.source_of(name),
-                    "cutoff": self.how.cutoff_of(name),
-                }
-                for name in names
-            ],
-            "left_out": left_out_counts(self.log),
-        }
+        return records(
+            channel=names,
+            velocity=[self.how.source_of(name) for name in names],
+            cutoff=[self.how.cutoff_of(name) for name in names],
+        )
+
+    @property
+    @in_json()
+    def left_out(self) -> dict[str, int]:
+        """See `left_out_counts`."""
+        return left_out_counts(self.log)
 
 
 def left_out_counts(log: Signals, source: str = "") -> dict[str, int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy.fft
@@ -15,6 +15,7 @@ from tauloop.common.datasets import Variable, rows, time_axis
 from tauloop.common.errors import IdentificationError, InputError, LogError, Problem, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -68,7 +69,7 @@ class TwoRuns(Result):
         periods: averaged in the connected and in the disconnected run.
     """
 
-    log: xr.Dataset
+    log: xr.Dataset = field(metadata=OMITTED)
     delay: float
     apart: Mapping[str, float]
     noise: Mapping[str, float]
@@ -100,10 +101,6 @@ class TwoRuns(Result):
                 {f"{FORCE_NOISE}.{name}": ((TIME,), np.full(len(log[TIME]), noise), attributes)}
             )
         return log
-
-    def as_dict(self) -> dict[str, Any]:
-        """All but the log as plain data for JSON."""
-        return self.plain_data(*(item.name for item in fields(self) if item.name != "log"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ platform (a solution of inverse kinematics).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import AssemblyError, PoseError, TauloopError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
 from tauloop.equations.assembly.coordinates import conditions
@@ -84,7 +85,7 @@ class ModeOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mode:
+class Mode(PlainData):
     """One way to assemble the machine.
 
     Attributes:
@@ -100,27 +101,18 @@ class Mode:
 
     q: np.ndarray
     residual: float
-    condition: float
+    condition: float = field(metadata=json_keys(nullable=True))
     is_reference: bool
-    beyond: tuple[Beyond, ...]
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        return {
-            **{
-                name: getattr(self, name)
-                for name in ("q", "residual", "is_reference", "is_singular", "within_limits")
-            },
-            "condition": self.condition if np.isfinite(self.condition) else None,
-            "beyond_stops": [item.as_dict() for item in self.beyond],
-        }
+    beyond: tuple[Beyond, ...] = field(metadata=json_keys("beyond_stops"))
 
     @property
+    @in_json()
     def within_limits(self) -> bool:
         """Whether nothing is beyond a stop."""
         return not self.beyond
 
     @property
+    @in_json()
     def is_singular(self) -> bool:
         """Whether modes meet here, or nearly so: rounding leaves a double solution at 1e-8 and its condition at 1e7."""
         return not self.condition < SINGULAR
@@ -145,17 +137,17 @@ class Modes(Result):
 
     needs_forces: ClassVar[bool] = False
     machine: str
-    entry: Entry
-    columns: tuple[str, ...]
-    units: tuple[str, ...]
-    position: np.ndarray
-    coordinate_names: tuple[str, ...]
+    entry: Entry = field(metadata=json_keys(given="name"))
+    columns: tuple[str, ...] = field(metadata=OMITTED)
+    units: tuple[str, ...] = field(metadata=OMITTED)
+    position: np.ndarray = field(metadata=OMITTED)
+    coordinate_names: tuple[str, ...] = field(metadata=json_keys("coordinates"))
     coordinate_units: tuple[str, ...]
-    unknown: tuple[int, ...]
+    unknown: tuple[int, ...] = field(metadata=OMITTED)
     modes: tuple[Mode, ...]
     blocks: tuple[BlockCount, ...]
     left_out: dict[str, int]
-    model: Model
+    model: Model = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Coordinates, condition and residual of every mode, which has its number."""
@@ -208,19 +200,17 @@ class Modes(Result):
         left_out = self.left_out | ({"something is beyond a stop": gone} if gone else {})
         return replace(self, modes=kept, left_out=left_out)
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        return self.plain_data(
-            "machine",
-            "coordinate_units",
-            "blocks",
-            "left_out",
-            given=self.entry.name,
-            position=dict(zip(self.columns, self.position, strict=True)),
-            units=dict(zip(self.columns, self.units, strict=True)),
-            coordinates=self.coordinate_names,
-            modes=[mode.as_dict() for mode in self.modes],
-        )
+    @property
+    @in_json("position")
+    def named_position(self) -> dict[str, float]:
+        """The given position by name."""
+        return dict(zip(self.columns, self.position, strict=True))
+
+    @property
+    @in_json("units")
+    def named_units(self) -> dict[str, str]:
+        """Units of the given position by name."""
+        return dict(zip(self.columns, self.units, strict=True))
 
 
 @keywords(ModeOptions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -115,16 +116,16 @@ class Workspace(Result):
     """
 
     needs_forces: ClassVar[bool] = False
-    figures: Mapping[str, np.ndarray]
+    figures: Mapping[str, np.ndarray] = field(metadata=OMITTED)
     axes: Mapping[str, np.ndarray]
-    units: tuple[str, ...]
-    reference: tuple[float, ...]
-    elements: tuple[str, ...]
+    units: tuple[str, ...] = field(metadata=OMITTED)
+    reference: tuple[float, ...] = field(metadata=OMITTED)
+    elements: tuple[str, ...] = field(metadata=OMITTED)
     fixed: dict[str, float]
-    fixed_units: tuple[str, ...]
+    fixed_units: tuple[str, ...] = field(metadata=OMITTED)
     limits: WorkspaceLimits
-    border: Border
-    model: Model
+    border: Border = field(metadata=json_keys(connected_usable="size"))
+    model: Model = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """The axes, and the figures over them."""
@@ -221,23 +222,40 @@ class Workspace(Result):
         state = poses.state(values)
         return np.asarray(state.q[state.health.is_reached & np.isfinite(state.q).all(axis=1)])
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        (size, unit), usable = self.size, self.usable
-        measures = {name: self.figures[name][usable] for name in MEASURES}
-        return self.plain_data(
-            "axes",
-            "fixed",
-            "limits",
-            machine=self.provenance.inputs["machine"],
-            poses={reason.text: int((self.reason == reason).sum()) for reason in Reason},
-            excluded_by=self.excluded_by(),
-            connected_usable=size,
-            connected_usable_unit=unit,
-            least={
-                name: x.min() for name, x in measures.items() if len(x) and np.isfinite(x).all()
-            },
-        )
+    @property
+    @in_json()
+    def machine(self) -> object:
+        """Name of the machine."""
+        return self.provenance.inputs["machine"]
+
+    @property
+    @in_json()
+    def connected_usable_unit(self) -> str:
+        """Unit of the usable size."""
+        return self.size[1]
+
+    @property
+    @in_json()
+    def poses(self) -> dict[str, int]:
+        """Number of poses by reason."""
+        return {reason.text: int((self.reason == reason).sum()) for reason in Reason}
+
+    @property
+    @in_json()
+    def least(self) -> dict[str, float]:
+        """Least values of the measures over the usable poses, where all are finite."""
+        measures = {name: self.figures[name][self.usable] for name in MEASURES}
+        return {
+            name: values.min()
+            for name, values in measures.items()
+            if len(values) and np.isfinite(values).all()
+        }
+
+    @property
+    @in_json("excluded_by")
+    def exclusions(self) -> dict[str, int]:
+        """See `excluded_by`."""
+        return self.excluded_by()
 
     def excluded_by(self) -> dict[str, int]:
         """Number of poses that each element excludes, the most frequent first."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from keyword import iskeyword
 
+from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 from tauloop.compiler.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, NEWTON_STEP
 from tauloop.compiler.solving.position import SolvedBlock
@@ -51,8 +52,8 @@ class Symbol:
         unit: SI.
     """
 
-    python: str
-    latex: str
+    python: str = field(metadata=json_keys("name"))
+    latex: str = field(metadata=OMITTED)
     meaning: str
     unit: str
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import field
 
 from tauloop.common.datasets import Tabular, Variable, rows
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
@@ -93,12 +94,12 @@ class OperationCounts(Tabular):
     """
 
     machine: str
-    options: CountOptions
+    options: CountOptions = field(metadata=json_keys(entry="entry.name"))
     costs: tuple[Cost, ...]
     ratios: tuple[Ratio, ...]
     published: Published
     left_out: dict[str, str]
-    mechanism: Mechanism
+    mechanism: Mechanism = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Operations of every function, outside Newton loops and in each round of these."""
@@ -115,17 +116,6 @@ class OperationCounts(Tabular):
     def status(self) -> Status:
         """OK: a count is exact."""
         return Status.OK
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return {
-            "machine": self.machine,
-            "entry": self.options.entry.name,
-            "costs": self.costs,
-            "ratios": self.ratios,
-            "published": self.published,
-            "left_out": self.left_out,
-        }
 
 
 @keywords(CountOptions)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from keyword import iskeyword
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -110,23 +109,6 @@ class WrittenEquations(Result):
     text: str
     latex: str
     python: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        symbols = [
-            {"name": item.python, "meaning": item.meaning, "unit": item.unit}
-            for item in self.symbols
-        ]
-        return self.plain_data(
-            "machine",
-            "blocks",
-            "identical",
-            "redundant",
-            "text",
-            "latex",
-            "python",
-            symbols=symbols,
-        )
 
 
 @keywords(EquationOptions)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import Problem
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result
 from tauloop.equations.ports import Port
@@ -46,10 +47,16 @@ class CableEvent:
     """
 
     cable: str
-    is_slack: bool
-    time: float
-    speed: float = 0.0
-    impulse: float = 0.0
+    is_slack: bool = field(metadata=OMITTED)
+    time: float = field(metadata=json_keys("time_s"))
+    speed: float = field(default=0.0, metadata=json_keys("speed_m_per_s"))
+    impulse: float = field(default=0.0, metadata=json_keys("impulse_N_s"))
+
+    @property
+    @in_json()
+    def becomes(self) -> str:
+        """Slack or taut."""
+        return "slack" if self.is_slack else "taut"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +74,10 @@ class CableStretch:
     machine: CableMachine
     simulation: Simulation = field(repr=False)
     tension: np.ndarray = field(repr=False)
+
+
+def _last(time: np.ndarray) -> float:
+    return float(time[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +99,13 @@ class CableSimulation(Result):
     """
 
     machine: str
-    cable_names: tuple[str, ...]
-    time: np.ndarray
-    tension: np.ndarray
-    parts: tuple[CableStretch, ...] = field(repr=False)
+    cable_names: tuple[str, ...] = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=json_keys("reached_s", summary=_last))
+    tension: np.ndarray = field(metadata=OMITTED)
+    parts: tuple[CableStretch, ...] = field(repr=False, metadata=OMITTED)
     events: tuple[CableEvent, ...]
     occurrences: tuple[Occurrence, ...]
-    duration: float
+    duration: float = field(metadata=json_keys("duration_s"))
     ending: Ending
     problem: Problem | None
 
@@ -131,35 +142,23 @@ class CableSimulation(Result):
         """Positions of the platform and tensions over time; what has no such coordinate all the time is left out."""
         return log_of(self, "position", "tension")
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
-        last = self.parts[-1].simulation
-        return {
-            "machine": self.machine,
-            "status": self.status.value,
-            "ending": self.ending.value,
-            "problem": None if self.problem is None else self.problem.as_dict(),
-            "duration_s": self.duration,
-            "reached_s": float(self.time[-1]),
-            "steps": sum(len(part.simulation.steps) for part in self.parts),
-            "final": dict(zip(last.coordinate_names, map(float, last.q[-1]), strict=True)),
-            "largest_tension_N": dict(
-                zip(self.cable_names, map(float, self.tension.max(axis=0)), strict=True)
-            ),
-            "events": [
-                {
-                    "cable": event.cable,
-                    "becomes": "slack" if event.is_slack else "taut",
-                    "time_s": event.time,
-                    "speed_m_per_s": event.speed,
-                    "impulse_N_s": event.impulse,
-                }
-                for event in self.events
-            ],
-            "occurrences": [{"name": item.name, "time_s": item.time} for item in self.occurrences],
-            "diagnostics": list(self.diagnostics),
-            "provenance": self.provenance,
-        }
+    @property
+    @in_json()
+    def steps(self) -> int:
+        """Number of steps of the integrator."""
+        return sum(len(part.simulation.steps) for part in self.parts)
+
+    @property
+    @in_json()
+    def final(self) -> dict[str, float]:
+        """Coordinates at the end by name."""
+        return self.parts[-1].simulation.final
+
+    @property
+    @in_json("largest_tension_N")
+    def largest_tension(self) -> dict[str, float]:
+        """Largest tension of every cable, N."""
+        return dict(zip(self.cable_names, self.tension.max(axis=0), strict=True))
 
 
 def diagnostics(

@@ -19,13 +19,14 @@ from tauloop.common.errors import (
     Problems,
     solving,
 )
+from tauloop.common.plain import OMITTED, in_json, json_keys, stated
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Provenance, Result, provenance
 from tauloop.compiler import State
 from tauloop.equations.ports import Port, checked
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
-from tauloop.integrate.sensitivity import labelled
+from tauloop.integrate.sensitivity import labelled, sensitivity_rows
 from tauloop.integrate.tableau import Tableau, known_within
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.mechanism.omissions import omission_diagnostics
@@ -62,6 +63,17 @@ class LoopRunner(Protocol):
         ...
 
 
+#: Names of the values of a run, with their units.
+FIGURES = (
+    "peak_error_m",
+    "rms_error_m",
+    "peak_turn_rad",
+    "actuator_error",
+    "peak_force",
+    "rms_force",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlledMotion(Result):
     """A trajectory followed under a controller, at the controller's samples.
@@ -84,19 +96,21 @@ class ControlledMotion(Result):
         model: of the machine that moves.
     """
 
-    time: np.ndarray
-    reference: np.ndarray
-    position: np.ndarray
-    velocity: np.ndarray
-    force: np.ndarray
-    actuator_error: np.ndarray
-    tool_error: np.ndarray
-    turn_error: np.ndarray
-    end: str
-    occurrences: tuple[Occurrence, ...]
-    model: Model = field(repr=False)
-    sensitivities: xr.Dataset | None = None
-    step_time: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
+    time: np.ndarray = field(metadata=json_keys("samples", summary=len))
+    reference: np.ndarray = field(metadata=OMITTED)
+    position: np.ndarray = field(metadata=OMITTED)
+    velocity: np.ndarray = field(metadata=OMITTED)
+    force: np.ndarray = field(metadata=OMITTED)
+    actuator_error: np.ndarray = field(metadata=OMITTED)
+    tool_error: np.ndarray = field(metadata=OMITTED)
+    turn_error: np.ndarray = field(metadata=OMITTED)
+    end: str = field(metadata=json_keys(summary=stated))
+    occurrences: tuple[Occurrence, ...] = field(metadata=json_keys("events"))
+    model: Model = field(repr=False, metadata=OMITTED)
+    sensitivities: xr.Dataset | None = field(
+        default=None, metadata=json_keys(optional=True, summary=sensitivity_rows)
+    )
+    step_time: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Reference, motion and forces, and how far the machine stays behind, over time."""
@@ -113,6 +127,22 @@ class ControlledMotion(Result):
         )
         yield Variable(name="tool_error", values=self.tool_error, over=TIME, unit="m")
         yield Variable(name="turn_error", values=self.turn_error, over=TIME, unit="rad")
+
+    @property
+    @in_json(flat=True)
+    def figures(self) -> dict[str, object]:
+        """Largest and root mean square errors and forces; None where the first sample failed."""
+        if not len(self.time):
+            return dict.fromkeys(FIGURES)
+        values = (
+            self.peak_error,
+            self.rms_error,
+            self.peak_turn,
+            np.abs(self.actuator_error).max(axis=0),
+            np.abs(self.force).max(axis=0),
+            np.sqrt(np.mean(self.force**2, axis=0)),
+        )
+        return dict(zip(FIGURES, values, strict=True))
 
     @property
     def peak_error(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,13 +12,13 @@ from tauloop.common.datasets import TIME, Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result
 from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau
-from tauloop.integrate.sensitivity import sensitivity_rows
 from tauloop.integrate.tableau import Tableau
 from tauloop.kinematics.watched import events_of
 from tauloop.logs.log import log_of
@@ -160,11 +160,13 @@ class ControlComparison(Result):
         duration: of the stroke, s.
     """
 
-    model: Model
+    model: Model = field(
+        metadata=json_keys(machine="mechanism.name", position_units="actuator_units")
+    )
     runs: Mapping[str, ControlledMotion]
     space: str
-    sampling: Sampling
-    duration: float
+    sampling: Sampling = field(metadata=json_keys(frequency_Hz="frequency", delay_s="delay"))
+    duration: float = field(metadata=json_keys("duration_s"))
 
     def variables(self) -> Iterator[Variable]:
         """Those of all runs, over `controller` and `time`; not a number behind the end of a run that ended early."""
@@ -178,28 +180,6 @@ class ControlComparison(Result):
                 row[: len(table[0].array())] = table[k].array()
             yield replace(variable, values=values, over=("controller", *TIME))
 
-    def figures(self, name: str) -> dict[str, object]:
-        """Figures of one run; none of one that failed at its first sample."""
-        run = self.runs[name]
-        if not len(run.time):
-            names = (
-                "peak_error_m",
-                "rms_error_m",
-                "peak_turn_rad",
-                "actuator_error",
-                "peak_force",
-                "rms_force",
-            )
-            return dict.fromkeys(names)
-        return {
-            "peak_error_m": run.peak_error,
-            "rms_error_m": run.rms_error,
-            "peak_turn_rad": run.peak_turn,
-            "actuator_error": np.abs(run.actuator_error).max(axis=0),
-            "peak_force": np.abs(run.force).max(axis=0),
-            "rms_force": np.sqrt(np.mean(run.force**2, axis=0)),
-        }
-
     def saturated(self, name: str) -> float:
         """Share of forces at the actuators' limits in one run."""
         return next(
@@ -210,32 +190,17 @@ class ControlComparison(Result):
         """The platform's motion and the forces under the last controller, as a log that other commands read."""
         return log_of(list(self.runs.values())[-1], "position", "velocity", "force")
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
-        names, force_units = self.model.output_ports("actuators")
-        return {
-            "machine": self.model.mechanism.name,
-            "status": self.status,
-            "space": self.space,
-            "duration_s": self.duration,
-            "frequency_Hz": self.sampling.frequency,
-            "delay_s": self.sampling.delay,
-            "actuators": names,
-            "position_units": self.model.actuator_units,
-            "force_units": force_units,
-            "runs": {
-                name: {"status": run.status, "samples": len(run.time), "end": run.end or None}
-                | self.figures(name)
-                | {"events": [{"name": item.name, "time_s": item.time} for item in run.occurrences]}
-                | (
-                    {}
-                    if run.sensitivities is None
-                    else {"sensitivities": sensitivity_rows(run.sensitivities)}
-                )
-                | {"diagnostics": run.diagnostics, "provenance": run.provenance}
-                for name, run in self.runs.items()
-            },
-        }
+    @property
+    @in_json()
+    def actuators(self) -> tuple[str, ...]:
+        """Names of the actuators."""
+        return self.model.output_ports("actuators")[0]
+
+    @property
+    @in_json()
+    def force_units(self) -> tuple[str, ...]:
+        """Units of their forces."""
+        return self.model.output_ports("actuators")[1]
 
 
 @keywords(ControlOptions)

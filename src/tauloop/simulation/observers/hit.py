@@ -18,6 +18,7 @@ from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import EngineError, InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -120,14 +121,27 @@ class Detection(Shown):
     """
 
     threshold: np.ndarray
-    noise: np.ndarray
-    delays: np.ndarray
-    estimate: np.ndarray
+    noise: np.ndarray = field(metadata=json_keys("noise_rms"))
+    delays: np.ndarray = field(metadata=OMITTED)
+    estimate: np.ndarray = field(metadata=OMITTED)
 
     @property
+    @in_json("detected_share")
     def detected(self) -> float:
         """Share of the draws whose blow is noticed while it lasts."""
         return float(np.isfinite(self.delays).mean())
+
+    @property
+    @in_json("delay_median_s")
+    def median_delay(self) -> float | None:
+        """Delay within which half of the draws are noticed, s; None where they are not."""
+        return self.quantile(0.5)
+
+    @property
+    @in_json("delay_90_percent_s")
+    def long_delay(self) -> float | None:
+        """Delay within which 90 % of the draws are noticed, s; None where they are not."""
+        return self.quantile(0.9)
 
     def quantile(self, share: float) -> float | None:
         """Delay within which a share of the draws is noticed, s; None where it is not."""
@@ -148,11 +162,11 @@ class CollisionDetection(Result):
         varied: parameters whose values differ from draw to draw.
     """
 
-    model: Model = field(repr=False)
-    time: np.ndarray
-    force: np.ndarray
+    model: Model = field(repr=False, metadata=json_keys(machine="mechanism.name"))
+    time: np.ndarray = field(metadata=OMITTED)
+    force: np.ndarray = field(metadata=OMITTED)
     observers: Mapping[str, Detection]
-    at: float
+    at: float = field(metadata=json_keys("at_s"))
     varied: tuple[str, ...]
 
     def variables(self) -> Iterator[Variable]:
@@ -176,26 +190,17 @@ class CollisionDetection(Result):
         ports = self.model.platform.ports.velocity
         return ports.columns, tuple("N m" if unit == "rad/s" else "N" for unit in ports.units)
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
-        names, force_units = self.freedoms
-        return self.plain_data(
-            machine=self.model.mechanism.name,
-            freedoms=names,
-            force_units=force_units,
-            at_s=self.at,
-            varied=self.varied,
-            observers={
-                name: {
-                    "threshold": item.threshold,
-                    "noise_rms": item.noise,
-                    "detected_share": item.detected,
-                    "delay_median_s": item.quantile(0.5),
-                    "delay_90_percent_s": item.quantile(0.9),
-                }
-                for name, item in self.observers.items()
-            },
-        )
+    @property
+    @in_json("freedoms")
+    def freedom_names(self) -> tuple[str, ...]:
+        """Names of the platform's velocities."""
+        return self.freedoms[0]
+
+    @property
+    @in_json()
+    def force_units(self) -> tuple[str, ...]:
+        """Units of the forces on them."""
+        return self.freedoms[1]
 
 
 @keywords(CollisionDetectionOptions)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import option
+from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -180,21 +181,24 @@ class Cycle(Result):
         controller: law and samples per second.
     """
 
-    planned: PlannedCycle
-    trajectory: CycleTrajectory
-    limits: PathLimits
+    planned: PlannedCycle = field(metadata=json_keys(items_per_cycle="items"))
+    trajectory: CycleTrajectory = field(
+        metadata=json_keys(machine="stroke.model.mechanism.name", condition="stroke.condition")
+    )
+    limits: PathLimits = field(metadata=OMITTED)
     time: float
     fastest: float
     evenly: float
     reason: str
     motor: str
-    picks: int
+    picks: int = field(metadata=OMITTED)
     legs: tuple[LegLimits, ...]
     motors: tuple[MotorLoad, ...]
     tried: tuple[TriedCycle, ...]
-    controller: tuple[str, float]
+    controller: tuple[str, float] = field(metadata=OMITTED)
 
     @property
+    @in_json()
     def picks_per_minute(self) -> float:
         """How many things are taken up in a minute."""
         return 60.0 * self.picks / self.time
@@ -227,35 +231,28 @@ class Cycle(Result):
             )
         return np.linspace(0.0, self.time, round(count) + 1)
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
-        placed = self.trajectory.stroke
-        return self.plain_data(
-            *(
-                "time",
-                "fastest",
-                "evenly",
-                "reason",
-                "motor",
-                "picks_per_minute",
-                "legs",
-                "motors",
-                "tried",
-            ),
-            machine=placed.model.mechanism.name,
-            stations=[
-                {
-                    "name": stop.name,
-                    "reached_s": at,
-                    "position": stop.position,
-                    "payload_kg": _mass(stop.payload),
-                }
-                for stop, at in zip(self.planned.stops, self.planned.meetings.tolist(), strict=True)
-            ],
-            items_per_cycle=self.planned.items,
-            controller=self.controller[0],
-            frequency_Hz=self.controller[1],
-            condition=placed.condition,
+    @property
+    @in_json("controller")
+    def law(self) -> str:
+        """Name of the controller."""
+        return self.controller[0]
+
+    @property
+    @in_json("frequency_Hz")
+    def frequency(self) -> float:
+        """Samples of the controller per second."""
+        return self.controller[1]
+
+    @property
+    @in_json()
+    def stations(self) -> list[dict[str, Any]]:
+        """The stations, with the time at which each is reached."""
+        stops = self.planned.stops
+        return records(
+            name=[stop.name for stop in stops],
+            reached_s=self.planned.meetings,
+            position=[stop.position for stop in stops],
+            payload_kg=[_mass(stop.payload) for stop in stops],
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from tauloop.common.datasets import TIME, Variable
 from tauloop.common.errors import PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -133,15 +134,19 @@ class FastestMotion(Result):
         controller: law and samples per second.
     """
 
-    trajectory: Trajectory
-    limits: PathLimits
+    trajectory: Trajectory = field(
+        metadata=json_keys(
+            machine="stroke.model.mechanism.name", total_s="total", condition="stroke.condition"
+        )
+    )
+    limits: PathLimits = field(metadata=OMITTED)
     duration: float
     without_reserve: float
     laws: Mapping[str, float]
     active: tuple[ActiveLimit, ...]
     tried: tuple[TriedMotion, ...]
     sweeps: int
-    controller: tuple[str, float]
+    controller: tuple[str, float] = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Those of the trajectory, and the largest share of any limit."""
@@ -156,6 +161,7 @@ class FastestMotion(Result):
         yield Variable(name="share", values=shares, over=TIME, unit="1")
 
     @property
+    @in_json()
     def gains(self) -> dict[str, float]:
         """By which share of their duration it is shorter than other laws."""
         return {name: 1.0 - self.duration / other for name, other in self.laws.items()}
@@ -169,19 +175,24 @@ class FastestMotion(Result):
         time = self.trajectory.sample(frequency).time
         return c_arrays(self.trajectory, time, 1.0 / frequency, "A motion from rest to rest")
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
+    @property
+    @in_json("controller")
+    def law(self) -> str:
+        """Name of the controller."""
+        return self.controller[0]
+
+    @property
+    @in_json("frequency_Hz")
+    def frequency(self) -> float:
+        """Samples of the controller per second."""
+        return self.controller[1]
+
+    @property
+    @in_json()
+    def worst_place(self) -> str:
+        """The place with the largest condition number."""
         placed = self.trajectory.stroke
-        return self.plain_data(
-            *("duration", "without_reserve", "laws", "active", "tried", "sweeps"),
-            machine=placed.model.mechanism.name,
-            total_s=self.trajectory.total,
-            gains=self.gains,
-            controller=self.controller[0],
-            frequency_Hz=self.controller[1],
-            condition=placed.condition,
-            worst_place=placed.place(placed.worst),
-        )
+        return placed.place(placed.worst)
 
 
 @keywords(PathOptions)

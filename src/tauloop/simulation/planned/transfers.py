@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 
 import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import each, option
+from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, provenance
@@ -160,19 +162,12 @@ class Transfer(FastestMotion):
     """
 
     optimise: str
-    energy: float
+    energy: float = field(metadata=json_keys("energy_J"))
     wear: float
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[Obstacle, ...] = field(metadata=OMITTED)
     nearest: tuple[LeastDistance, ...]
     measure: float
     allowed: float
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
-        more = self.plain_data(
-            *("optimise", "nearest", "wear", "measure", "allowed"), energy_J=self.energy
-        )
-        return {**FastestMotion.as_dict(self), **more}
 
 
 @keywords(TransferOptions)

@@ -54,6 +54,11 @@ class Steps(Shown):
     def __len__(self) -> int:
         return len(self.time) - 1
 
+    @property
+    def count(self) -> int:
+        """Number of steps."""
+        return len(self)
+
     def first(self, count: int) -> Steps:
         """A copy of the first of them."""
         ends = {name: getattr(self, name)[: count + 1].copy() for name in _ENDS}

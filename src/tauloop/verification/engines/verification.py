@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
@@ -71,6 +72,10 @@ class VerifyOptions(Options):
             )
 
 
+def _reasons(not_run: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
+    return [{"engine": engine, "reason": reason} for engine, reason in not_run]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedMachine(Result):
     """A machine beside engines; its diagnostics are the worst value of each comparison.
@@ -86,12 +91,14 @@ class VerifiedMachine(Result):
     """
 
     machine: str
-    options: VerifyOptions
-    different: int | None
-    comparisons: tuple[EngineComparison, ...]
-    not_run: tuple[tuple[str, str], ...]
-    mechanism: Mechanism
-    q: np.ndarray
+    options: VerifyOptions = field(
+        metadata=json_keys(states="states", condition="condition", seed="seed", wrench="wrench")
+    )
+    different: int | None = field(metadata=json_keys("different_states"))
+    comparisons: tuple[EngineComparison, ...] = field(metadata=json_keys("engines"))
+    not_run: tuple[tuple[str, str], ...] = field(metadata=json_keys(summary=_reasons))
+    mechanism: Mechanism = field(metadata=OMITTED)
+    q: np.ndarray = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Largest difference of every comparison, and the engine's own residual."""
@@ -103,22 +110,17 @@ class VerifiedMachine(Result):
             **{name: [getattr(row, name) for row in self.comparisons] for name in names},
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        options = self.options
-        return {
-            "machine": self.machine,
-            "states": options.states,
-            "different_states": self.different,
-            "condition": options.condition,
-            "seed": options.seed,
-            "wrench": options.wrench,
-            "tolerance": TOLERANCE,
-            "tolerances": TOLERANCES,
-            "status": self.status,
-            "engines": self.comparisons,
-            "not_run": [{"engine": where, "reason": reason} for where, reason in self.not_run],
-        }
+    @property
+    @in_json()
+    def tolerance(self) -> float:
+        """Largest relative difference of quantities without a tolerance of their own."""
+        return TOLERANCE
+
+    @property
+    @in_json()
+    def tolerances(self) -> Mapping[str, float]:
+        """Largest relative differences by quantity."""
+        return TOLERANCES
 
 
 def agrees(row: EngineComparison) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, TauloopError
 from tauloop.common.keywords import keywords
+from tauloop.common.plain import json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
@@ -42,19 +44,13 @@ class Demo(Result):
     """
 
     machine: str
-    planned: PlannedMotion
+    planned: PlannedMotion = field(metadata=json_keys("motion"))
     path: Path
     size: int
 
     def variables(self) -> Iterator[Variable]:
         """Those of the tour."""
         return self.planned.variables()
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        return self.plain_data(
-            "machine", "size", path=str(self.path), motion=self.planned.as_dict()
-        )
 
     def next_steps(self, called: str) -> tuple[str, ...]:
         """What to do next, a line each; `called` is the name or file by which commands know the machine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options
+from tauloop.common.plain import OMITTED, in_json, records
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
@@ -50,7 +51,7 @@ class WrittenReport(Result):
 
     path: Path
     size: int
-    records: tuple[PageRecord, ...]
+    records: tuple[PageRecord, ...] = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """How much the page shows of every result."""
@@ -61,20 +62,19 @@ class WrittenReport(Result):
             counts = [len(self.titles(item, kind)) for item in self.records]
             yield Variable(name=name, values=counts, over=("result",))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``: what the page shows, not the samples."""
-        shown = [
-            {
-                "kind": item.kind,
-                "title": item.title,
-                "status": item.status,
-                "tables": self.titles(item, Table),
-                "plots": self.titles(item, Plot),
-                "scenes": self.titles(item, MotionScene),
-            }
-            for item in self.records
-        ]
-        return self.plain_data("size", path=str(self.path), results=shown)
+    @property
+    @in_json("results")
+    def result_rows(self) -> list[dict[str, Any]]:
+        """What the page shows of every result."""
+        shown = self.records
+        return records(
+            kind=[item.kind for item in shown],
+            title=[item.title for item in shown],
+            status=[item.status for item in shown],
+            tables=[self.titles(item, Table) for item in shown],
+            plots=[self.titles(item, Plot) for item in shown],
+            scenes=[self.titles(item, MotionScene) for item in shown],
+        )
 
     @staticmethod
     def titles(shown: PageRecord, kind: type[Piece]) -> list[str]:

@@ -15,14 +15,15 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import field
 from pathlib import Path
-from typing import Any
 
 import platformdirs
 
 from tauloop.common.errors import InputError
 from tauloop.common.files import hold, is_abandoned, locked, write_file
 from tauloop.common.options import Options
+from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.common.shown import Shown
@@ -58,11 +59,17 @@ class Kept:
             needed.
     """
 
-    path: Path
-    size: int
-    used: float
+    path: Path = field(metadata=json_keys(name="name"))
+    size: int = field(metadata=json_keys("bytes"))
+    used: float = field(metadata=OMITTED)
     functions: tuple[str, ...]
     state: str
+
+    @property
+    @in_json("used")
+    def used_second(self) -> int:
+        """The second, since 1970, when it was read last."""
+        return round(self.used)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +86,7 @@ class CacheOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledCache(Shown):
+class CompiledCache(PlainData, Shown):
     """The compiled libraries that are kept.
 
     Attributes:
@@ -91,15 +98,17 @@ class CompiledCache(Shown):
 
     folder: Path
     libraries: tuple[Kept, ...] = ()
-    removed: int | None = None
+    removed: int | None = field(default=None, metadata=json_keys(optional=True))
     largest: int = LARGEST_CACHE
 
     @property
+    @in_json("bytes")
     def size(self) -> int:
         """Bytes of all together."""
         return sum(entry.size for entry in self.libraries)
 
     @property
+    @in_json()
     def status(self) -> Status:
         """Doubtful where one is damaged, or could have been written by another user."""
         return (
@@ -107,18 +116,6 @@ class CompiledCache(Shown):
             if any(entry.state == "damaged" for entry in self.libraries)
             else Status.OK
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        common = {"status": self.status, "folder": str(self.folder)}
-        if self.removed is not None:
-            return common | {"removed": self.removed}
-        listed = [
-            {"name": library.path.name, "bytes": library.size, "used": round(library.used)}
-            | {"functions": library.functions, "state": library.state}
-            for library in self.libraries
-        ]
-        return common | {"bytes": self.size, "largest": self.largest, "libraries": listed}
 
 
 def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:

@@ -1,0 +1,227 @@
+"""Plain data (dict, list, str, int, float, bool, None) of objects, as JSON has them.
+
+The fields of a dataclass are its keys. Where JSON differs, the field states it in its metadata
+(`json_keys`), and a property that JSON has as well is marked by `in_json`.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
+
+from tauloop.common.records import dataclass
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+#: Key of the metadata of a field, and attribute of the function of a property.
+_METADATA = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonKey:
+    """A key of JSON, and where its value is.
+
+    Attributes:
+        key: in JSON.
+        path: names of attributes, from the object on.
+        optional: whether the key is left out where the value is None.
+        nullable: whether numbers that are not finite are null; they are refused otherwise.
+        flat: whether the keys of the value are keys of the object itself, except for those that
+            the object has already; None has no keys.
+        summary: function of the value that JSON has instead of it; None for the value itself.
+    """
+
+    key: str
+    path: tuple[str, ...]
+    optional: bool = False
+    nullable: bool = False
+    flat: bool = False
+    summary: Callable[[Any], Any] | None = None
+
+    def value(self, owner: object) -> Any:
+        """Return the value; None where one of the attributes on the path is None."""
+        value: Any = owner
+        for name in self.path:
+            if value is None:
+                break
+            value = getattr(value, name)
+        if self.summary is not None and value is not None:
+            return self.summary(value)
+        return value
+
+
+def json_keys(
+    key: str = "",
+    *,
+    optional: bool = False,
+    nullable: bool = False,
+    flat: bool = False,
+    summary: Callable[[Any], Any] | None = None,
+    **paths: str,
+) -> Mapping[str, Any]:
+    """Return metadata of a field: under which keys JSON has its value, or parts of it.
+
+    Args:
+        key: of the whole value; the name of the field without it.
+        optional, nullable, flat, summary: see `JsonKey`.
+        **paths: attributes of the value by key, with dots between the names of nested ones; the
+            field itself is then not a key, unless `key` is given too.
+
+    Examples:
+        >>> from dataclasses import field
+        >>> from tauloop.common.records import dataclass
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Run(PlainData):
+        ...     time: float = field(metadata=json_keys("time_s"))
+        ...     start: complex = field(metadata=json_keys(position="real", height="imag"))
+        ...     buffer: object = field(default=None, metadata=OMITTED)
+        >>> Run(time=2.0, start=1.0 + 3.0j).as_dict()
+        {'time_s': 2.0, 'position': 1.0, 'height': 3.0}
+    """
+    named = {key: ""} if key or not paths else {}
+    rows = tuple(
+        JsonKey(
+            key=name,
+            path=tuple(filter(None, path.split("."))),
+            optional=optional,
+            nullable=nullable,
+            flat=flat,
+            summary=summary,
+        )
+        for name, path in (named | paths).items()
+    )
+    return MappingProxyType({_METADATA: rows})
+
+
+#: Metadata of a field that JSON leaves out.
+OMITTED: Mapping[str, Any] = MappingProxyType({_METADATA: ()})
+
+
+def in_json(
+    key: str = "", *, optional: bool = False, nullable: bool = False, flat: bool = False
+) -> Callable[[_Function], _Function]:
+    """Return a decorator, below `@property`, of properties that JSON has next to the fields.
+
+    Args:
+        key: in JSON; the name of the property without it.
+        optional, nullable, flat: see `JsonKey`.
+    """
+
+    def marked(function: _Function) -> _Function:
+        row = JsonKey(key=key, path=(), optional=optional, nullable=nullable, flat=flat)
+        setattr(function, _METADATA, row)
+        return function
+
+    return marked
+
+
+class PlainData:
+    """Base of dataclasses that are written as JSON.
+
+    Attributes:
+        json_format: name and version of the format, under the key ``format``; empty for none.
+    """
+
+    __slots__ = ()
+    json_format: ClassVar[str] = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON: the fields, and the properties marked by `in_json`."""
+        return _plain_fields(self)
+
+
+def plain(value: Any, nullable: bool = False) -> Any:
+    """Return plain data from results, dataclasses, enumerations and arrays.
+
+    Args:
+        value: any object that has a plain form.
+        nullable: whether numbers that are not finite become None.
+
+    Raises:
+        ValueError: a number is not finite, or a type has no plain form. Results have None for what
+            is undefined, hence this is a fault in Tauloop, not in its input.
+    """
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):  # NumPy's among them
+        if math.isfinite(value):
+            return float(value)
+        if nullable:
+            return None
+        raise ValueError(f"a result holds the number {value}")
+    if isinstance(value, Path):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain_fields(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, nullable) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        value = sorted(value)
+    if isinstance(value, tuple | list):
+        return [plain(item, nullable) for item in value]
+    numpy = sys.modules.get("numpy")  # an array exists only where it has been imported
+    if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
+        return plain(value.tolist(), nullable)
+    raise ValueError(f"no plain form of {type(value).__name__}")
+
+
+def _plain_fields(owner: Any) -> dict[str, Any]:
+    name = getattr(type(owner), "json_format", "")
+    data: dict[str, Any] = {"format": name} if name else {}
+    cls: type = type(owner)
+    for row in _rows(cls):
+        value = row.value(owner)
+        if row.optional and value is None:
+            continue
+        if row.flat:
+            data = ({} if value is None else plain(value)) | data
+        else:
+            data[row.key] = plain(value, row.nullable)
+    return data
+
+
+@functools.cache
+def _rows(cls: type) -> tuple[JsonKey, ...]:
+    """Return the keys of a class, those of its bases first; of each class properties before fields."""
+    known = {item.name: item for item in fields(cls)}
+    rows = dict[str, JsonKey]()
+    for base in reversed(cls.__mro__):
+        for name, member in vars(base).items():
+            function = getattr(member, "fget", None)
+            if row := getattr(function, _METADATA, None):
+                rows[name] = _row(row, name)
+        for name in vars(base).get("__annotations__", {}):
+            if name not in known:
+                continue
+            rows.pop(name, None)
+            for row in known[name].metadata.get(_METADATA, json_keys()[_METADATA]):
+                rows[row.key or name] = _row(row, name)
+    return tuple(rows.values())
+
+
+def _row(row: JsonKey, name: str) -> JsonKey:
+    return replace(row, key=row.key or name, path=(name, *row.path))
+
+
+def stated(value: Any) -> Any:
+    """Return the value, or None for an empty one: the summary of texts and collections."""
+    return value or None
+
+
+def records(**columns: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return one dictionary for each row of columns of the same length.
+
+    Examples:
+        >>> records(name=("x", "y"), value=(1.0, 2.0))
+        [{'name': 'x', 'value': 1.0}, {'name': 'y', 'value': 2.0}]
+    """
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
