@@ -48,7 +48,7 @@ def test_results_that_need_forces_are_doubtful(
     printed = text_of(*words, code=1)
     assert (
         printed.count(
-            f"doubtful: forces of the source file that are left out: 1 (good: at most 0): {WEIGHT}"
+            f"doubtful: forces of the source file that are left out: 1 (limit: at most 0): {WEIGHT}"
         )
         == 1
     )

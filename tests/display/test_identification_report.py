@@ -223,8 +223,8 @@ def test_status_and_advice_follow_from_diagnostics():
     assert Result(diagnostics=(good, unknown), provenance=origin).status is Status.OK
     doubtful = Result(diagnostics=(good, bad, unknown), provenance=origin)
     assert doubtful.status is Status.DOUBTFUL
-    assert doubtful.advice == ("condition: 1e+07 (good: at most 1e+04): move more",)
-    assert str(good) == "closure: 1e-15 m (good: at most 1e-12)"
+    assert doubtful.advice == ("condition: 1e+07 (limit: at most 1e+04): move more",)
+    assert str(good) == "closure: 1e-15 m (limit: at most 1e-12)"
     assert str(unknown) == "gap: not defined"
 
 
@@ -412,7 +412,7 @@ def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
     )
     text = shown(identification_table(dataclasses.replace(fitted, diagnostics=(item,))))
     assert "status: doubtful" in text
-    assert "condition: 1e+09 (good: at most 1e+04): record a motion that excites more" in text
+    assert "condition: 1e+09 (limit: at most 1e+04): record a motion that excites more" in text
     tagged = dataclasses.replace(
         data[0], parameters=tuple(f"[b]{name}" for name in NAMES), parameter_units=UNITS
     )

@@ -20,7 +20,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.formats.library import FORMATS, format_of, load
 from tauloop.formats.options import ImportOptions
 from tauloop.kinematics.inspection import Inspection, check
@@ -207,13 +207,11 @@ def new_machine(
     )
     advice = f"{blame} of the poses tried; {remedy}"
     diagnostics = (
-        Diagnostic(
-            name="reachable share of the work volume", value=reach, lower=1.0, advice=advice
-        ),
-        Diagnostic(
-            name="problems of the machine",
-            value=float(len(inspection.problems)),
-            upper=0.0,
+        diagnostic("reachable share of the work volume", reach, at_least=1.0, advice=advice),
+        diagnostic(
+            "problems of the machine",
+            len(inspection.problems),
+            at_most=0.0,
             advice="; ".join(
                 f"{item.where}: {item.what}: {item.remedy}" for item in inspection.problems
             ),

@@ -14,7 +14,7 @@ from tauloop.authoring.same_motion import (
 )
 from tauloop.common.errors import TauloopError
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -69,7 +69,7 @@ def read_back_diagnostics(
 
 
 def _not_compared(reason: str) -> Diagnostic:
-    return Diagnostic(name=f"forces after reading back (not compared: {reason})", value=None)
+    return diagnostic(f"forces after reading back (not compared: {reason})", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +141,16 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
     *forces, place = answers
     advice = "see the notes on what the format cannot hold; `--format yaml` writes all of a machine"
     return (
-        Diagnostic(
-            name="largest difference of forces after reading back, of the largest force",
-            value=max((_relative(*numbers) for numbers in forces if numbers[0].size), default=0.0),
-            upper=SAME_FORCES,
+        diagnostic(
+            "largest difference of forces after reading back, of the largest force",
+            max((_relative(*numbers) for numbers in forces if numbers[0].size), default=0.0),
+            at_most=SAME_FORCES,
             advice=advice,
         ),
-        Diagnostic(
-            name="largest difference of the tool's pose after reading back, of a typical length",
-            value=float(np.abs(place[1] - place[0]).max()),
-            upper=SAME_FORCES,
+        diagnostic(
+            "largest difference of the tool's pose after reading back, of a typical length",
+            np.abs(place[1] - place[0]).max(),
+            at_most=SAME_FORCES,
             advice=advice,
         ),
     )

@@ -34,7 +34,7 @@ from tauloop.calibration.solving.solver import SQUARES, bounds_met, solve
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.equations.assembly.limits import limits_of
 from tauloop.mechanism.description import units
 
@@ -220,24 +220,24 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, 
         half_widths = np.array([estimate.half_width for estimate in result.estimates], dtype=float)
         share = second_order_share(result.problem, result.solution, half_widths)
     return (
-        Diagnostic(
-            name="degrees of freedom: readings and priors less unknowns",
-            value=float(result.degrees_of_freedom),
-            lower=None if noise_is_sized else 1.0,
+        diagnostic(
+            "degrees of freedom: readings and priors less unknowns",
+            result.degrees_of_freedom,
+            at_least=None if noise_is_sized else 1.0,
             advice="no reading is left to check the fit or to size its error, so there are no error bars: measure more "
             "poses, estimate fewer parameters, or give priors from tolerances",
         ),
-        Diagnostic(
-            name=f"unknowns that the fitted geometry does not determine{listed}",
-            value=float(len(undetermined_names)),
-            upper=0.0,
+        diagnostic(
+            f"unknowns that the fitted geometry does not determine{listed}",
+            len(undetermined_names),
+            at_most=0.0,
             advice="the search ended at a singular geometry, so these have no error bars: measure more or better "
             "chosen poses, give priors, or estimate fewer parameters",
         ),
-        Diagnostic(
-            name="second-order effect over the 95 % interval, along the least certain direction",
-            value=share,
-            upper=1.0,
+        diagnostic(
+            "second-order effect over the 95 % interval, along the least certain direction",
+            share,
+            at_most=1.0,
             advice="error bars assume a straight problem, and this one is curved: do not rely on them, measure more or "
             "better chosen poses, or give priors",
         ),
@@ -253,10 +253,10 @@ def _corrections(result: Calibration) -> tuple[Diagnostic, ...]:
         return ()
     worst = max(relative, key=lambda name: relative[name])
     return (
-        Diagnostic(
-            name=f"largest correction of the machine over its tolerance ({worst})",
-            value=relative[worst],
-            upper=FAR_CORRECTION,
+        diagnostic(
+            f"largest correction of the machine over its tolerance ({worst})",
+            relative[worst],
+            at_most=FAR_CORRECTION,
             advice="no machine is built so far off: the search may have ended at another solution, or a reading, a "
             "unit or the machine file is wrong; if the machine really is so, state its tolerance",
         ),
@@ -272,11 +272,11 @@ def _trends(result: Calibration) -> tuple[Diagnostic, ...]:
         return ()
     item, trend = min(trends, key=lambda pair: pair[1].p)
     return (
-        Diagnostic(
-            name=f"p of the clearest trend of the residuals ({item.quantity} of {item.series} with {trend.against}, "
+        diagnostic(
+            f"p of the clearest trend of the residuals ({item.quantity} of {item.series} with {trend.against}, "
             f"{100 * trend.share:.0f} % of its square)",
-            value=trend.p,
-            lower=CLEAR_TREND,
+            trend.p,
+            at_least=CLEAR_TREND,
             advice="the model lacks something that depends on this: parameters left out, deflection, play or heat",
         ),
     )
@@ -305,48 +305,48 @@ def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic
     relative = {e.name: e.deviation / e.tolerance for e in estimates if e.deviation is not None}
     weakest = max(relative, key=lambda name: relative[name], default=None)
     return (
-        Diagnostic(
-            name="largest loop residual",
-            value=open_loops,
+        diagnostic(
+            "largest loop residual",
+            open_loops,
+            at_most=CLOSED * loops.length,
             unit="m",
-            upper=CLOSED * loops.length,
             advice="look at the poses",
         ),
-        Diagnostic(
-            name="largest cosine of residuals and a column of the Jacobian",
-            value=None if noiseless else cosine,
-            upper=STATIONARY,
+        diagnostic(
+            "largest cosine of residuals and a column of the Jacobian",
+            None if noiseless else cosine,
+            at_most=STATIONARY,
             advice="the search has not arrived; start elsewhere or give priors",
         ),
-        Diagnostic(
-            name="weighted sum of squares over degrees of freedom",
-            value=result.variance_factor,
-            lower=believed[0],
-            upper=believed[1],
+        diagnostic(
+            "weighted sum of squares over degrees of freedom",
+            result.variance_factor,
+            at_least=believed[0],
+            at_most=believed[1],
             advice="the stated noise is not that of the residuals: state another, or look for what the model lacks",
         ),
-        Diagnostic(
-            name="largest standard deviation over tolerance" + (f" ({weakest})" if weakest else ""),
-            value=relative[weakest] if weakest else None,
-            upper=1.0,
+        diagnostic(
+            "largest standard deviation over tolerance" + (f" ({weakest})" if weakest else ""),
+            relative[weakest] if weakest else None,
+            at_most=1.0,
             advice="measure more or better chosen poses, give priors, or leave such unknowns out",
         ),
-        Diagnostic(
-            name="unknowns at a bound"
+        diagnostic(
+            "unknowns at a bound"
             + (
                 f" ({', '.join(e.name for e in estimates if e.bound is not None)})"
                 if any(held)
                 else ""
             ),
-            value=float(sum(held)),
-            upper=0.0,
+            sum(held),
+            at_most=0.0,
             advice="the data want values beyond the bounds, and error bars do not count these: widen the bounds, or "
             "look for what the model lacks",
         ),
-        Diagnostic(
-            name="outliers",
-            value=float(len(result.outliers)),
-            upper=0.0,
+        diagnostic(
+            "outliers",
+            len(result.outliers),
+            at_most=0.0,
             advice="measure these poses again or leave them out, or use a robust loss",
         ),
         *limits_of(problem.assembly.mechanism, problem.assembly.topology).diagnostics(

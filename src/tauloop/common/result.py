@@ -26,13 +26,15 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One figure that shows how good a result is, found apart from the algorithm that made the result.
+    """A number that shows how good a result is, computed independently of the algorithm.
+
+    `diagnostic` makes it.
 
     Attributes:
-        name: what the figure is.
-        value: the figure; None where it is not defined (no dependent column, for one).
+        name: what the number is.
+        value: the number; None where it is not defined, such as without a dependent column.
         unit: its unit, "" for a pure number.
-        lower, upper: limits within which it is good; None for no limit.
+        lower, upper: limits that pass; None for no limit.
         advice: what to do when it is outside its limits.
     """
 
@@ -45,7 +47,7 @@ class Diagnostic:
 
     @property
     def is_good(self) -> bool:
-        """Whether the figure is within its limits (an undefined one has none to break)."""
+        """Whether the value is within its limits; a value that is not defined is."""
         if self.value is None:
             return True
         return (self.lower is None or self.value >= self.lower) and (
@@ -54,7 +56,7 @@ class Diagnostic:
 
     @property
     def limits(self) -> str:
-        """Within which it is good, in words."""
+        """The limits in words."""
         lower = [] if self.lower is None else [f"at least {self.lower:.3g}"]
         return ", ".join(lower + ([] if self.upper is None else [f"at most {self.upper:.3g}"]))
 
@@ -63,9 +65,41 @@ class Diagnostic:
             return f"{self.name}: not defined"
         unit = f" {self.unit}" if self.unit else ""
         text = f"{self.name}: {self.value:.3g}{unit}" + (
-            f" (good: {self.limits})" if self.limits else ""
+            f" (limit: {self.limits})" if self.limits else ""
         )
         return text if self.is_good or not self.advice else f"{text}: {self.advice}"
+
+
+def diagnostic(
+    name: str,
+    value: float | None,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    unit: str = "",
+    advice: str = "",
+) -> Diagnostic:
+    """Return a diagnostic: a named value, its limits, and what to do outside them.
+
+    Args:
+        name: what the value is.
+        value: the value; None where it is not defined.
+        at_least, at_most: limits that pass; a value without any is only reported.
+        unit: of the value and its limits, "" for a pure number.
+        advice: what to do when the value is outside its limits.
+
+    Examples:
+        >>> print(diagnostic("loop residual", 2e-9, at_most=1e-10, unit="m", advice="close it"))
+        loop residual: 2e-09 m (limit: at most 1e-10): close it
+    """
+    return Diagnostic(
+        name=name,
+        value=None if value is None else float(value),
+        unit=unit,
+        lower=None if at_least is None else float(at_least),
+        upper=None if at_most is None else float(at_most),
+        advice=advice,
+    )
 
 
 def status_of(diagnostics: Iterable[Diagnostic]) -> Status:

@@ -102,7 +102,7 @@ class SolveDiagnostics(Shown):
         advice = f"a loop is nearly at a dead centre (smallest pivot {least:.2g} of its usual size), where forces grow "
         advice += "without bound: keep the motion away from it"
         name = "rounding of the forces, of themselves"
-        return (result.Diagnostic(name=name, value=share, upper=ACCURATE, advice=advice),)
+        return (result.diagnostic(name, share, at_most=ACCURATE, advice=advice),)
 
     @property
     def has_overflowed(self) -> np.ndarray:
@@ -235,14 +235,14 @@ class State(Shown):
         if self.has_opened is None or not self.has_opened.any():
             return ()
         first = int(np.flatnonzero(self.has_opened)[0])
-        evidence = result.Diagnostic(
-            name="poses whose loops stay open on the line that leads to them",
-            value=float(self.has_opened.sum()),
-            upper=0.0,
+        opened = result.diagnostic(
+            "poses whose loops stay open on the line that leads to them",
+            self.has_opened.sum(),
+            at_most=0.0,
             advice=f"first at sample {first}: the pose may lie beyond a fold or on another assembly mode; approach it "
             "along other positions, or list all modes (`tauloop.kinematics.modes.modes.assembly_modes`)",
         )
-        return (evidence,)
+        return (opened,)
 
     def coordinate(self, name: str) -> np.ndarray:
         """One coordinate by name."""

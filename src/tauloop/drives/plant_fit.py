@@ -26,7 +26,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, plain, provenance
+from tauloop.common.result import Result, diagnostic, plain, provenance
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
 from tauloop.drives.criteria import NAMES, criteria_units
 from tauloop.drives.machine.lines import MOTORS, with_motors
@@ -304,10 +304,10 @@ def fit_drive_line(
     ]
     return FittedPlant(
         diagnostics=(
-            Diagnostic(
-                name="largest miss of a measured figure, held-out ones too, in tolerances",
-                value=max(missed),
-                upper=MET,
+            diagnostic(
+                "largest miss of a measured figure, held-out ones too, in tolerances",
+                max(missed),
+                at_most=MET,
                 advice="the drive line's structure does not give these steps, or the search ended too soon",
             ),
         ),

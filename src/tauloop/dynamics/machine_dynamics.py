@@ -16,7 +16,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import DEFERRED, dataclass, deferred
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.compiler import Accelerations, Forces
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import (
@@ -550,7 +550,7 @@ def _from_momenta(
     forces = forces_from_momenta(functions, time, position, velocity, start=start)
     if len(time) < 2 * FEWEST_SAMPLES - 1:
         return forces, tuple(
-            Diagnostic(name=name, value=None) for name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
+            diagnostic(name, None) for name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
         )
     errors = np.zeros(len(time))
     for first in range(2 if len(time) > 2 * FEWEST_SAMPLES - 1 else 1):
@@ -569,8 +569,8 @@ def _from_momenta(
     shares = errors / max(np.abs(forces.force).max(), TINY_FORCE)
     advice = "sample the motion more often"
     return forces, (
-        Diagnostic(name=ERROR_OF_ALL_ROWS, value=float(shares.max()), upper=COARSE, advice=advice),
-        Diagnostic(name=ERROR_OF_LAST_ROW, value=float(shares[-1]), upper=COARSE, advice=advice),
+        diagnostic(ERROR_OF_ALL_ROWS, shares.max(), at_most=COARSE, advice=advice),
+        diagnostic(ERROR_OF_LAST_ROW, shares[-1], at_most=COARSE, advice=advice),
     )
 
 

@@ -24,7 +24,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, json_keys, stated
 from tauloop.common.processes import available_memory, lifeline
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.hil.options import PlantOptions
 from tauloop.hil.plant import PlantCode
 from tauloop.mechanism.omissions import omission_diagnostics
@@ -253,16 +253,16 @@ def _result(code: PlantCode, figures: Mapping[str, Any], log: np.ndarray | None)
     return PlantRun(
         diagnostics=(
             *omission_diagnostics(code.model.mechanism),
-            Diagnostic(
-                name="computation of a step over the period, 999 times of 1000",
-                value=computing["p999_s"] * options.frequency if is_judged else None,
-                upper=COMPUTING,
+            diagnostic(
+                "computation of a step over the period, 999 times of 1000",
+                computing["p999_s"] * options.frequency if is_judged else None,
+                at_most=COMPUTING,
                 advice="a lower rate, a larger tolerance, or a computer with more room",
             ),
-            Diagnostic(
-                name="steps that have no solution",
-                value=float(bool(figures["failure"])),
-                upper=0.0,
+            diagnostic(
+                "steps that have no solution",
+                bool(figures["failure"]),
+                at_most=0.0,
                 advice=f"{figures['failure']}: see what the controller asked for",
             ),
         ),

@@ -13,7 +13,7 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
@@ -244,12 +244,7 @@ def _result(
         findings=findings,
         arrays=arrays,
         diagnostics=(
-            Diagnostic(
-                name="faults of the log",
-                value=float(len(findings)),
-                upper=0.0,
-                advice="see findings",
-            ),
+            diagnostic("faults of the log", len(findings), at_most=0.0, advice="see findings"),
         ),
         provenance=provenance(
             options={}, inputs={"samples": len(data)}, packages=("numpy", "scipy")

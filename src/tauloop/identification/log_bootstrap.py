@@ -15,7 +15,7 @@ import numpy as np
 from tauloop.common.datasets import Variable
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, content, provenance
+from tauloop.common.result import Result, content, diagnostic, provenance
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.estimators import CondensedEstimator
 from tauloop.identification.folded_logs import require_foldable
@@ -122,9 +122,7 @@ def bootstrap_log(
         values=dict(zip(names, values.tolist(), strict=True)),
         deviations=dict(zip(names, deviations.tolist(), strict=True)),
         drawn=tuple(drawn.tolist()),
-        diagnostics=(
-            Diagnostic(name="blocks that were drawn", value=float(np.count_nonzero(drawn))),
-        ),
+        diagnostics=(diagnostic("blocks that were drawn", np.count_nonzero(drawn)),),
         provenance=provenance(
             options={"blocks": options.blocks, "draw": options.draw}, packages=("numpy", "scipy")
         ),

@@ -13,7 +13,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.compiler.c.calling.evaluator import NOT_FINITE
 from tauloop.compiler.c.calling.library import Callback, Library
 from tauloop.compiler.c.printing.c_helpers import c_file
@@ -114,22 +114,22 @@ class SampledTrace:
         """That it ran whole, of so many samples, and kept away from singularities with its loops closed."""
         _, pivot, residual = map(float, self.worst)
         return (
-            Diagnostic(
-                name="share of the samples that was run",
-                value=len(self.states) / whole,
-                lower=None if self.outcome == ENDED else 1.0,
+            diagnostic(
+                "share of the samples that was run",
+                len(self.states) / whole,
+                at_least=None if self.outcome == ENDED else 1.0,
                 advice=f"the run ended early: {end}",
             ),
-            Diagnostic(
-                name="smallest pivot over its typical size",
-                value=pivot if pivot < 1e300 else None,
-                lower=SMALLEST_PIVOT,
+            diagnostic(
+                "smallest pivot over its typical size",
+                pivot if pivot < 1e300 else None,
+                at_least=SMALLEST_PIVOT,
                 advice="the motion came near a singularity",
             ),
-            Diagnostic(
-                name="largest loop residual over the characteristic length",
-                value=residual,
-                upper=CONVERGED,
+            diagnostic(
+                "largest loop residual over the characteristic length",
+                residual,
+                at_most=CONVERGED,
                 advice="a loop did not close",
             ),
         )

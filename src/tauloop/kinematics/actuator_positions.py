@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.common.errors import Problems
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.named_values import full_name, named_values
 from tauloop.equations.ports import Port, numbers
 from tauloop.mechanism.description.quantities import pairs
@@ -69,10 +69,10 @@ def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
         return ()
     advice = f"{fit.disagreement}; state the encoders' standard deviations where they are larger (`--encoder-noise`)"
     return (
-        Diagnostic(
-            name="largest standardised misfit of an actuator's position",
-            value=fit.largest,
-            upper=AGREES,
+        diagnostic(
+            "largest standardised misfit of an actuator's position",
+            fit.largest,
+            at_most=AGREES,
             advice=advice,
         ),
     )

@@ -21,7 +21,7 @@ import numpy as np
 
 from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.kinematics.inspection import undriven
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
@@ -82,16 +82,16 @@ class RestingFreedoms:
         names = ", ".join(self.names)
         give = f"they stay as at the reference pose; give their positions too (`--actuators '{self.names[0]}=...'`)"
         has_settled = self.next_step <= SETTLED
-        resting = Diagnostic(
-            name="passive freedoms that do not come to rest",
-            value=0.0 if has_settled else float(len(self.names)),
-            upper=0.0,
+        resting = diagnostic(
+            "passive freedoms that do not come to rest",
+            0.0 if has_settled else float(len(self.names)),
+            at_most=0.0,
             advice=f"no equilibrium of {names} was reached: {give}",
         )
-        loose = Diagnostic(
-            name="passive freedoms that nothing holds",
-            value=float(len(self.loose)),
-            upper=0.0,
+        loose = diagnostic(
+            "passive freedoms that nothing holds",
+            len(self.loose),
+            at_most=0.0,
             advice=f"neither springs, gravity nor stops determine {', '.join(self.loose)}: {give}",
         )
         return (resting, loose, *omission_diagnostics(model.mechanism))

@@ -14,7 +14,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.equations.assembly.limits import Beyond, require_within_limits
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import (
@@ -299,12 +299,8 @@ def _poses(
     geometry = machine_geometry(model, q)
     advice = "the pose is badly conditioned"
     value = float(residual.max()) if len(residual) else None
-    closing = Diagnostic(
-        name="largest loop residual",
-        value=value,
-        unit="m",
-        upper=CLOSED * loops.length,
-        advice=advice,
+    closing = diagnostic(
+        "largest loop residual", value, at_most=CLOSED * loops.length, unit="m", advice=advice
     )
     return Poses(
         machine=model.mechanism.name,
@@ -451,10 +447,10 @@ def jacobian(
         columns=motion.ports.velocity,
         q=q,
         diagnostics=(
-            Diagnostic(
-                name="condition number of the loop equations, free of units",
-                value=float(model.assembly.loop_conditions(q[None], motion.ports.v)[0]),
-                upper=1e6,
+            diagnostic(
+                "condition number of the loop equations, free of units",
+                model.assembly.loop_conditions(q[None], motion.ports.v)[0],
+                at_most=1e6,
                 advice="the pose is singular, or nearly so",
             ),
             *agreement(fit),

@@ -17,7 +17,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, plain, provenance
+from tauloop.common.result import Result, diagnostic, plain, provenance
 from tauloop.common.shown import Shown
 from tauloop.formats.library import mechanism_of
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
@@ -281,19 +281,19 @@ def reduce(
         couplings=(len(mechanism.couplings), len(result.couplings)),
         newton_euler=tuple(_newton_euler(mechanism, flat, result)),
         diagnostics=(
-            Diagnostic(
-                name="largest error of a force, share of the largest force",
-                value=max((e.maximum for e in comparison.errors), default=None),
-                upper=limit,
+            diagnostic(
+                "largest error of a force, share of the largest force",
+                max((e.maximum for e in comparison.errors), default=None),
+                at_most=limit,
                 advice=advice,
             ),
             *omission_diagnostics(mechanism),
             *(
-                Diagnostic(
-                    name=f"largest change of the motion of {words}",
-                    value=max(e.motion for e in comparison.errors if e.unit == unit),
+                diagnostic(
+                    f"largest change of the motion of {words}",
+                    max(e.motion for e in comparison.errors if e.unit == unit),
+                    at_most=ALIKE,
                     unit=unit,
-                    upper=ALIKE,
                     advice=advice,
                 )
                 for unit, words in (

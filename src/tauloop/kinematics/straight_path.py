@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.assembly.reference_pose import displacement
 from tauloop.model.motion import Motion
 
@@ -47,10 +47,10 @@ def reached_along_line(
     port = motion.ports.position
     last = zip(port.columns, motion.ports.at(walked), port.units, strict=True)
     place = ", ".join(f"{name} = {value:.4g} {unit}" for name, value, unit in last)
-    diagnostics = Diagnostic(
-        name="share of the straight line from the reference pose along which the loops stay closed",
-        value=share,
-        lower=1.0,
+    diagnostics = diagnostic(
+        "share of the straight line from the reference pose along which the loops stay closed",
+        share,
+        at_least=1.0,
         advice=f"the loops open after {place}: the pose lies beyond a fold or an obstacle, perhaps on another part of "
         "the curve, to which no motion leads; approach it along other positions, or list all modes with --all-modes",
     )

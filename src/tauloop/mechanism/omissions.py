@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tauloop.common.errors import Problem
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.mechanism.model import Mechanism
 
 #: Name of the diagnostic.
@@ -16,11 +16,7 @@ def omission_diagnostics(mechanism: Mechanism) -> tuple[Diagnostic, ...]:
     if not mechanism.omitted_forces:
         return ()
     advice = f"{'; '.join(mechanism.omitted_forces)}: {_REMEDY}"
-    return (
-        Diagnostic(
-            name=OMITTED, value=float(len(mechanism.omitted_forces)), upper=0.0, advice=advice
-        ),
-    )
+    return (diagnostic(OMITTED, len(mechanism.omitted_forces), at_most=0.0, advice=advice),)
 
 
 def omission_problems(mechanism: Mechanism) -> tuple[Problem, ...]:

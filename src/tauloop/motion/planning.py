@@ -15,7 +15,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.named_values import QUATERNION, full_name, named_values, quaternion_start
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.logs import read_log, samples
@@ -268,7 +268,7 @@ def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
     trajectory = planned(model, options)
     placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, trajectory.law
     return PlannedMotion(
-        diagnostics=(Diagnostic(name="worst condition number on the way", value=placed.condition),),
+        diagnostics=(diagnostic("worst condition number on the way", placed.condition),),
         provenance=provenance(
             options={"law": options.law}, inputs={"machine": model.mechanism.name}
         ),

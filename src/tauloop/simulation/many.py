@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result
+from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.compiler.c.calling.threads import LARGEST_PIECE, in_pieces
 from tauloop.compiler.c.printing.rows import RowKernel
 from tauloop.equations.assembly.limits import Passed
@@ -284,10 +284,10 @@ def _diagnostics(
     endings: np.ndarray, error: np.ndarray, residual: np.ndarray, length: float
 ) -> tuple[Diagnostic, ...]:
     return (
-        Diagnostic(
-            name="share of the motions that reached the end",
-            value=float(np.mean([ending is Ending.END for ending in endings])),
-            lower=1.0,
+        diagnostic(
+            "share of the motions that reached the end",
+            np.mean([ending is Ending.END for ending in endings]),
+            at_least=1.0,
             advice="see `endings` and `reached`; `Simulator.run` says more of one start",
         ),
         *kept(

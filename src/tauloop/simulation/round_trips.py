@@ -16,7 +16,7 @@ from tauloop.common.datasets import Variable, columns
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result
+from tauloop.common.result import Result, diagnostic
 from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.mechanism.omissions import omission_diagnostics
@@ -131,11 +131,11 @@ def round_trip(
         error=model.platform_position(run.q) - wanted,
         length=model.assembly.loops.length,
     )
-    distance = Diagnostic(
-        name="largest distance from where it was wanted",
-        value=trip.position_error,
+    distance = diagnostic(
+        "largest distance from where it was wanted",
+        trip.position_error,
+        at_most=trip.limit,
         unit="m",
-        upper=trip.limit,
         advice="give smaller tolerances; near singularities errors grow without bound",
     )
     return replace(trip, diagnostics=(distance, *trip.diagnostics))

@@ -14,7 +14,7 @@ from tauloop.common.errors import DescriptionError, InputError, Problem
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Provenance, Result, provenance
+from tauloop.common.result import Diagnostic, Provenance, Result, diagnostic, provenance
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.functions.extended import energy_program
 from tauloop.compiler.functions.tool import WRENCH
@@ -552,10 +552,10 @@ def _diagnostics(result: Simulation) -> tuple[Diagnostic, ...]:
     )
     reached = 1.0 if result.ending is Ending.EVENT else float(result.time[-1] / result.duration)
     return (
-        Diagnostic(
-            name="share of the duration reached",
-            value=reached,
-            lower=1.0 if result.ending is not Ending.EVENT else None,
+        diagnostic(
+            "share of the duration reached",
+            reached,
+            at_least=1.0 if result.ending is not Ending.EVENT else None,
             advice=result.ending.value,
         ),
         *kept(
@@ -577,17 +577,17 @@ def kept(energy: float | None, residual: float, length: float) -> tuple[Diagnost
         length: characteristic length of the machine, m.
     """
     return (
-        Diagnostic(
-            name="energy missing from the balance, of the largest kinetic energy",
-            value=energy,
-            upper=ENERGY_BALANCED,
+        diagnostic(
+            "energy missing from the balance, of the largest kinetic energy",
+            energy,
+            at_most=ENERGY_BALANCED,
             advice="tighten the tolerances or shorten the step",
         ),
-        Diagnostic(
-            name="largest residual of the loops",
-            value=residual,
+        diagnostic(
+            "largest residual of the loops",
+            residual,
+            at_most=LOOPS_CLOSED * length,
             unit="m",
-            upper=LOOPS_CLOSED * length,
             advice="use independent coordinates or projection, or a stronger stabilisation",
         ),
     )

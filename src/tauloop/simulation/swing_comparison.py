@@ -12,7 +12,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result
+from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.omissions import omission_diagnostics
@@ -126,17 +126,17 @@ def _kept(name: str, result: Simulation) -> tuple[Diagnostic, ...]:
     reached = replace(result.diagnostics[0], name=f"{name}: {result.diagnostics[0].name}")
     return (
         reached,
-        Diagnostic(
-            name=f"{name}: energy missing, of the largest kinetic energy",
-            value=result.relative_energy_error,
-            upper=ENERGY_KEPT,
+        diagnostic(
+            f"{name}: energy missing, of the largest kinetic energy",
+            result.relative_energy_error,
+            at_most=ENERGY_KEPT,
             advice=advice,
         ),
-        Diagnostic(
-            name=f"{name}: largest residual of the loops",
-            value=float(result.residual.max()),
+        diagnostic(
+            f"{name}: largest residual of the loops",
+            result.residual.max(),
+            at_most=LOOPS_KEPT,
             unit="m",
-            upper=LOOPS_KEPT,
             advice=advice,
         ),
     )

@@ -17,7 +17,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, records
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.formats.library import mechanism_of
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.identification import (
@@ -288,7 +288,7 @@ def _diagnostics(
         ("logs with faults", float(len(faults)), None, 0.0, "identify each by itself"),
     )
     return tuple(
-        Diagnostic(name=name, value=value, lower=lower, upper=upper, advice=advice)
+        diagnostic(name, value, at_least=lower, at_most=upper, advice=advice)
         for name, value, lower, upper, advice in rows_of
     )
 

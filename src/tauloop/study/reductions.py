@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.common.shown import Shown
 from tauloop.study.design import SobolIndex, sample_design, sobol_indices
 from tauloop.study.file import Study
@@ -140,7 +140,7 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
         problems=problems,
         set_aside=tuple(set_aside),
         diagnostics=tuple(
-            Diagnostic(name=name, value=float(value), upper=float(most), advice=advice)
+            diagnostic(name, value, at_most=float(most), advice=advice)
             for name, value, most, advice in (
                 (
                     "samples missing",

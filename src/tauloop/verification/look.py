@@ -19,7 +19,7 @@ from tauloop.common.errors import EngineError
 from tauloop.common.keywords import keywords
 from tauloop.common.processes import cores
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.compiler.c import CacheOptions, Interpreted, compiled_cache
 from tauloop.compiler.c.calling.compiler import Compiler, find_compiler
 from tauloop.formats import load
@@ -248,15 +248,12 @@ def _compiled() -> tuple[Diagnostic, ...]:
         try:
             made = np.asarray(load_function(machine, folder=Path(folder))(x, v, v))
         except EngineError as error:
-            return (Diagnostic(name=name, value=0.0, lower=1.0, advice=str(error)),)
+            return (diagnostic(name, 0.0, at_least=1.0, advice=str(error)),)
     advice = "the compiler makes wrong code: put another one before it on the path"
     off = float(np.abs(made - right).max() / np.abs(right).max())
     return (
-        Diagnostic(name=name, value=1.0, lower=1.0),
-        Diagnostic(
-            name="their relative difference from interpreted ones",
-            value=off,
-            upper=SAME,
-            advice=advice,
+        diagnostic(name, 1.0, at_least=1.0),
+        diagnostic(
+            "their relative difference from interpreted ones", off, at_most=SAME, advice=advice
         ),
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import diagnostic, plain, provenance
 from tauloop.drives import DETERMINED, Axis, PlantFit
 from tauloop_papers.dual_motor.conclusions import conclusions
 from tauloop_papers.dual_motor.family import RIGID, STRUCTURES, Structure
@@ -140,13 +140,13 @@ def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
         shipped=shipped,
         left_out=left_out,
         diagnostics=(
-            Diagnostic(
-                name="largest difference of a row from what the search has kept",
-                value=max(
+            diagnostic(
+                "largest difference of a row from what the search has kept",
+                max(
                     abs(row[3] - ours) / max(abs(ours), row[2])
                     for row, ours in zip(shipped.rows, kept["rows"], strict=True)
                 ),
-                upper=SAME,
+                at_most=SAME,
                 advice="the equations have changed since the search: run it again",
             ),
         ),

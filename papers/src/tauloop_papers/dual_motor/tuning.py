@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import diagnostic, plain, provenance
 from tauloop.drives import (
     SQP,
     Axis,
@@ -103,31 +103,31 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
     }
     scatters = _scatters(axis, switching.study, designs, settings)
     diagnostics = [
-        Diagnostic(
-            name="swing of one motor's limit cycle over the least that is one",
-            value=cycling.swings["one"] / CYCLE,
-            lower=1.0,
+        diagnostic(
+            "swing of one motor's limit cycle over the least that is one",
+            cycling.swings["one"] / CYCLE,
+            at_least=1.0,
             advice="one motor has no limit cycle on this plant: choose other play or friction",
         ),
-        Diagnostic(
-            name="swing with two motors, m",
-            value=cycling.swings["as-written"],
-            upper=STILL,
+        diagnostic(
+            "swing with two motors, m",
+            cycling.swings["as-written"],
+            at_most=STILL,
             advice="two motors cycle as well: choose other play or friction",
         ),
     ]
     for table in tables:
         diagnostics += [
-            Diagnostic(
-                name=f"{table.study.name}: best cost over the best of the grid, less 1",
-                value=table.best.cost / table.grid_cost - 1.0,
-                upper=ABOVE_GRID,
+            diagnostic(
+                f"{table.study.name}: best cost over the best of the grid, less 1",
+                table.best.cost / table.grid_cost - 1.0,
+                at_most=ABOVE_GRID,
                 advice="all methods are stuck: take more starts",
             ),
-            Diagnostic(
-                name=f"{table.study.name}: change of the best cost with tolerances a hundred times tighter",
-                value=table.refined,
-                upper=COST_ERROR,
+            diagnostic(
+                f"{table.study.name}: change of the best cost with tolerances a hundred times tighter",
+                table.refined,
+                at_most=COST_ERROR,
                 advice="tighten the integrator's tolerances",
             ),
         ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.formats import load
 from tauloop.identification import CONNECTED, OWN, leaf_ties
 from tauloop.logs import TIME, samples
@@ -258,42 +258,42 @@ def _diagnostics(
     ratios = np.array(fitted.rows) / np.array(small.rows)
     missed = sum(abs(row.rank - row.stated) for row in findings.told if row.stated is not None)
     return (
-        Diagnostic(
-            name="delay between the runs, largest error of all motions",
-            value=max(abs(recorded.two.delay - settings.recording.late) for recorded in sets),
+        diagnostic(
+            "delay between the runs, largest error of all motions",
+            max(abs(recorded.two.delay - settings.recording.late) for recorded in sets),
+            at_most=DELAY_ERROR,
             unit="s",
-            upper=DELAY_ERROR,
             advice="the runs are not aligned",
         ),
-        Diagnostic(
-            name="moments of inertia below zero by more than their standard deviation, least squares, small motions",
-            value=float(np.sum(surely)),
-            lower=1.0,
+        diagnostic(
+            "moments of inertia below zero by more than their standard deviation, least squares, small motions",
+            np.sum(surely),
+            at_least=1.0,
             advice="these motions show the inertias: the paper's finding does not come out with them",
         ),
-        Diagnostic(
-            name="least principal moment of inertia of a body, all consistent fits",
-            value=min(min(fit.moments) for fit in findings.consistent),
+        diagnostic(
+            "least principal moment of inertia of a body, all consistent fits",
+            min(min(fit.moments) for fit in findings.consistent),
+            at_least=0.0,
             unit="kg m^2",
-            lower=0.0,
             advice="the cones were not kept",
         ),
-        Diagnostic(
-            name="hold-out error of the consistent fit over that of least squares, small motions, worst actuator",
-            value=float(ratios.max()),
-            upper=settings.consistency,
+        diagnostic(
+            "hold-out error of the consistent fit over that of least squares, small motions, worst actuator",
+            ratios.max(),
+            at_most=settings.consistency,
             advice="physical limits cost more than they should: look at the prior and its weight",
         ),
-        Diagnostic(
-            name="difference of the numbers of told parameters from the stated ones, sum",
-            value=float(missed),
-            upper=0.0,
+        diagnostic(
+            "difference of the numbers of told parameters from the stated ones, sum",
+            missed,
+            at_most=0.0,
             advice="ranks differ from those stated: look at layout and motions",
         ),
-        Diagnostic(
-            name="largest share of a limit that a design takes up",
-            value=max((motion.used for motion in findings.motions), default=None),
-            upper=1.0 + ROUNDING,
+        diagnostic(
+            "largest share of a limit that a design takes up",
+            max((motion.used for motion in findings.motions), default=None),
+            at_most=1.0 + ROUNDING,
             advice="a design breaks limits",
         ),
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 import tauloop as tl
 from tauloop.common.errors import PoseError
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import diagnostic, plain, provenance
 from tauloop.motion import (
     LAWS,
     POLYNOMIAL_345,
@@ -110,17 +110,17 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
         coordinates=model.topology.n_q,
         fastest=fastest(model, settings),
         diagnostics=(
-            Diagnostic(
-                name="torques by Hamilton and by Newton and Euler: difference over the largest",
-                value=max(single_model.spread / single_model.peak for single_model in runs),
-                upper=AGREEMENT,
+            diagnostic(
+                "torques by Hamilton and by Newton and Euler: difference over the largest",
+                max(single_model.spread / single_model.peak for single_model in runs),
+                at_most=AGREEMENT,
                 advice="two formulations disagree: this is a fault in Tauloop",
             ),
-            Diagnostic(
-                name="largest error of a round trip",
-                value=max(single_model.largest for single_model in trips),
+            diagnostic(
+                "largest error of a round trip",
+                max(single_model.largest for single_model in trips),
+                at_most=RETURNED,
                 unit="m",
-                upper=RETURNED,
                 advice="inverse and forward dynamics disagree, or the tolerances are too wide",
             ),
         ),

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import diagnostic, plain, provenance
 from tauloop.model import ToolMotion
 from tauloop.motion import POLYNOMIAL_345
 from tauloop.simulation import ForceLaw, RungeKutta4, Simulator, ToolForce
@@ -68,17 +68,17 @@ def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance
         + sum(mechanism.value(rod.lower.mass) for rod in mechanism.rods if rod.lower is not None)
         - settings.payload,
         diagnostics=(
-            Diagnostic(
-                name="drive forces by generalized momentum and by Lagrange: difference over the largest",
-                value=spread(model),
-                upper=AGREEMENT,
+            diagnostic(
+                "drive forces by generalized momentum and by Lagrange: difference over the largest",
+                spread(model),
+                at_most=AGREEMENT,
                 advice="two formulations disagree: this is a fault in Tauloop",
             ),
-            Diagnostic(
-                name="platform and the task's own mass, spring and damper: largest distance",
-                value=max(item.miss for item in touches),
+            diagnostic(
+                "platform and the task's own mass, spring and damper: largest distance",
+                max(item.miss for item in touches),
+                at_most=ON_TARGET,
                 unit="m",
-                upper=ON_TARGET,
                 advice="the model in the controller does not cancel the machine's, or the step is too long",
             ),
         ),

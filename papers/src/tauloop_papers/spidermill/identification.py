@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.errors import IdentificationError
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.identification import (
     AnalyticRegrouping,
     BaseEstimates,
@@ -265,10 +265,10 @@ def _diagnostics(
         what = f"the trajectory tells {base.rank} parameters, random states {len(matrix)}"
         raise IdentificationError.of("excitation", what, "wider limits")
     cuts = [
-        Diagnostic(
-            name=f"share of the relative error cut on the verification trajectory, {name}",
-            value=float(cut),
-            lower=least,
+        diagnostic(
+            f"share of the relative error cut on the verification trajectory, {name}",
+            cut,
+            at_least=least,
             advice="the estimates do not carry over: excite more, or the plant has too much that the model leaves out",
         )
         for name, cut, least in zip(
@@ -277,16 +277,16 @@ def _diagnostics(
     ]
     return (
         *cuts,
-        Diagnostic(
-            name="model against the unreduced machine without what is left out, share of the largest force",
-            value=findings.growth.bare,
-            upper=SAME,
+        diagnostic(
+            "model against the unreduced machine without what is left out, share of the largest force",
+            findings.growth.bare,
+            at_most=SAME,
             advice="the reduction is not exact: this is a fault in Tauloop",
         ),
-        Diagnostic(
-            name="regrouping by formulas against that of the trajectory's regressor",
-            value=float(same),
-            upper=SAME,
+        diagnostic(
+            "regrouping by formulas against that of the trajectory's regressor",
+            same,
+            at_most=SAME,
             advice="the trajectory excites too little, or a formula is wrong",
         ),
         *findings.regrouped.model.diagnostics[:1],

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import diagnostic, plain, provenance
 from tauloop_papers.reproduction import EXPERIMENTS, Progress, Reproduction
 from tauloop_papers.tracker.fits import (
     ModelFit,
@@ -108,17 +108,17 @@ def run(progress: Progress, settings: TrackerSettings = SETTINGS) -> TrackerCali
         part_errors=session.errors,
         encoders=encoders,
         diagnostics=(
-            Diagnostic(
-                name="calibrated model run apart from the fit: difference of positions",
-                value=disagreement(problem, simple),
+            diagnostic(
+                "calibrated model run apart from the fit: difference of positions",
+                disagreement(problem, simple),
+                at_most=AGREEMENT,
                 unit="m",
-                upper=AGREEMENT,
                 advice="the fit and the written-back machine disagree: this is a fault in Tauloop",
             ),
-            Diagnostic(
-                name="hold-out error of the full model over that of noise and covariance, RMS",
-                value=floor,
-                upper=AS_EXPECTED,
+            diagnostic(
+                "hold-out error of the full model over that of noise and covariance, RMS",
+                floor,
+                at_most=AS_EXPECTED,
                 advice="the full model leaves more than noise: a wrong optimum, or part errors beyond the priors",
             ),
         ),

@@ -17,7 +17,7 @@ import scipy.special
 from tauloop.calibration.judging.statistics import FALSE_ALARM
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 
 #: Share of an encoder's error that unknowns leave visible below which nothing is known of it.
 VISIBLE = 1e-6
@@ -54,10 +54,10 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
     turns = problem.assembly.topology.motor_turns(actuator)
     amount = f"{np.degrees(error[worst]):.4g} deg" if turns else f"{1e3 * error[worst]:.4g} mm"
     return (
-        Diagnostic(
-            name=f"largest misfit of an encoder over its standard deviation ({actuator.name})",
-            value=float(t[worst]),
-            upper=float(-scipy.special.stdtrit(freedom, FALSE_ALARM / (2 * count))),
+        diagnostic(
+            f"largest misfit of an encoder over its standard deviation ({actuator.name})",
+            t[worst],
+            at_most=float(-scipy.special.stdtrit(freedom, FALSE_ALARM / (2 * count))),
             advice=f"the encoder of {actuator.name} reads {amount} more than pose and geometry give: check its zero, "
             f"its scale and its column, or estimate encoder.{actuator.name}.offset",
         ),

@@ -6,7 +6,7 @@ import numpy as np
 
 from tauloop.calibration.problem.building import stiffness_of
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 
 
 def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagnostic, ...]:
@@ -35,19 +35,19 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
             label = station.series.label(int(row) // station.poses)
             place = f"{station.functions.cables[cable]}, {station.series.instrument.name}, {label}"
     return (
-        Diagnostic(
-            name=f"least tension of a cable at equilibrium ({place})"
+        diagnostic(
+            f"least tension of a cable at equilibrium ({place})"
             if place
             else "least tension of a cable",
-            value=least if place else None,
+            least if place else None,
+            at_least=0.0,
             unit="N",
-            lower=0.0,
             advice="a cable that would have to push is slack, and its length says nothing: leave such poses out",
         ),
-        Diagnostic(
-            name="least stiffness of the equilibrium, over weight per length",
-            value=stiffness,
-            lower=0.0,
+        diagnostic(
+            "least stiffness of the equilibrium, over weight per length",
+            stiffness,
+            at_least=0.0,
             advice="the machine would not stay at such a pose: check masses and encoders, or leave it out",
         ),
     )

@@ -23,7 +23,7 @@ from scipy.optimize import brentq, minimize_scalar
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 
 #: Widths of the priors that are looked at, over the stated ones: exponents of ten.
 WIDEST = 3.0
@@ -57,11 +57,11 @@ class PriorTightness:
 
     def diagnostic(self) -> Diagnostic:
         """Doubtful where the priors are too tight: estimates are then held at their nominal values against the data."""
-        return Diagnostic(
-            name="deviation of the priors that the data want, over the stated one"
+        return diagnostic(
+            "deviation of the priors that the data want, over the stated one"
             f" ({self.unknowns} priors; 95 %: {self.lower:.2g} to {self.upper:.2g})",
-            value=self.width,
-            upper=None if self.ratio <= UNLIKELY else min(1.0, self.width),
+            self.width,
+            at_most=None if self.ratio <= UNLIKELY else min(1.0, self.width),
             advice="the priors are too tight: estimates are held near the nominal values against the data, and their "
             "error bars are too small; state tolerances that are so much larger",
         )

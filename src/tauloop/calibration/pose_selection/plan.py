@@ -40,7 +40,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import quantity
@@ -309,18 +309,16 @@ def plan_poses(
         curve=shown,
         enough=next((point.count for point in shown if point.error <= options.goal), None),
         diagnostics=(
-            Diagnostic(
-                name="largest residual of the candidates' equations",
-                value=float(
-                    np.abs(model.assembly.loops.residuals(candidates.q)[0]).max(initial=0.0)
-                ),
+            diagnostic(
+                "largest residual of the candidates' equations",
+                np.abs(model.assembly.loops.residuals(candidates.q)[0]).max(initial=0.0),
+                at_most=1e-9,
                 unit="m",
-                upper=1e-9,
             ),
-            Diagnostic(
-                name="expected error of the calibrated machine over the noise",
-                value=error,
-                upper=1.0,
+            diagnostic(
+                "expected error of the calibrated machine over the noise",
+                error,
+                at_most=1.0,
                 advice="measure more poses: what the parameters leave open is more than the instrument's noise",
             ),
         ),

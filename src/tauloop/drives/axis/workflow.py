@@ -12,7 +12,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
@@ -186,12 +186,12 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
     outcome = Outcome(int(record.criteria.outcome[0])).name.lower().replace("_", " ")
     return DriveStep(
         diagnostics=(
-            Diagnostic(
-                name="share of the step that was run",
-                value=1.0
+            diagnostic(
+                "share of the step that was run",
+                1.0
                 if is_done
                 else min(float(record.criteria.end[0] / options.duration), 1.0 - 1e-9),
-                lower=1.0,
+                at_least=1.0,
                 advice=outcome,
             ),
         ),

@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import EngineError, InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.compiler.functions.extended import energy_program
 from tauloop.drives.axis.simulation import signal_variables
 from tauloop.drives.equations.system import senseless
@@ -419,10 +419,10 @@ class PathRun:
         return DrivenMotion(
             diagnostics=(
                 *trace.diagnostics(len(self.time), end),
-                Diagnostic(
-                    name="energy balance over the energy turned over",
-                    value=balance,
-                    upper=ENERGY_KEPT,
+                diagnostic(
+                    "energy balance over the energy turned over",
+                    balance,
+                    at_most=ENERGY_KEPT,
                     advice="tighten the tolerances",
                 ),
                 *plant.limits.diagnostics(state.q, self.time[:n]),

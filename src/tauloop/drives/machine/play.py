@@ -15,7 +15,7 @@ from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.compiler.functions.tool import tool_twist
 from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.equations.assembly.loops import nominal
@@ -245,10 +245,10 @@ def play_map(
         volume={name: (float(values[0]), float(values[-1])) for name, values in axes.items()},
         diagnostics=(
             *space.diagnostics,
-            Diagnostic(
-                name="difference to forward kinematics at both ends of the play, of the largest displacement",
-                value=difference,
-                upper=AGREEMENT,
+            diagnostic(
+                "difference to forward kinematics at both ends of the play, of the largest displacement",
+                difference,
+                at_most=AGREEMENT,
                 advice="the play is too large for a linear map, or a pose is close to a singularity",
             ),
         ),

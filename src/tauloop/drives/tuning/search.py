@@ -12,7 +12,7 @@ from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problem, Problems, solving
 from tauloop.common.interrupts import interruptible
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 
@@ -144,10 +144,10 @@ def minimise(
             tested = _tested(cost, points[least], float(costs[least]), costs, lower, upper)
         except KeyboardInterrupt:
             ending, interrupted = "interrupted", True
-    failed = Diagnostic(
-        name="share of evaluations without a cost",
-        value=float(np.mean(~np.isfinite(costs))),
-        upper=0.5,
+    failed = diagnostic(
+        "share of evaluations without a cost",
+        np.mean(~np.isfinite(costs)),
+        at_most=0.5,
         advice="narrow the bounds: most of the box has no cost",
     )
     return Minimum(
@@ -208,11 +208,8 @@ def minimise_from(
 
 
 def _interruptions(interrupted: bool) -> Diagnostic:
-    return Diagnostic(
-        name="interruptions",
-        value=float(interrupted),
-        upper=0.0,
-        advice="the best so far is kept; run on from it",
+    return diagnostic(
+        "interruptions", interrupted, at_most=0.0, advice="the best so far is kept; run on from it"
     )
 
 
@@ -286,18 +283,18 @@ def _tested(
     gain = least - float(np.nanmin(tried))
     span = float(np.nanmax(costs)) - least
     return [
-        Diagnostic(
-            name="difference when the best point is evaluated again",
-            value=abs(float(tried[0]) - least) / max(abs(least), 1e-300)
+        diagnostic(
+            "difference when the best point is evaluated again",
+            abs(float(tried[0]) - least) / max(abs(least), 1e-300)
             if np.isfinite(tried[0])
             else None,
-            upper=1e-9,
+            at_most=1e-9,
             advice="the cost is not a function of its parameters: fix its random numbers",
         ),
-        Diagnostic(
-            name=f"share of the costs' span gained by a step of {NEIGHBOUR:.0%} of the range along an axis",
-            value=gain / span if span > 0 else 0.0,
-            upper=NEIGHBOUR_GAIN,
+        diagnostic(
+            f"share of the costs' span gained by a step of {NEIGHBOUR:.0%} of the range along an axis",
+            gain / span if span > 0 else 0.0,
+            at_most=NEIGHBOUR_GAIN,
             advice="not a minimum: search on from the best point, or take another method",
         ),
     ]

@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.common.errors import PoseError, Problem
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.assembly.cut_freedoms import CutFreedoms, seen_cuts
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.topology import Topology
@@ -278,29 +278,28 @@ class Limits:
             text = "; ".join(str(item) for item in beyond[:NAMED])
             more = f"; and {len(beyond) - NAMED} more" if len(beyond) > NAMED else ""
             rows.append(
-                Diagnostic(
-                    name=BEYOND_STOPS,
-                    value=float(len(beyond)),
-                    upper=0.0,
+                diagnostic(
+                    BEYOND_STOPS,
+                    len(beyond),
+                    at_most=0.0,
                     advice=f"{text}{more}: the machine cannot go there, unless its file has the limit wrong",
                 )
             )
         names = self.like_degrees(q)
         if names:
             rows.append(
-                Diagnostic(
-                    name=LIKE_DEGREES,
-                    value=float(len(names)),
-                    upper=0.0,
+                diagnostic(
+                    LIKE_DEGREES,
+                    len(names),
+                    at_most=0.0,
                     advice=f"all values of {', '.join(names)} lie far outside the limits, and inside when read as "
                     "degrees: angles are in rad, or say their unit",
                 )
             )
         for name, kind in self.cuts.unseen if self.cuts is not None else ():
             rows.append(
-                Diagnostic(
-                    name=f"limits of {name} (a {kind} joint that closes a loop: not judged)",
-                    value=None,
+                diagnostic(
+                    f"limits of {name} (a {kind} joint that closes a loop: not judged)", None
                 )
             )
         return tuple(rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.compiler.c.calling.compiler import build
 from tauloop.compiler.c.calling.library import Library, require_compiler
 from tauloop.compiler.c.calling.signature import CPort
@@ -62,10 +62,10 @@ class OutputAccuracy:
     def diagnostic(self) -> Diagnostic:
         """The share with its limit, and what to do beyond it."""
         where = ", ".join(f"{name} {value:.4g}" for name, value in self.pose.items())
-        return Diagnostic(
-            name=f"{self.function}: largest error of {self.output} [{self.unit}], of {self.largest:.3g} ({where})",
-            value=self.share,
-            upper=self.enough,
+        return diagnostic(
+            f"{self.function}: largest error of {self.output} [{self.unit}], of {self.largest:.3g} ({where})",
+            self.share,
+            at_most=self.enough,
             advice="single precision is not good enough: export --precision double (a Cortex-M7 has it in hardware), "
             "leave this output out (--outputs), or keep to a smaller workspace by limits in the machine file",
         )

@@ -19,7 +19,7 @@ from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import diagnostic
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.export.fmu.blocks import motion_inputs, velocity_names
 from tauloop.export.fmu.coupling import Connections, FmuCoupling, connected
@@ -289,11 +289,8 @@ def _noted(
 ) -> dict[str, Any]:
     """Diagnostics of the coupling, and the FMU in the provenance."""
     units = [unit for unit in dict.fromkeys(model.platform.ports.position.units) if unit != "1"]
-    noted = Diagnostic(
-        name=COUPLING_CHANGE,
-        value=apart,
-        unit=" or ".join(units),
-        advice="shorten the coupling step",
+    noted = diagnostic(
+        COUPLING_CHANGE, apart, unit=" or ".join(units), advice="shorten the coupling step"
     )
     made = result.provenance
     inputs = dict(made.inputs) | {"fmu": fmu.path.name, "fmu_sha256": fmu.sha256}

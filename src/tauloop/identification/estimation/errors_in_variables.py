@@ -15,7 +15,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.identification.estimation.base_columns import BaseRegression, base_columns
 from tauloop.identification.estimation.error_models import EstimatingEquations
 from tauloop.identification.estimation.estimators import (
@@ -172,7 +172,7 @@ class InstrumentalVariables(Estimator):
         name = "least correlation of the instruments with the regressor (canonical)"
         advice = "the instruments say little of some parameters: give the commanded motion of this log, filter the "
         advice += "positions more, or record a motion that excites more"
-        return (Diagnostic(name=name, value=least, lower=WEAK, advice=advice),)
+        return (diagnostic(name, least, at_least=WEAK, advice=advice),)
 
     def _solve(self, regression: BaseRegression, start: Estimate) -> Estimate:
         columns, regressor = self._columns(regression, start.values), regression.regressor

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problems, solving
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.bending import Bending
 from tauloop.identification.estimation.error_models import (
@@ -296,37 +296,35 @@ def _diagnostics(
     base, estimate = result.base, result.estimate
     uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
     return (
-        Diagnostic(
-            name="gap at the rank (unit-norm columns)",
-            value=base.gap,
-            lower=1e3,
+        diagnostic(
+            "gap at the rank (unit-norm columns)",
+            base.gap,
+            at_least=1e3,
             advice="the rank is not beyond doubt: record a motion that excites more, or compare other tolerances",
         ),
-        Diagnostic(
-            name="singular values above the tolerance, less the rank",
-            value=float(
-                np.sum(base.singular_values > base.options.tolerance * base.singular_values[0])
-                - base.rank
-            ),
-            lower=0.0,
-            upper=0.0,
+        diagnostic(
+            "singular values above the tolerance, less the rank",
+            np.sum(base.singular_values > base.options.tolerance * base.singular_values[0])
+            - base.rank,
+            at_least=0.0,
+            at_most=0.0,
             advice="two routes to the rank disagree: compare other tolerances",
         ),
-        Diagnostic(
-            name="condition number of the base regressor (unit-norm columns)",
-            value=result.condition,
-            upper=1e4,
+        diagnostic(
+            "condition number of the base regressor (unit-norm columns)",
+            result.condition,
+            at_most=1e4,
             advice="some base parameters are hardly excited: record a motion that excites more",
         ),
-        Diagnostic(
-            name="largest cosine between the weighted residual and a base column",
-            value=_optimality(equations, forces, estimate.weights),
-            upper=1e-8,
+        diagnostic(
+            "largest cosine between the weighted residual and a base column",
+            _optimality(equations, forces, estimate.weights),
+            at_most=1e-8,
             advice="the least-squares solution is inexact: the regressor is too ill conditioned",
         ),
-        Diagnostic(
-            name=f"base parameters with a standard deviation above {100 * UNCERTAIN_SHARE:.0f} %",
-            value=float(uncertain),
+        diagnostic(
+            f"base parameters with a standard deviation above {100 * UNCERTAIN_SHARE:.0f} %",
+            uncertain,
             unit=f"of {base.rank}",
         ),
     )
@@ -345,23 +343,21 @@ def _error_diagnostics(
     rows = [data.rows(k) for k in data.kept]
     tests = [whiteness(equations.residual[row, k]) for k, row in enumerate(rows)]
     return (
-        Diagnostic(
-            name="residual over force of the output that is described best, training data",
-            value=min(fit.relative_error_percent for fit in result.training) / 100.0,
-            upper=UNEXPLAINED,
+        diagnostic(
+            "residual over force of the output that is described best, training data",
+            min(fit.relative_error_percent for fit in result.training) / 100.0,
+            at_most=UNEXPLAINED,
             advice="the motion explains hardly anything of the forces: look at order, units and times of the columns",
         ),
-        Diagnostic(
-            name="standard deviations that count the residuals' correlation, beside those given (median)",
-            value=float(np.median(correlated[used > 0.0] / used[used > 0.0]))
+        diagnostic(
+            "standard deviations that count the residuals' correlation, beside those given (median)",
+            float(np.median(correlated[used > 0.0] / used[used > 0.0]))
             if (used > 0.0).any()
             else None,
         ),
-        Diagnostic(
-            name="Ljung-Box probability of white residuals, least of all outputs",
-            value=min(
-                (test.probability for test in tests if test.probability is not None), default=None
-            ),
+        diagnostic(
+            "Ljung-Box probability of white residuals, least of all outputs",
+            min((test.probability for test in tests if test.probability is not None), default=None),
         ),
     )
 
@@ -373,16 +369,16 @@ def _held_out_diagnostics(result: Identification, data: RegressionData) -> tuple
         for fit, judged in zip(result.training, result.held_out, strict=True)
     ]
     return (
-        Diagnostic(
-            name="misfit of the regrouping on the held-out data, largest of all columns",
-            value=result.base.mismatch(regressor.reshape(-1, regressor.shape[-1])),
-            upper=1e-6,
+        diagnostic(
+            "misfit of the regrouping on the held-out data, largest of all columns",
+            result.base.mismatch(regressor.reshape(-1, regressor.shape[-1])),
+            at_most=1e-6,
             advice="the training motion hides parameters that act in the held-out one: train on more excitation",
         ),
-        Diagnostic(
-            name="largest ratio of RMSE on the held-out data to that on the training data",
-            value=max(ratios),
-            upper=3.0,
+        diagnostic(
+            "largest ratio of RMSE on the held-out data to that on the training data",
+            max(ratios),
+            at_most=3.0,
             advice="the model does not carry over to new motions: train on more excitation, or model what is missing",
         ),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.interrupts import leavable
 from tauloop.common.keywords import keywords
-from tauloop.common.result import Diagnostic, plain, provenance
+from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.excitation.criteria import ConditionNumber
 from tauloop.identification.excitation.drives import driven_at
@@ -174,19 +174,19 @@ def _diagnostics(
     result: Excitation, judged: Judgement, outcomes: Sequence[StartOutcome]
 ) -> Iterator[Diagnostic]:
     criterion, conditions, random = result.options.criterion, result.conditions, result.random
-    yield Diagnostic(
-        name="largest share of a limit, on the finer grid",
-        value=judged.largest_share,
-        upper=1.0 + ROUNDING,
+    yield diagnostic(
+        "largest share of a limit, on the finer grid",
+        judged.largest_share,
+        at_most=1.0 + ROUNDING,
         advice="the motion breaks a limit between samples",
     )
     if result.task.rests:
         peaks = np.abs(judged.channels[1:]).max(axis=(1, 2))
         start = np.abs(judged.channels[1:, 0]).max(axis=1)
-        yield Diagnostic(
-            name="speed or acceleration at the start, share of the largest",
-            value=float((start / np.maximum(peaks, np.finfo(float).tiny)).max()),
-            upper=ROUNDING,
+        yield diagnostic(
+            "speed or acceleration at the start, share of the largest",
+            (start / np.maximum(peaks, np.finfo(float).tiny)).max(),
+            at_most=ROUNDING,
             advice="the motion does not start at rest",
         )
     if isinstance(criterion, ConditionNumber):
@@ -195,27 +195,27 @@ def _diagnostics(
             if criterion.unit_norm
             else (conditions.si, random.best_si)
         )
-        yield Diagnostic(
-            name="condition number over that of the best random series",
-            value=pair[0] / pair[1],
-            upper=1.05,
+        yield diagnostic(
+            "condition number over that of the best random series",
+            pair[0] / pair[1],
+            at_most=1.05,
             advice="the optimisation has not helped: more starts, or more time",
         )
     asked = result.options.random
     if random.tried < asked:
-        yield Diagnostic(
-            name="random series that were tried before an interrupt",
-            value=float(random.tried),
+        yield diagnostic(
+            "random series that were tried before an interrupt",
+            random.tried,
+            at_least=float(asked),
             unit=f"of {asked}",
-            lower=float(asked),
             advice="the best of these is kept, and nothing was optimised",
         )
     if outcomes:
-        yield Diagnostic(
-            name="starts that ended at an optimum",
-            value=float(sum(outcome.converged for outcome in outcomes)),
+        yield diagnostic(
+            "starts that ended at an optimum",
+            sum(outcome.converged for outcome in outcomes),
+            at_least=1.0,
             unit=f"of {len(outcomes)}",
-            lower=1.0,
             advice="the best feasible motion is kept, no optimum; the solver says "
             + ", ".join(sorted({outcome.status for outcome in outcomes})),
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.identification.estimation.block_fits import LONGEST
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.channels import channel_faults
@@ -511,7 +511,7 @@ def fault_diagnostic(faults: Sequence[Problem]) -> Diagnostic:
     """The faults as a figure of the result, so that it is doubtful where there are any."""
     names = ", ".join(dict.fromkeys(problem.where for problem in faults))
     advice = f"see the findings on {names}; mend the log or the machine file first"
-    return Diagnostic(name="faults of the data", value=float(len(faults)), upper=0.0, advice=advice)
+    return diagnostic("faults of the data", len(faults), at_most=0.0, advice=advice)
 
 
 def friction(

@@ -20,7 +20,7 @@ from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.common.shown import Shown
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.equations.named_values import TOOL
@@ -600,17 +600,17 @@ def _contact(
 
 def _of_blocks(is_free: np.ndarray, blocks: Blocks, *, is_searched: bool) -> Iterator[Diagnostic]:
     """Yield how much of the log is without contact."""
-    yield Diagnostic(
-        name=f"stretches of {blocks.duration:.3g} s without contact",
-        value=float(is_free.sum()),
-        lower=float(FEWEST_BLOCKS),
+    yield diagnostic(
+        f"stretches of {blocks.duration:.3g} s without contact",
+        is_free.sum(),
+        at_least=float(FEWEST_BLOCKS),
         advice="the threshold is extrapolated from few: record longer without contact",
     )
     if is_searched:
-        yield Diagnostic(
-            name="share of the log that is taken as contact",
-            value=float(1.0 - is_free.mean()),
-            upper=MOST_CONTACT,
+        yield diagnostic(
+            "share of the log that is taken as contact",
+            1.0 - is_free.mean(),
+            at_most=MOST_CONTACT,
             advice="stretches without contact cannot be found from the log itself: name them (free)",
         )
 
@@ -623,20 +623,20 @@ def _unexplained(model: Model, estimate: _Estimate, quiet: np.ndarray) -> Diagno
         needed = float(np.linalg.norm(estimate.needed[quiet][:, alike]))
         if needed > 0.0:
             shares.append(float(np.linalg.norm(estimate.force[quiet][:, alike])) / needed)
-    return Diagnostic(
-        name="share of the forces without contact that the model does not explain",
-        value=max(shares, default=None),
-        upper=MOST_UNEXPLAINED,
+    return diagnostic(
+        "share of the forces without contact that the model does not explain",
+        max(shares, default=None),
+        at_most=MOST_UNEXPLAINED,
         advice="identify masses and friction of this machine first, and check signs and units of the forces",
     )
 
 
 def _of_false_alarms(alarms: FalseAlarms) -> Diagnostic:
     """Return the probability of at least as many false alarms at the rate that the threshold allows."""
-    return Diagnostic(
-        name=f"probability of {alarms.alarms} false alarms in {alarms.duration:.4g} s of the free log",
-        value=alarms.probability,
-        lower=LEAST_PROBABILITY,
+    return diagnostic(
+        f"probability of {alarms.alarms} false alarms in {alarms.duration:.4g} s of the free log",
+        alarms.probability,
+        at_least=LEAST_PROBABILITY,
         advice=f"{alarms.per_hour:.3g} an hour: take a threshold from a longer log without contact that moves alike",
     )
 
@@ -644,10 +644,10 @@ def _of_false_alarms(alarms: FalseAlarms) -> Diagnostic:
 def of_bad_samples(problems: Sequence[Problem]) -> Iterator[Diagnostic]:
     """Yield each channel with spikes, drop-outs or stretches that stand still: it makes the result doubtful."""
     for problem in problems:
-        yield Diagnostic(
-            name=f"bad samples of {problem.where}",
-            value=1.0,
-            upper=0.0,
+        yield diagnostic(
+            f"bad samples of {problem.where}",
+            1.0,
+            at_most=0.0,
             advice=f"{problem.what}: {problem.remedy}",
         )
 
@@ -656,10 +656,10 @@ def forces_at_limits(logs: list[MeasuredLog]) -> Iterator[Diagnostic]:
     """Yield forces that a limit holds."""
     for entry in logs:
         for name, count in left_out_counts(entry.log).items():
-            yield Diagnostic(
-                name=f"{_prefix(entry, logs)}samples of force.{name} at its limit",
-                value=float(count),
-                upper=0.0,
+            yield diagnostic(
+                f"{_prefix(entry, logs)}samples of force.{name} at its limit",
+                count,
+                at_most=0.0,
                 advice="the drive gives another force than the log states: estimates there are wrong",
             )
 

@@ -21,7 +21,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.online.causal_rows import CausalFilters, CausalRows
@@ -401,10 +401,10 @@ def track_parameters(
     )
     return ParameterTrack(
         diagnostics=(
-            Diagnostic(
-                name="misfit of the updates, in standard deviations of the noise",
-                value=misfit,
-                upper=LARGEST_MISFIT,
+            diagnostic(
+                "misfit of the updates, in standard deviations of the noise",
+                misfit,
+                at_most=LARGEST_MISFIT,
                 advice="the saved fit does not suit this log: identify the machine again, or state the noise",
             ),
             *of_bad_samples(bad),

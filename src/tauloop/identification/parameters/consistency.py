@@ -18,7 +18,7 @@ from tauloop.common.errors import IdentificationError, Problems, solving
 from tauloop.common.options import option, require
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, plain, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.fitting import fit
@@ -425,61 +425,59 @@ def _diagnostics(
     ]
     numbers = [float(parameters[cone.columns[0]]) for cone in result.cones if not cone.is_inertial]
     return (
-        Diagnostic(
-            name="least eigenvalue of a pseudo-inertia, as a share of the prior's",
-            value=float(min(sizes[0] for sizes in relative)),
-            lower=0.0,
+        diagnostic(
+            "least eigenvalue of a pseudo-inertia, as a share of the prior's",
+            min(sizes[0] for sizes in relative),
+            at_least=0.0,
             advice="a body is not one that can exist: raise the weight of the prior",
         ),
-        Diagnostic(
-            name="largest eigenvalue of a pseudo-inertia, as a share of the prior's",
-            value=float(max(sizes[-1] for sizes in relative)),
-            upper=100.0,
+        diagnostic(
+            "largest eigenvalue of a pseudo-inertia, as a share of the prior's",
+            max(sizes[-1] for sizes in relative),
+            at_most=100.0,
             advice="a body ran away from the prior: raise the weight of the prior, or correct the prior",
         ),
-        Diagnostic(
-            name="least friction coefficient, drive inertia or stiffness (SI)",
-            value=min(numbers) if numbers else None,
-            lower=-1e-12,
+        diagnostic(
+            "least friction coefficient, drive inertia or stiffness (SI)",
+            min(numbers) if numbers else None,
+            at_least=-1e-12,
             advice="the solver left the cone",
         ),
-        Diagnostic(
-            name="sum of masses beside the prior's",
-            value=sum(cone.mass(parameters) for cone in inertial)
+        diagnostic(
+            "sum of masses beside the prior's",
+            sum(cone.mass(parameters) for cone in inertial)
             / sum(cone.mass(prior) for cone in inertial),
-            lower=0.2,
-            upper=5.0,
+            at_least=0.2,
+            at_most=5.0,
             advice="masses ran away: raise the weight of the prior, or correct the prior",
         ),
-        Diagnostic(
-            name="solution of the solver itself (1), or of Newton's method from the prior (0)",
-            value=float(solution.from_solver),
-            lower=1.0,
+        diagnostic(
+            "solution of the solver itself (1), or of Newton's method from the prior (0)",
+            solution.from_solver,
+            at_least=1.0,
             advice=f"the solver failed ({solution.status}): this is the best feasible set that was reached",
         ),
-        Diagnostic(
-            name="what a further Newton step would gain, as a share of the objective",
-            value=solution.decrement,
-            upper=1e-8,
+        diagnostic(
+            "what a further Newton step would gain, as a share of the objective",
+            solution.decrement,
+            at_most=1e-8,
             advice=f"the solver stopped early ({solution.status})",
         ),
-        Diagnostic(
-            name="least slope at a bound, as a share of the largest",
-            value=solution.multiplier,
-            lower=-1e-6,
+        diagnostic(
+            "least slope at a bound, as a share of the largest",
+            solution.multiplier,
+            at_least=-1e-6,
             advice=f"a coefficient is held at zero wrongly; the solver said: {solution.status}",
         ),
         weight_diagnostic(result.trials, result.weight),
-        Diagnostic(
-            name="sum of the divergences from the prior",
-            value=float(
-                sum(divergence(cone.matrix(parameters), cone.matrix(prior)) for cone in inertial)
-            ),
+        diagnostic(
+            "sum of the divergences from the prior",
+            sum(divergence(cone.matrix(parameters), cone.matrix(prior)) for cone in inertial),
         ),
-        Diagnostic(
-            name="largest ratio of held-out RMSE to that of the unconstrained parameters",
-            value=largest_loss(result.held_out, result.unconstrained.held_out),
-            upper=LARGEST_LOSS,
+        diagnostic(
+            "largest ratio of held-out RMSE to that of the unconstrained parameters",
+            largest_loss(result.held_out, result.unconstrained.held_out),
+            at_most=LARGEST_LOSS,
             advice="consistent parameters predict worse: lower the least weight, or look at the prior and the model",
         ),
     )

@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.identification.estimation.estimators import weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.result import Identification
@@ -150,10 +150,10 @@ def essential_parameters(
         held_out=held_out_fit,
         full_held_out=identification.held_out,
         diagnostics=(
-            Diagnostic(
-                name="largest ratio of held-out RMSE to that of all base parameters",
-                value=largest_loss(held_out_fit, identification.held_out),
-                upper=1.05,
+            diagnostic(
+                "largest ratio of held-out RMSE to that of all base parameters",
+                largest_loss(held_out_fit, identification.held_out),
+                at_most=1.05,
                 advice="parameters that matter were left out: allow larger deviations",
             ),
         ),

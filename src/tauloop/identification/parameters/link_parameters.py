@@ -23,7 +23,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, plain, provenance
+from tauloop.common.result import Result, diagnostic, plain, provenance
 from tauloop.common.shown import Shown
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.estimation.result import Identification
@@ -294,17 +294,17 @@ def link_parameters(
         known=equations.known,
         covariance=np.where(is_free | is_free[:, None], 0.0, covariance)[np.ix_(is_seen, is_seen)],
         diagnostics=(
-            Diagnostic(
-                name="distance of the estimates from links that can exist, in standard deviations",
-                value=nearest,
-                upper=FAR,
+            diagnostic(
+                "distance of the estimates from links that can exist, in standard deviations",
+                nearest,
+                at_most=FAR,
                 advice="no links have these values within their deviations: look at known values, units and at what "
                 "the model leaves out",
             ),
-            Diagnostic(
-                name="largest misfit of estimates and known values, in standard deviations",
-                value=missed,
-                upper=FAR,
+            diagnostic(
+                "largest misfit of estimates and known values, in standard deviations",
+                missed,
+                at_most=FAR,
                 advice="known values contradict the estimates: look at both, and give known values their deviations",
             ),
         ),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 
 #: Decades of weights beyond those given that are tried where the best is the first or the last of
 #: them.
@@ -64,10 +64,10 @@ def weight_diagnostic(trials: Sequence[WeightTrial], weight: float) -> Diagnosti
     """How far the chosen weight lies from the ends of those tried, in decades; a weight alone was not chosen."""
     below, above = (float(np.log10(end / weight)) for end in (trials[0].weight, trials[-1].weight))
     is_low = -below < above
-    return Diagnostic(
-        name="decades from the chosen weight to the nearer end of those tried",
-        value=min(-below, above) if len(trials) > 1 else None,
-        lower=LEAST_DISTANCE,
+    return diagnostic(
+        "decades from the chosen weight to the nearer end of those tried",
+        min(-below, above) if len(trials) > 1 else None,
+        at_least=LEAST_DISTANCE,
         advice=f"ever {'less' if is_low else 'more'} weight of the prior predicts better, to {weight:.0e}: "
         + (
             "the samples that choose it repeat what was fitted, or the model leaves out what the parameters then "

@@ -22,7 +22,7 @@ from tauloop.common.errors import IdentificationError, Problems
 from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, plain, provenance
+from tauloop.common.result import Result, diagnostic, plain, provenance
 from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
 from tauloop.mechanism.description.units import Dimension, parse_unit
 
@@ -314,16 +314,16 @@ def analytic_regrouping(
         ),
     )
     diagnostics = (
-        Diagnostic(
-            name="largest misfit of a column by the formulas, over its norm, at other geometries",
-            value=max(result.misfit(np.asarray(regressor(at)), at) for at in draws.judges),
-            upper=EXACT,
+        diagnostic(
+            "largest misfit of a column by the formulas, over its norm, at other geometries",
+            max(result.misfit(np.asarray(regressor(at)), at) for at in draws.judges),
+            at_most=EXACT,
             advice="the formulas do not hold: lengths are missing among those named",
         ),
-        Diagnostic(
-            name="ratio of the last independent column's remainder to the next",
-            value=answer.gap,
-            lower=answer.options.least_gap,
+        diagnostic(
+            "ratio of the last independent column's remainder to the next",
+            answer.gap,
+            at_least=answer.options.least_gap,
             advice="the rank is a matter of the tolerance",
         ),
     )

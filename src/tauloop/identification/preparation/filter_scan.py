@@ -16,7 +16,7 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.plain import OMITTED, in_json, records
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, plain, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
 from tauloop.common.shown import Shown
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
@@ -252,18 +252,17 @@ def _diagnostics(
 ) -> tuple[Diagnostic, ...]:
     held_out = [overall(trial.held_out_percent) for trial in trials]
     return (
-        Diagnostic(
-            name="held-out error of the chosen filter beside the least of all filters",
-            value=held_out[chosen] / min(held_out),
-            upper=1.1,
+        diagnostic(
+            "held-out error of the chosen filter beside the least of all filters",
+            held_out[chosen] / min(held_out),
+            at_most=1.1,
             advice="validation and held-out parts want different filters: the log is short, or its motion changes",
         ),
-        Diagnostic(
-            name="held-out error of the worst filter beside the least",
-            value=max(held_out) / min(held_out),
+        diagnostic(
+            "held-out error of the worst filter beside the least", max(held_out) / min(held_out)
         ),
-        Diagnostic(
-            name=f"of {len(ratio)} base parameters move by more than {MOVED:g} standard deviations over the filters",
-            value=float(np.sum(ratio > MOVED)),
+        diagnostic(
+            f"of {len(ratio)} base parameters move by more than {MOVED:g} standard deviations over the filters",
+            np.sum(ratio > MOVED),
         ),
     )

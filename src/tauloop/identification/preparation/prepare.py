@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.identification.chosen import chosen_errors, chosen_estimator
 from tauloop.identification.estimation.error_models import ErrorModel
@@ -235,11 +235,11 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
             )
     if losses:
         (name, top), loss = max(losses.items(), key=lambda item: item[1])
-        yield Diagnostic(
-            name=f"{'' if count == 1 else f'{log.name}: '}share of accelerations that the low-pass takes at the top of "
+        yield diagnostic(
+            f"{'' if count == 1 else f'{log.name}: '}share of accelerations that the low-pass takes at the top of "
             f"the motion ({name}, {top:.3g} Hz)",
-            value=loss,
-            upper=LARGEST_LOSS,
+            loss,
+            at_most=LARGEST_LOSS,
             advice="inertias come out too large: raise the cut-off, or state none so that the noise decides",
         )
 

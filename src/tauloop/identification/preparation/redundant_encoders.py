@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, PoseError
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.logs import Signals, channels, samples
 from tauloop.logs.matching import channel_problems
@@ -120,10 +120,10 @@ def _fitted(model: Model, log: Signals, names: tuple[str, ...]) -> tuple[Signals
         else channel
         for channel in log.channels
     )
-    diagnostics = Diagnostic(
-        name="largest misfit of redundant encoders, rad or share of the machine's characteristic length",
-        value=float(share.max()),
-        upper=LARGEST_SHARE,
+    diagnostics = diagnostic(
+        "largest misfit of redundant encoders, rad or share of the machine's characteristic length",
+        share.max(),
+        at_most=LARGEST_SHARE,
         advice=f"an error of {error[worst]:.3g} {unit} of the encoder of {names[worst]} explains "
         f"{100 * explained[worst]:.0f} % of it: check its zero, its scale and its column, or calibrate the machine",
     )

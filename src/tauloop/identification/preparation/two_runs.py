@@ -18,7 +18,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.log import TIME, as_signals, build_log, port_channels
@@ -229,10 +229,10 @@ def subtract_actuator_forces(
         unmatched=unmatched,
         periods=periods,
         diagnostics=(
-            Diagnostic(
-                name="difference of the two runs' motions, RMS over the stroke, largest of all actuators",
-                value=float(shares.max()),
-                upper=DOUBTFUL,
+            diagnostic(
+                "difference of the two runs' motions, RMS over the stroke, largest of all actuators",
+                shares.max(),
+                at_most=DOUBTFUL,
                 advice="the actuators' own forces belong to another motion: run both with the same references, slower",
             ),
         ),

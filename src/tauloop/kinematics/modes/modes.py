@@ -19,7 +19,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.assembly.coordinates import conditions
 from tauloop.equations.assembly.limits import Beyond, Limits
 from tauloop.equations.assembly.loops import aligned
@@ -337,31 +337,29 @@ def _modes(
         model=model,
         diagnostics=(
             *agreement(fit),
-            Diagnostic(
-                name="largest loop residual of a mode",
-                value=max((mode.residual for mode in modes), default=None),
+            diagnostic(
+                "largest loop residual of a mode",
+                max((mode.residual for mode in modes), default=None),
+                at_most=CLOSED * model.assembly.loops.length,
                 unit="m",
-                upper=CLOSED * model.assembly.loops.length,
                 advice="a mode is so badly conditioned that it cannot be made exact",
             ),
-            Diagnostic(
-                name="trace test: bend of the sums over all complex solutions",
-                value=max(
-                    (count.trace for count in counts if count.trace is not None), default=None
-                ),
-                upper=STRAIGHT,
+            diagnostic(
+                "trace test: bend of the sums over all complex solutions",
+                max((count.trace for count in counts if count.trace is not None), default=None),
+                at_most=STRAIGHT,
                 advice="complex solutions are missing, and modes may be: allow more rounds in MonodromyOptions, or try "
                 "another seed",
             ),
-            Diagnostic(
-                name="blocks whose trace test lost a path on every line",
-                value=float(sum(count.trace is None and count.lost_lines > 0 for count in counts)),
-                upper=0.0,
+            diagnostic(
+                "blocks whose trace test lost a path on every line",
+                sum(count.trace is None and count.lost_lines > 0 for count in counts),
+                at_most=0.0,
                 advice="this machine is nearly degenerate, so nothing proves that no mode is missing: try another seed",
             ),
-            Diagnostic(
-                name="loops in a row that found no new complex solution, where there is no trace test",
-                value=min(
+            diagnostic(
+                "loops in a row that found no new complex solution, where there is no trace test",
+                min(
                     (
                         float(count.quiet_loops)
                         for count in counts
@@ -369,24 +367,24 @@ def _modes(
                     ),
                     default=None,
                 ),
-                lower=float(options.monodromy.quiet_loops),
+                at_least=float(options.monodromy.quiet_loops),
             ),
-            Diagnostic(
-                name="complex solutions without their conjugate",
-                value=float(sum(count.unpaired for count in counts)),
-                upper=0.0,
+            diagnostic(
+                "complex solutions without their conjugate",
+                sum(count.unpaired for count in counts),
+                at_most=0.0,
                 advice="a path was lost: try another seed or a smaller tolerance",
             ),
-            Diagnostic(
-                name="paths that met another one",
-                value=float(sum(count.met for count in counts)),
-                upper=0.0,
+            diagnostic(
+                "paths that met another one",
+                sum(count.met for count in counts),
+                at_most=0.0,
                 advice="two modes lie nearer than 1e-5 of their size, or a path jumped: try another seed",
             ),
-            Diagnostic(
-                name="paths that end at multiple or not isolated solutions",
-                value=float(sum(count.singular for count in counts)),
-                upper=0.0,
+            diagnostic(
+                "paths that end at multiple or not isolated solutions",
+                sum(count.singular for count in counts),
+                at_most=0.0,
                 advice="modes meet at this position, or the machine moves with its actuators locked; "
                 "compare with a position a little away",
             ),

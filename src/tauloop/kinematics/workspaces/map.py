@@ -16,7 +16,7 @@ from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.compiler.catalogue import KINEMATICS
 from tauloop.compiler.limits import CONVERGED
 from tauloop.compiler.state import State
@@ -361,16 +361,16 @@ def workspace_grid(
         border=border,
         model=model,
         diagnostics=(
-            Diagnostic(
-                name="largest loop residual of usable poses",
-                value=judge.residual,
+            diagnostic(
+                "largest loop residual of usable poses",
+                judge.residual,
+                at_most=CONVERGED * model.assembly.loops.length,
                 unit="m",
-                upper=CONVERGED * model.assembly.loops.length,
             ),
-            Diagnostic(
-                name="usable share of the grid",
-                value=share,
-                lower=1e-12,
+            diagnostic(
+                "usable share of the grid",
+                share,
+                at_least=1e-12,
                 advice="no pose of the grid can be used: look at the reasons",
             ),
         ),

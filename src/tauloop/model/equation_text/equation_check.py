@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.compiler.catalogue import INVERSE_DYNAMICS
 from tauloop.compiler.state import solve_diagnostics
 from tauloop.equations.ports import Entry
@@ -108,10 +108,10 @@ def _solved(
     good = np.flatnonzero(
         checked.is_reached & checked.is_regular & (motion.condition(q) < WORST_CONDITION)
     )
-    yield Diagnostic(
-        name="regular states at which the solved equations were run",
-        value=float(len(good)),
-        lower=1.0,
+    yield diagnostic(
+        "regular states at which the solved equations were run",
+        len(good),
+        at_least=1.0,
         advice="choose a reference pose away from singularities",
     )
     pairs: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {
@@ -143,4 +143,4 @@ def _agreement(name: str, *kinds: list[tuple[np.ndarray, np.ndarray]]) -> Diagno
             np.abs(compiled).max(initial=0.0), TINY
         )
         worst = max(worst, float(np.nan_to_num(difference, nan=1.0)))
-    return Diagnostic(name=name, value=worst, upper=AGREEMENT, advice=_FAULT)
+    return diagnostic(name, worst, at_most=AGREEMENT, advice=_FAULT)

@@ -12,7 +12,7 @@ from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import Problem
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result
+from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.equations.ports import Port
 from tauloop.integrate.events import Occurrence
 from tauloop.logs.log import log_of
@@ -180,33 +180,31 @@ def diagnostics(
     peaks = dict(zip(bounds, simulation.tension.max(axis=0), strict=True))
     greatest = max(float(peak) / bounds[name].greatest for name, peak in peaks.items())
     return (
-        Diagnostic(
-            name="share of the duration reached",
-            value=reached / simulation.duration,
-            lower=None if is_ended else 1.0 - OVER,
+        diagnostic(
+            "share of the duration reached",
+            reached / simulation.duration,
+            at_least=None if is_ended else 1.0 - OVER,
             advice=simulation.ending.value
             if simulation.problem is None
             else simulation.problem.what,
         ),
-        Diagnostic(
-            name="energy missing from the balance between impacts, of the largest kinetic energy",
-            value=missing / largest
-            if largest > STILL * at_stake and np.isfinite(missing)
-            else None,
-            upper=ENERGY_BALANCED,
+        diagnostic(
+            "energy missing from the balance between impacts, of the largest kinetic energy",
+            missing / largest if largest > STILL * at_stake and np.isfinite(missing) else None,
+            at_most=ENERGY_BALANCED,
             advice="tighten the tolerances or shorten the step",
         ),
-        Diagnostic(
-            name="largest residual of the loops",
-            value=max(float(each.residual.max()) for each in simulations),
+        diagnostic(
+            "largest residual of the loops",
+            max(float(each.residual.max()) for each in simulations),
+            at_most=LOOPS_CLOSED * model.assembly.loops.length,
             unit="m",
-            upper=LOOPS_CLOSED * model.assembly.loops.length,
             advice="use projection, or smaller tolerances",
         ),
-        Diagnostic(
-            name="largest tension, of what a cable may bear",
-            value=greatest,
-            upper=1.0,
+        diagnostic(
+            "largest tension, of what a cable may bear",
+            greatest,
+            at_most=1.0,
             advice="a cable is pulled beyond its greatest tension: look at `tension`",
         ),
         *_limits(simulation.parts),

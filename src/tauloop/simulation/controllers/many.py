@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.common.datasets import TIME, Variable, columns, time_axis
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result
+from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.precision import Precision
@@ -268,22 +268,22 @@ def _one_by_one(
 
 def _diagnostics(result: ManyControlledMotions) -> tuple[Diagnostic, ...]:
     return (
-        Diagnostic(
-            name="share of the starts that reached the end",
-            value=float(np.mean(result.is_whole)),
-            lower=1.0,
+        diagnostic(
+            "share of the starts that reached the end",
+            np.mean(result.is_whole),
+            at_least=1.0,
             advice="see `is_whole` and `reached`; `follow` says more of one start",
         ),
-        Diagnostic(
-            name="smallest pivot over its typical size",
-            value=float(result.pivot.min()),
-            lower=SMALLEST_PIVOT,
+        diagnostic(
+            "smallest pivot over its typical size",
+            result.pivot.min(),
+            at_least=SMALLEST_PIVOT,
             advice="a motion came near a singularity",
         ),
-        Diagnostic(
-            name="largest loop residual over the characteristic length",
-            value=float(result.residual.max()),
-            upper=CONVERGED,
+        diagnostic(
+            "largest loop residual over the characteristic length",
+            result.residual.max(),
+            at_most=CONVERGED,
             advice="a loop did not close",
         ),
     )

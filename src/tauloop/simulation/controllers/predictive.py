@@ -28,7 +28,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_discrete_are
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic
+from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.simulation.controllers.error_steps import ErrorSteps, error_steps
 from tauloop.simulation.controllers.laws import Controller, Correction, Loop
 from tauloop.simulation.controllers.quadratic import QuadraticProgram
@@ -314,7 +314,7 @@ class PredictiveRun:
         """How many of the samples needed a program, and how many got none of what they were to have."""
         count = max(self.went.total(), 1)
         return tuple(
-            Diagnostic(name=name, value=self.went[name] / count, upper=upper, advice=advice)
+            diagnostic(name, self.went[name] / count, at_most=upper, advice=advice)
             for name, (upper, advice) in WAYS.items()
         )
 

@@ -21,7 +21,7 @@ from tauloop.common.errors import (
 )
 from tauloop.common.plain import OMITTED, in_json, json_keys, stated
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Provenance, Result, provenance
+from tauloop.common.result import Diagnostic, Provenance, Result, diagnostic, provenance
 from tauloop.compiler import State
 from tauloop.equations.ports import Port, checked
 from tauloop.integrate.events import Event, Occurrence
@@ -448,10 +448,10 @@ def _result(
 
 def saturation(force: np.ndarray, limit: np.ndarray) -> Diagnostic:
     """Return the diagnostic of the share of forces (N, n_u) at the actuators' limits (n_u,)."""
-    return Diagnostic(
-        name=SATURATED,
-        value=float(np.mean(np.abs(force) >= limit)) if len(force) else 0.0,
-        upper=0.0,
+    return diagnostic(
+        SATURATED,
+        float(np.mean(np.abs(force) >= limit)) if len(force) else 0.0,
+        at_most=0.0,
         advice="the actuators' limits were reached: a slower motion, or a lower bandwidth",
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.ports import coordinate_units
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
@@ -178,10 +178,10 @@ def _fitted(
     advice += "check its zero, its scale and its coupling, or calibrate the machine's lengths"
     return EncoderFit(
         diagnostics=(
-            Diagnostic(
-                name="largest standardised residual of an encoder",
-                value=float(np.abs(standardised).max()) if redundancy else None,
-                upper=AGREES,
+            diagnostic(
+                "largest standardised residual of an encoder",
+                float(np.abs(standardised).max()) if redundancy else None,
+                at_most=AGREES,
                 advice=advice,
             ),
         ),

@@ -21,7 +21,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.common.shown import Shown
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader
@@ -399,10 +399,10 @@ class _Hit:
         )
         return CollisionDetection(
             diagnostics=(
-                Diagnostic(
-                    name="share of the blows that momenta notice",
-                    value=best.detected,
-                    lower=1.0,
+                diagnostic(
+                    "share of the blows that momenta notice",
+                    best.detected,
+                    at_least=1.0,
                     advice=advice,
                 ),
                 *omission_diagnostics(self._model.mechanism),

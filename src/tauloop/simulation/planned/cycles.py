@@ -16,7 +16,7 @@ from tauloop.common.options import option
 from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.common.shown import Shown
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Platform
@@ -406,13 +406,11 @@ def _diagnostics(
 ) -> Iterator[Diagnostic]:
     """Limits, seams and meetings, from the trajectory itself."""
     share = max(max(leg.shares.values()) for leg in legs)
-    yield Diagnostic(
-        name="largest share of a limit", value=share, upper=1.0 + KEPT, advice="more intervals"
-    )
-    yield Diagnostic(
-        name="largest jump at a seam over the largest acceleration",
-        value=seam_jump(planned),
-        upper=SMOOTH,
+    yield diagnostic("largest share of a limit", share, at_most=1.0 + KEPT, advice="more intervals")
+    yield diagnostic(
+        "largest jump at a seam over the largest acceleration",
+        seam_jump(planned),
+        at_most=SMOOTH,
         advice="report this",
     )
     stops = [station for station in listed.stations if station.is_stop]
@@ -421,11 +419,11 @@ def _diagnostics(
         time = at + np.linspace(0.0, stop.dwell, 5)
         item = stop.position + time[:, None] * stop.velocity
         missed = max(missed, float(np.abs(trajectory.at(time).position - item).max()))
-    yield Diagnostic(
-        name="distance from items while they are met",
-        value=missed,
+    yield diagnostic(
+        "distance from items while they are met",
+        missed,
+        at_most=PLACE,
         unit="m",
-        upper=PLACE,
         advice="report this",
     )
 
@@ -445,19 +443,17 @@ def seam_jump(planned: PlannedCycle) -> float:
 
 
 def _warmth(share: float) -> Diagnostic:
-    return Diagnostic(
-        name="largest root mean square over rated force",
-        value=share,
-        upper=1.0 + KEPT,
+    return diagnostic(
+        "largest root mean square over rated force",
+        share,
+        at_most=1.0 + KEPT,
         advice="a longer time",
     )
 
 
 def _periodic(run: TriedCycle) -> Diagnostic:
     name = f"change from cycle to cycle, payload {run.payload:g} kg"
-    return Diagnostic(
-        name=name, value=run.change, unit="m", upper=PERIODIC, advice="a larger bandwidth"
-    )
+    return diagnostic(name, run.change, at_most=PERIODIC, unit="m", advice="a larger bandwidth")
 
 
 def _tried(

@@ -15,7 +15,7 @@ from tauloop.common.options import option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Platform
 from tauloop.mechanism.omissions import omission_diagnostics
@@ -272,7 +272,7 @@ def plan_path(
 
 def condition_of(placed: Stroke) -> Diagnostic:
     """How near a stroke comes to a singularity."""
-    return Diagnostic(name="worst condition number on the way", value=placed.condition)
+    return diagnostic("worst condition number on the way", placed.condition)
 
 
 def _planned(placed: Stroke, options: PathOptions, reserve: float) -> FastestLaw:
@@ -290,12 +290,10 @@ def shares_diagnostics(best: FastestLaw) -> Iterator[Diagnostic]:
     rows, rate = best.rows, 1.0 / best.duration
     advice = "more intervals"
     share = float(rows.shares(best.law.at(x), rate)[0].max())
-    yield Diagnostic(name="largest share of a limit", value=share, upper=1.0 + 1e-6, advice=advice)
+    yield diagnostic("largest share of a limit", share, at_most=1.0 + 1e-6, advice=advice)
     if rows.limits.bounds_changes:
         change = float(changes_taken(rows, best.law, rate, best.unit)[0].max())
-        yield Diagnostic(
-            name="largest share of a change", value=change, upper=1.0 + 1e-6, advice=advice
-        )
+        yield diagnostic("largest share of a change", change, at_most=1.0 + 1e-6, advice=advice)
 
 
 def tried_diagnostics(runs: tuple[TriedMotion, ...]) -> Iterator[Diagnostic]:
@@ -303,11 +301,8 @@ def tried_diagnostics(runs: tuple[TriedMotion, ...]) -> Iterator[Diagnostic]:
     for run in runs:
         name = f"{SATURATED}, payload {run.payload:g} kg"
         saturated = 1.0 if run.end else run.saturated
-        yield Diagnostic(
-            name=name,
-            value=saturated,
-            upper=0.0,
-            advice=run.end or "a larger reserve or a higher rate",
+        yield diagnostic(
+            name, saturated, at_most=0.0, advice=run.end or "a larger reserve or a higher rate"
         )
 
 

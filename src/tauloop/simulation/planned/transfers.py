@@ -13,7 +13,7 @@ from tauloop.common.options import each, option
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, provenance
+from tauloop.common.result import Diagnostic, diagnostic, provenance
 from tauloop.equations.named_values import QUATERNION, named_values, quaternion_start
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader
@@ -220,9 +220,7 @@ def plan_transfer(
             *shares_diagnostics(law),
             *tried_diagnostics(runs),
             *_clearances(nearest, options.clearance),
-            Diagnostic(
-                name="bound of the condition number", value=best.measure, upper=1.01 * best.allowed
-            ),
+            diagnostic("bound of the condition number", best.measure, at_most=1.01 * best.allowed),
             condition_of(best.stroke),
             *omission_diagnostics(model.mechanism),
         ),
@@ -298,10 +296,10 @@ def _nearest(planner: FreePlanner, trajectory: Trajectory) -> Iterator[LeastDist
 def _clearances(nearest: tuple[LeastDistance, ...], clearance: float) -> Iterator[Diagnostic]:
     """Least distances as diagnostics, whose rounding is a twentieth of a millimetre."""
     for item in nearest:
-        yield Diagnostic(
-            name=f"distance from {item.name}",
-            value=item.distance,
+        yield diagnostic(
+            f"distance from {item.name}",
+            item.distance,
+            at_least=clearance - 5e-5,
             unit="m",
-            lower=clearance - 5e-5,
             advice="more intervals",
         )

@@ -14,7 +14,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
-from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.named_values import TOOL, wrench_of
 from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.model import Mechanism
@@ -178,10 +178,10 @@ def verify(
         q=np.asarray(checks.q)[:SHOWN],
         diagnostics=omission_diagnostics(mechanism)
         + tuple(
-            Diagnostic(
-                name=f"{row.quantity}, {row.engine}, {row.method}",
-                value=row.worst,
-                upper=TOLERANCES.get(row.quantity, TOLERANCE),
+            diagnostic(
+                f"{row.quantity}, {row.engine}, {row.method}",
+                row.worst,
+                at_most=TOLERANCES.get(row.quantity, TOLERANCE),
                 advice=f"disagrees at state {row.sample}, {row.column}",
             )
             for row in checks.comparisons
