@@ -74,7 +74,7 @@ class Derived(Whole):
         return 0.25 * self.time
 
 
-def test_each_field_is_written_as_its_metadata_state():
+def test_each_field_is_written_as_its_metadata_states():
     data = Whole(time=2.0, part=Part(name="rod"), inner=Part(name="tool", size=(3.0, 4.0)))
     assert data.as_dict() == {
         "format": "whole/1",
@@ -116,7 +116,7 @@ def test_keys_of_the_object_win_over_flat_ones():
 
 @pytest.mark.parametrize("value", [np.nan, np.array([np.inf]), {"a": [np.nan]}, object()])
 def test_what_has_no_plain_form_is_refused(value: object):
-    with pytest.raises(ValueError, match="a result holds the number|no plain form of object"):
+    with pytest.raises(ValueError, match=r"a result holds the number|no plain form of object"):
         plain(value)
 
 

@@ -394,16 +394,20 @@ def test_batches_are_single_runs(dual: Axis) -> None:
 
 def test_divergence_is_recognised_and_priced(dual: Axis) -> None:
     c = simulate_axis(dual, {"ti": np.array([1.5, 1e-3])})
-    assert list(c.outcome) == [Outcome.OK, Outcome.DIVERGED]
+    assert list(c.outcome) == [Outcome.SUCCESS, Outcome.DIVERGED]
     assert c.end[1] < 10
     assert PRICE <= c.energy[1] <= 2 * PRICE
     assert np.isfinite(weighted_sum(c, {"rise_time": 1.0, "energy": 2.0})).all()
     long = simulate_axis(dual, integrator=replace(LINE_INTEGRATOR, max_steps=10))
-    assert long.outcome[0] == Outcome.TOO_LONG
+    assert long.outcome[0] == Outcome.MAX_STEPS
     crossed = simulate_axis(
         dual, {"switch_min": 0.5, "switch_max": np.array([0.5, 0.4, 0.6])}, duration=1.0
     )
-    assert list(crossed.outcome) == [Outcome.INVALID, Outcome.INVALID, Outcome.OK]
+    assert list(crossed.outcome) == [
+        Outcome.INVALID_PARAMETERS,
+        Outcome.INVALID_PARAMETERS,
+        Outcome.SUCCESS,
+    ]
     assert crossed.energy[0] == 2 * PRICE
 
 

@@ -89,7 +89,7 @@ def test_a_line_notes_what_scipy_finds(interpreted, integrator):
         [first, second, third], abs=SAME_TIME
     )
     assert result.occurrences[-1].q == pytest.approx([0.099], abs=1e-9)
-    assert result.criteria.outcome[0] == Outcome.ENDED
+    assert result.criteria.outcome[0] == Outcome.EVENT
     assert result.criteria.end[0] == result.occurrences[-1].time
     assert not result.criteria.failed[0]
 

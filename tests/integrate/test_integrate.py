@@ -16,7 +16,7 @@ from scipy.integrate import solve_ivp
 
 import tauloop.integrate
 from tauloop.integrate.integrators import Method
-from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
+from tauloop.integrate.interpreted import InterpretedProblem, Run, StepOutcome
 from tauloop.integrate.tableau import dormand_prince
 
 FOLDER = Path(tauloop.integrate.__file__).parent
@@ -116,11 +116,11 @@ PROBLEMS = {
 }
 
 
-def ran(problem: InterpretedProblem, method, y, end, rtol, modes=0) -> tuple[Run, Stepped]:
+def ran(problem: InterpretedProblem, method, y, end, rtol, modes=0) -> tuple[Run, StepOutcome]:
     numbers = Method(tableau=method, rtol=rtol, atol=1e-3 * rtol, longest=np.inf, first=1e-6)
     run = Run(problem, numbers, np.array(y), modes=np.zeros(modes), guess=np.zeros(1))
-    code = Stepped.STEPPED
-    while run.time < end and code == Stepped.STEPPED:
+    code = StepOutcome.SUCCESS
+    while run.time < end and code == StepOutcome.SUCCESS:
         code = run.next(end)
     return run, code
 
@@ -170,7 +170,7 @@ def test_errors_fall_with_the_order(method, order):
         )
         while run.time < 2.0:
             run.step = h
-            assert run.next(2.0) == Stepped.STEPPED
+            assert run.next(2.0) == StepOutcome.SUCCESS
         errors.append(np.linalg.norm(run.y - [np.cos(2.0), -np.sin(2.0)]))
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.6)
 
@@ -178,8 +178,8 @@ def test_errors_fall_with_the_order(method, order):
 def test_a_guess_is_put_back_where_a_step_is_given_up():
     numbers = Method(tableau=dormand_prince(), rtol=1e-9, atol=1e-12, longest=np.inf, first=0.9)
     run = Run(Border(), numbers, np.array([1.0, 0.0]), guess=np.array([7.0]))
-    assert run.next(5.0) == Stepped.STEPPED
-    assert run.next(5.0) == Stepped.STEPPED
+    assert run.next(5.0) == StepOutcome.SUCCESS
+    assert run.next(5.0) == StepOutcome.SUCCESS
     assert run.rejected > 0
     assert run.guess == [7.0]
 

@@ -447,7 +447,7 @@ def test_paths_follow_the_branches_of_a_root() -> None:
 
 def test_paths_that_end_at_a_multiple_solution_are_not_regular() -> None:
     paths = track(Powers(2), np.array([[1.0], [-1.0]]), line(1.0 + 0j, 0j, 2))
-    assert (paths.endings == PathEnding.STOPPED).all()
+    assert (paths.endings == PathEnding.STEP_TOO_SMALL).all()
     assert (paths.t > 1 - 1e-6).all()
 
 
@@ -455,7 +455,7 @@ def test_paths_to_infinity_are_told() -> None:
     paths = track(
         Powers(-1), np.array([[1.0 + 0j]]), line(1.0 + 0j, 0j, 1), TrackingOptions(infinity=1e4)
     )
-    assert paths.endings[0] == PathEnding.INFINITE
+    assert paths.endings[0] == PathEnding.DIVERGED
 
 
 def test_repeated_points_are_dropped() -> None:

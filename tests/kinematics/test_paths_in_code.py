@@ -108,8 +108,8 @@ def test_no_number_depends_on_threads_or_on_the_paths_beside(tmp_path):
 def test_paths_to_multiple_solutions_and_to_infinity_are_no_regular_ones(tmp_path):
     """x^3 = y_0 y_1 / 3 with y_0 to zero, and x^-1 with y_0 to zero."""
     for power, expected, options in (
-        (3, PathEnding.STOPPED, TrackingOptions()),
-        (-1, PathEnding.INFINITE, TrackingOptions(infinity=1e4)),
+        (3, PathEnding.STEP_TOO_SMALL, TrackingOptions()),
+        (-1, PathEnding.DIVERGED, TrackingOptions(infinity=1e4)),
     ):
         system = Conics(power)
         y0 = np.array([[0.6 + 0.3j, 1.0 + 0.0j]])

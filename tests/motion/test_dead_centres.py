@@ -14,7 +14,7 @@ from simulation_machines import simulated
 from tauloop import Model, load
 from tauloop.calibration.problem.building import _inverse as inverses
 from tauloop.common.errors import AssemblyError, PoseError
-from tauloop.integrate.interpreted import Stepped
+from tauloop.integrate.interpreted import StepOutcome
 from tauloop.integrate.sampled import SampledTrace
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line
@@ -145,7 +145,7 @@ def test_a_path_and_a_control_loop_name_the_kind_too() -> None:
         states=reached,
         modes=reached,
         held=reached,
-        outcome=Stepped.UNHEALTHY,
+        outcome=StepOutcome.SINGULAR,
         end=0.5,
         steps=50,
         events=0,

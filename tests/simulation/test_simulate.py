@@ -139,7 +139,7 @@ def test_work_of_actuators_wrench_and_friction_balances_the_energy():
         wrench=lambda t: np.array([2.0 * t, 1.0, 0, 0, 0, 0.1]),
         integrator=DormandPrince(rtol=1e-9, atol=1e-10),
     )
-    assert motion.ending is Ending.END
+    assert motion.ending is Ending.SUCCESS
     assert np.abs(motion.work).max() > 1e-3
     assert motion.loss[-1] > 0
     assert motion.relative_energy_error < 1e-7
@@ -275,7 +275,7 @@ def test_the_round_trip_returns_the_motion():
         trip = round_trip(
             model, motion, 0.2, route=route, integrator=DormandPrince(rtol=1e-10, atol=1e-11)
         )
-        assert trip.simulation.ending is Ending.END
+        assert trip.simulation.ending is Ending.SUCCESS
         assert trip.position_error <= RETURNED
         assert np.ptp(trip.simulation.force, axis=0).min() > 1.0  # N m: it had to be driven
 
@@ -469,7 +469,7 @@ def test_full_coordinates_pass_through_a_leg_side_singularity():
     motion = simulated(
         model, 1.0, q=q, v=v, route=Projected(), integrator=DormandPrince(rtol=1e-10, atol=1e-11)
     )
-    assert motion.ending is Ending.END
+    assert motion.ending is Ending.SUCCESS
     assert motion.relative_energy_error < ENERGY_KEPT
     assert motion.residual.max() < LOOPS_KEPT
 
@@ -491,7 +491,7 @@ def test_where_the_loops_lose_rank_full_coordinates_end_or_go_on_with_all_their_
         )
         assert motion.relative_energy_error < 1e-7
         assert motion.residual.max() < LOOPS_KEPT
-        if motion.ending is Ending.END:
+        if motion.ending is Ending.SUCCESS:
             continue
         ended += 1
         assert motion.ending is Ending.SINGULAR
@@ -519,7 +519,7 @@ def test_many_starts_in_one_call_are_the_starts_one_by_one(name):
     assert many.status is Status.OK
     for i in range(3):
         motion = simulator.run(0.1, q=q[i], v=v[i], force=ConstantForce(tuple(force[i])))
-        assert many.endings[i] is Ending.END
+        assert many.endings[i] is Ending.SUCCESS
         assert many.steps[i] == len(motion.steps)
         np.testing.assert_allclose(many.q[i], motion.at(many.time)[0], rtol=0, atol=SAME)
         np.testing.assert_allclose(many.v[i], motion.at(many.time)[1], rtol=0, atol=100 * SAME)
@@ -537,7 +537,7 @@ def test_many_starts_without_a_compiler_and_one_that_falls_into_a_singularity():
         model.platform_position(q[0]), np.zeros(3), np.zeros(3)
     ).force
     many = simulate_many(simulator, 0.3, q, force=np.stack([held, 0 * held]), samples=4)
-    assert many.endings == (Ending.END, Ending.SINGULAR)
+    assert many.endings == (Ending.SUCCESS, Ending.SINGULAR)
     assert many.reached[0] == 0.3
     assert 0.2 < many.reached[1] < 0.25
     assert np.isfinite(many.q[0]).all()
@@ -566,7 +566,7 @@ def test_many_motions_come_out_alike_compiled_interpreted_and_on_threads():
             integrator=DormandPrince(rtol=1e-5, atol=1e-6),
         )
         results.append(simulate_many(simulator, 0.3, q, v, force=force, samples=2000))
-    assert {*results[0].endings} == {Ending.END, Ending.SINGULAR}
+    assert {*results[0].endings} == {Ending.SUCCESS, Ending.SINGULAR}
     for key in ("q", "v", "energy_error", "residual", "reached", "steps"):
         interpreted, compiled, threaded = (np.asarray(getattr(result, key)) for result in results)
         assert np.array_equal(compiled, threaded, equal_nan=True), key
@@ -579,12 +579,12 @@ def test_many_motions_come_out_alike_compiled_interpreted_and_on_threads():
 
 def test_too_many_steps_are_given_up_and_friction_is_blamed():
     motion = simulated(Model(load("pendulum_arm")), 1.0, integrator=DormandPrince(max_steps=600))
-    assert motion.ending is Ending.STEPS
+    assert motion.ending is Ending.MAX_STEPS
     assert motion.problem is not None
     assert "Coulomb friction holds waist" in motion.problem.what
     assert "fixed steps" in motion.problem.remedy
     fixed = simulated(Model(load("pendulum_arm")), 0.05, integrator=RungeKutta4(step=1e-4))
-    assert fixed.ending is Ending.END
+    assert fixed.ending is Ending.SUCCESS
     # nothing turns it
     assert abs(fixed.coordinate("waist")[-1] - fixed.coordinate("waist")[0]) < 1e-5
     assert len(motion.steps) >= 600

@@ -78,6 +78,17 @@ NAMES: Mapping[str, str] = {
     "transfer": "plan_transfer",
     "tune": "tune_drive_line",
 }
+#: Old names of members of enumerations, each with its new name.
+MEMBERS: Mapping[str, str] = {
+    "Ending.END": "Ending.SUCCESS",
+    "Ending.LOOPS": "Ending.LOOPS_LOST",
+    "Ending.STEP": "Ending.STEP_TOO_SMALL",
+    "Ending.STEPS": "Ending.MAX_STEPS",
+    "Outcome.ENDED": "Outcome.EVENT",
+    "Outcome.INVALID": "Outcome.INVALID_PARAMETERS",
+    "Outcome.OK": "Outcome.SUCCESS",
+    "Outcome.TOO_LONG": "Outcome.MAX_STEPS",
+}
 #: Old keys of JSON, each with its new key. Results are written with the new keys alone; paths in
 #: study files (`keep`) may have either.
 JSON_KEYS: Mapping[str, str] = {
@@ -322,7 +333,8 @@ def _renamed(package: str, name: str) -> str:
 
 
 def _found_in(package: str, name: str, places: Sequence[str]) -> Any:
-    for place in places:
+    # tools that look through all modules ask for names such as `__file__`
+    for place in () if name.startswith("__") else places:
         module = import_module(place)
         for known in (name, _renamed(place, name)):
             if known in getattr(module, "__all__", vars(module)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import fields
 
@@ -11,6 +10,7 @@ import numpy as np
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
+from tauloop.common.stopping import StopCode
 from tauloop.mechanism.drive_line import DriveLine
 
 #: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than
@@ -18,20 +18,24 @@ from tauloop.mechanism.drive_line import DriveLine
 PRICE = 1e6
 
 
-class Outcome(enum.IntEnum):
-    """How a run ended."""
+class Outcome(StopCode):
+    """Why a run ended, as numbered in `axis.c`."""
 
-    OK = 0
-    #: The state grew without bound: unstable gains.
+    SUCCESS = 0
+    #: Unstable gains.
     DIVERGED = 1
-    #: The largest number of steps was not enough.
-    TOO_LONG = 2
-    #: Events followed each other without end.
+    MAX_STEPS = 2
     CHATTERING = 3
-    #: The parameters mean nothing (switch_min not below switch_max).
-    INVALID = 4
-    #: A terminal event took place, up to which the criteria are.
-    ENDED = 5
+    #: Such as switch_min that is not below switch_max.
+    INVALID_PARAMETERS = 4
+    #: The criteria are those up to the event.
+    EVENT = 5
+
+    @property
+    def label(self) -> str:
+        """The name in JSON."""
+        labels = {"SUCCESS": "ok", "MAX_STEPS": "too_long", "EVENT": "ended"}
+        return labels.get(self.name, self.name.partition("_")[0].lower())
 
 
 def criteria_units(line: DriveLine) -> dict[str, str]:
@@ -83,7 +87,7 @@ class Criteria(Shown):
     @property
     def failed(self) -> np.ndarray:
         """Runs that did not come to their end (N,)."""
-        return ~np.isin(self.outcome, (Outcome.OK, Outcome.ENDED))
+        return ~np.isin(self.outcome, (Outcome.SUCCESS, Outcome.EVENT))
 
 
 #: Criteria that can be weighted.

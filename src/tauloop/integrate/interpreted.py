@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from abc import ABC, abstractmethod
 
 import numpy as np
 
 from tauloop.common.records import dataclass
+from tauloop.common.stopping import StopCode
 from tauloop.integrate.integrators import Method
 
 #: As in `hybrid.c`, where the reasons stand.
@@ -31,14 +31,20 @@ _E = np.array([-13 - 7 * _ROOT, -13 + 7 * _ROOT, -1.0]) / 3
 _P = np.linalg.inv(np.stack([_C, _C**2, _C**3], axis=1))
 
 
-class Stepped(enum.IntEnum):
-    """What a step comes to, as numbered in `hybrid.c`."""
+class StepOutcome(StopCode):
+    """Why a step, or a run over samples, stopped, as numbered in `hybrid.c` and `sampled.c`.
 
-    STEPPED = 0
-    UNHEALTHY = 1
-    TOO_SMALL = 2
-    ASTRAY = 3
-    CROWDED = 4
+    `SINGULAR` is a rate that cannot be relied on; `LOOPS_LOST` a state that cannot be led back to
+    where it must be.
+    """
+
+    SUCCESS = 0
+    SINGULAR = 1
+    STEP_TOO_SMALL = 2
+    LOOPS_LOST = 3
+    CHATTERING = 4
+    MAX_STEPS = 20
+    EVENT = 21
 
 
 class InterpretedProblem(ABC):
@@ -148,10 +154,10 @@ class Run:
         n = len(self.y) // (1 + len(change))
         self.y = self.y + np.concatenate([np.zeros(n), np.outer(change, self._K[:n]).ravel()])
 
-    def next(self, limit: float) -> Stepped:
+    def next(self, limit: float) -> StepOutcome:
         """One step that is good enough, up to an instant at most; what it comes to. As `tl_next`."""
         if not self.is_known and not self.agree():
-            return Stepped.UNHEALTHY
+            return StepOutcome.SINGULAR
         near, after_rejection = self.guess.copy(), False
         is_fixed = self.method is not None and not self.method.is_adaptive
         while True:
@@ -197,14 +203,18 @@ class Run:
                         self._is_behind_event = True
                         self._crowded = self._crowded + 1 if share * h < CROWD else 0
                         if self._crowded > MOST_CROWDED:
-                            return Stepped.CROWDED
-                    return Stepped.ASTRAY if moved < 0 else Stepped.STEPPED
+                            return StepOutcome.CHATTERING
+                    return StepOutcome.LOOPS_LOST if moved < 0 else StepOutcome.SUCCESS
                 self.start, self.Q = before
                 healthy, factor, self._last = False, RETREAT, 0.0
             self.rejected += 1
             self.guess = near.copy()
             lost = (
-                Stepped.ASTRAY if moved < 0 else Stepped.TOO_SMALL if healthy else Stepped.UNHEALTHY
+                StepOutcome.LOOPS_LOST
+                if moved < 0
+                else StepOutcome.STEP_TOO_SMALL
+                if healthy
+                else StepOutcome.SINGULAR
             )
             if is_fixed or h < (SMALLEST_STEP if healthy else SMALLEST_RETREAT):
                 return lost

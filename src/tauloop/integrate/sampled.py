@@ -22,13 +22,13 @@ from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Method
-from tauloop.integrate.interpreted import Run, Stepped
+from tauloop.integrate.interpreted import Run, StepOutcome
 from tauloop.integrate.routine import Own
 from tauloop.integrate.system import WORST, HybridSystem, RoutineProblem
 from tauloop.integrate.tableau import Tableau
 
-#: Further outcomes, as in `sampled.c`; and events after which a run is given up.
-TOO_LONG, ENDED, MOST_EVENTS = 20, 21, 10_000
+#: Events after which a run is given up.
+MOST_EVENTS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,7 +68,7 @@ class SampledTrace:
 
     Attributes:
         states, modes, held: at each sample (N, n).
-        outcome: a `Stepped`, `TOO_LONG` or `ENDED`.
+        outcome: a `StepOutcome`.
         end: time that was reached, s.
         steps, events: of the integrator.
         worst: least discriminant, least pivot over its typical size, and largest residual on the
@@ -92,15 +92,15 @@ class SampledTrace:
     @property
     def is_whole(self) -> bool:
         """Whether it came to its end, or to a terminal event."""
-        return self.outcome in (Stepped.STEPPED, ENDED)
+        return StepOutcome(self.outcome).is_success
 
     def early_end(self, assembly: Assembly, q: np.ndarray, when: str) -> str:
         """Why it ended early, near coordinates (n_q,); with words for the instant."""
         least, pivot, residual = self.failed
         known = {
-            TOO_LONG: f"too many steps {when}",
-            Stepped.CROWDED: f"events pile up {when}",
-            Stepped.TOO_SMALL: f"no step is short enough for the tolerances {when}: unstable, or too stiff",
+            StepOutcome.MAX_STEPS: f"too many steps {when}",
+            StepOutcome.CHATTERING: f"events pile up {when}",
+            StepOutcome.STEP_TOO_SMALL: f"no step is short enough for the tolerances {when}: unstable, or too stiff",
         }
         if self.outcome in known:
             return known[self.outcome]
@@ -117,7 +117,7 @@ class SampledTrace:
             diagnostic(
                 "share of the samples that was run",
                 len(self.states) / whole,
-                at_least=None if self.outcome == ENDED else 1.0,
+                at_least=None if self.outcome == StepOutcome.EVENT else 1.0,
                 advice=f"the run ended early: {end}",
             ),
             diagnostic(
@@ -260,13 +260,13 @@ class InterpretedSamples:
         modes: list[np.ndarray] = []
         held: list[np.ndarray] = []
         happened: list[Occurrence] = []
-        code, own = int(Stepped.STEPPED), len(self.system.modes)
+        code, own = int(StepOutcome.SUCCESS), len(self.system.modes)
         begins = 0 if course.change > 0 else 1
         for k in range(n):
             problem.arrays["in"] = course.inputs[k]
             if not problem.sample(run, course.own):
-                code = Stepped.UNHEALTHY
-            if code != Stepped.STEPPED:
+                code = StepOutcome.SINGULAR
+            if code != StepOutcome.SUCCESS:
                 break
             states.append(run.y.copy())
             held.append(problem.arrays["z"][: self.system.held].copy())
@@ -275,11 +275,11 @@ class InterpretedSamples:
                 limit = (k + 1) * course.period if part else k * course.period + course.change
                 problem.arrays["held"] = course.held if acts < 0 else held[acts]
                 run.is_known = False
-                if len(run.s) and code == Stepped.STEPPED and not run.agree():
-                    code = Stepped.UNHEALTHY
+                if len(run.s) and code == StepOutcome.SUCCESS and not run.agree():
+                    code = StepOutcome.SINGULAR
                 if part == begins:
                     modes.append(run.s[:own].copy())
-                while k + 1 < n and code == Stepped.STEPPED and run.time < limit:
+                while k + 1 < n and code == StepOutcome.SUCCESS and run.time < limit:
                     code = self._stepped(run, limit, course, happened)
         reached = len(states)
         return SampledTrace(
@@ -298,17 +298,21 @@ class InterpretedSamples:
     def _stepped(self, run: Run, limit: float, course: Course, happened: list[Occurrence]) -> int:
         """One step, and the events at its end; what it comes to."""
         before = run.s
-        code = int(run.next(limit)) if run.steps + run.rejected < course.max_steps else TOO_LONG
-        if not course.events or code != Stepped.STEPPED or not run.is_event:
+        code = (
+            int(run.next(limit))
+            if run.steps + run.rejected < course.max_steps
+            else int(StepOutcome.MAX_STEPS)
+        )
+        if not course.events or code != StepOutcome.SUCCESS or not run.is_event:
             return code
         if not run.agree():
-            return int(Stepped.UNHEALTHY)
+            return int(StepOutcome.SINGULAR)
         flips = (run.s - before)[len(self.system.modes) :]
         for event, flip in zip(course.events, flips, strict=True):
             if flip == 0 or event.direction * flip < 0:
                 continue
             if len(happened) == MOST_EVENTS:
-                return int(Stepped.CROWDED)
+                return int(StepOutcome.CHATTERING)
             happened.append(_occurrence(self.system, event, run.time, np.asarray(run.known)))
-            code = ENDED if event.is_terminal else code
+            code = int(StepOutcome.EVENT) if event.is_terminal else code
         return code

@@ -39,10 +39,10 @@ def why_ended(
         acting: what acts there (n_acting,).
         integrator: that gave up.
     """
-    if ending in (Ending.END, Ending.EVENT):
+    if ending.is_success:
         return None
     at = f"at {steps.time[-1]:.6g} s"
-    if ending is Ending.STEPS:
+    if ending is Ending.MAX_STEPS:
         what = f"{len(steps)} steps were not enough: {at} the end is not reached"
         remedy = "allow more steps or larger errors, or take an implicit integrator if the machine is stiff"
         if stuck := _stuck(system, v):
@@ -62,7 +62,9 @@ def why_ended(
             ),
         )
     failed = "no step is short enough for the tolerances"
-    failed = "the projection onto the loops does not converge" if ending is Ending.LOOPS else failed
+    failed = (
+        "the projection onto the loops does not converge" if ending is Ending.LOOPS_LOST else failed
+    )
     remedy = "give larger tolerances; if forces are not smooth, or the pose is near a singularity, look there first"
     return Problem(
         where=place or type(integrator).__name__, what=f"{failed} {at}: {condition}", remedy=remedy

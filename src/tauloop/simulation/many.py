@@ -286,7 +286,7 @@ def _diagnostics(
     return (
         diagnostic(
             "share of the motions that reached the end",
-            np.mean([ending is Ending.END for ending in endings]),
+            np.mean([ending is Ending.SUCCESS for ending in endings]),
             at_least=1.0,
             advice="see `endings` and `reached`; `Simulator.run` says more of one start",
         ),

@@ -290,7 +290,7 @@ class Simulator:
             elif part.ending is not None:
                 ending = part.ending
             elif sum(map(len, parts)) >= self.integrator.max_steps:
-                ending = Ending.STEPS
+                ending = Ending.MAX_STEPS
         result = self._result(joined_steps(parts), duration, ending, happened, state, acting)
         return self._differentiated(result, along) if along else result
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tauloop.drives.axis.source import CHATTERING, DIVERGED, ENDED, MARKS, OK, REPORT, TOO_LONG
+from tauloop.drives.axis.source import MARKS, REPORT
+from tauloop.drives.criteria import Outcome
 from tauloop.drives.equations.system import INPUTS, AxisSystem
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.interpreted import Run, Stepped
+from tauloop.integrate.interpreted import Run, StepOutcome
 from tauloop.integrate.system import HybridSystem, RoutineProblem
 
 #: As in `axis.c`; and halvings that find where the judged position passes a level or turns.
@@ -99,7 +100,7 @@ class _Step:
     ) -> np.ndarray:
         """The report of the run (k,)."""
         run = self.run
-        tick, sample, outcome, out = 1, 0, OK, self.system.output
+        tick, sample, outcome, out = 1, 0, Outcome.SUCCESS, self.system.output
         size = abs(self.to - self.before) or 1.0
         if self.load_time <= 0:
             self.inputs[2] = self.load
@@ -108,7 +109,7 @@ class _Step:
         while True:
             if self.system.watched and not run.is_known:
                 outcome = self._look()
-            if outcome != OK or run.time >= self.duration:
+            if outcome != Outcome.SUCCESS or run.time >= self.duration:
                 break
             limit = self.duration
             if run.time < self.load_time < limit:
@@ -116,11 +117,11 @@ class _Step:
             if self.period > 0 and tick * self.period < limit:
                 limit = tick * self.period
             if run.steps + run.rejected >= self.most:
-                outcome = TOO_LONG
+                outcome = Outcome.MAX_STEPS
                 break
             code = run.next(limit)
-            if code != Stepped.STEPPED:
-                outcome = CHATTERING if code == Stepped.CROWDED else DIVERGED
+            if code != StepOutcome.SUCCESS:
+                outcome = Outcome.CHATTERING if code == StepOutcome.CHATTERING else Outcome.DIVERGED
                 break
             self._watch()
             while sample < len(times) and times[sample] <= run.time:
@@ -132,7 +133,7 @@ class _Step:
                 np.abs(run.y[: self.size]).max() > HUGE
                 or abs(self.factor * run.y[out] - self.to) > FAR * size
             ):
-                outcome = DIVERGED
+                outcome = Outcome.DIVERGED
                 break
             if run.time >= self.load_time and self.inputs[2] != self.load:
                 self.inputs[2], run.is_known = self.load, False
@@ -143,18 +144,18 @@ class _Step:
 
     def _look(self) -> int:
         """Note events: behind a step that one has cut, and where a force or the control jumps; the outcome."""
-        run, watched, outcome = self.run, self.system.watched, OK
+        run, watched, outcome = self.run, self.system.watched, Outcome.SUCCESS
         before = run.s
         run.agree()
         flips = (run.s - before)[-len(watched) :]
         for i, (event, flip) in enumerate(zip(watched, flips, strict=True)):
             if run.steps and flip * event.direction > 0:
                 self.happened.append(np.array([i, run.time, *run.y]))
-                outcome = ENDED if event.is_terminal else outcome
+                outcome = Outcome.EVENT if event.is_terminal else outcome
         return outcome
 
     def _report(self, outcome: int) -> np.ndarray:
-        settled = outcome == OK and self.inside
+        settled = outcome == Outcome.SUCCESS and self.inside
         risen = self.rise_start >= 0 and self.rise_end >= 0
         rise = (
             self.rise_end - self.rise_start

@@ -289,16 +289,16 @@ def prepared_runs(
 def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Criteria:
     """Criteria (N,) from the reports of runs (N, k)."""
     column = dict(zip(REPORT, report.T, strict=True))
-    outcome = np.where(sensible, column["outcome"].astype(int), int(Outcome.INVALID))
+    outcome = np.where(sensible, column["outcome"].astype(int), int(Outcome.INVALID_PARAMETERS))
     with np.errstate(invalid="ignore"):
         # of a run that ends before: nothing
         swing = np.maximum(column["highest"] - column["lowest"], 0.0)
     criteria = Criteria(
         **{name: column[name] for name in NAMES if name != "swing"},
         swing=swing,
-        settled=(column["settled"] > 0) & (outcome == Outcome.OK),
+        settled=(column["settled"] > 0) & (outcome == Outcome.SUCCESS),
         outcome=outcome,
-        end=np.where(outcome == Outcome.INVALID, 0.0, column["end"]),
+        end=np.where(outcome == Outcome.INVALID_PARAMETERS, 0.0, column["end"]),
         steps=column["steps"].astype(int),
         events=column["events"].astype(int),
     )

@@ -11,9 +11,6 @@ from tauloop.integrate.routine import Routine, RoutineCall
 from tauloop.integrate.system import HybridSystem
 from tauloop.integrate.tableau import Tableau
 
-#: What a run comes to, as in `axis.c`: all is well, the state grows without bound, the steps ran
-#: out, events pile up, a terminal event took place.
-OK, DIVERGED, TOO_LONG, CHATTERING, ENDED = 0, 1, 2, 3, 5
 #: Where all states are noted: the rise begins and ends, farthest beyond the reference, in the band
 #: for good, the end.
 MARKS = ("begin", "risen", "peak", "settled", "last")

@@ -138,7 +138,7 @@ class DriveStep(Result):
         """Criteria of the step by name, and how the run ended."""
         criteria = self.record.criteria
         values = {item.name: getattr(criteria, item.name)[0] for item in fields(criteria)}
-        return values | {"outcome": self.outcome.name.lower()}
+        return values | {"outcome": self.outcome.label}
 
     @property
     @in_json(optional=True)
@@ -183,7 +183,7 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
         integrator=options.chosen,
     )
     is_done = not record.criteria.failed[0]
-    outcome = Outcome(int(record.criteria.outcome[0])).name.lower().replace("_", " ")
+    outcome = Outcome(int(record.criteria.outcome[0])).label.replace("_", " ")
     return DriveStep(
         diagnostics=(
             diagnostic(

@@ -35,8 +35,8 @@ from tauloop.drives.machine.sensitivity import machine_directions
 from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem, machine_system
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
+from tauloop.integrate.interpreted import StepOutcome
 from tauloop.integrate.sampled import (
-    ENDED,
     CompiledSamples,
     Course,
     InterpretedSamples,
@@ -411,7 +411,7 @@ class PathRun:
         occurrences = tuple(
             replace(item, time=item.time + self.time[0]) for item in trace.occurrences
         )
-        end = f"ends at {occurrences[-1].words}" if trace.outcome == ENDED else ""
+        end = f"ends at {occurrences[-1].words}" if trace.outcome == StepOutcome.EVENT else ""
         if not trace.is_whole:
             end = trace.early_end(
                 plant.assembly, state.q[-1], f"at {trace.end:.6g} s from the start"

@@ -9,7 +9,7 @@ typedef struct { double re, im; } tl_complex;
 /* Numbers of a tracker's options, in order, and how paths end. */
 enum { TL_TOLERANCE, TL_CORRECTIONS, TL_END_TOLERANCE, TL_END_CORRECTIONS, TL_FIRST, TL_LONGEST, TL_SMALLEST,
     TL_INFINITY, TL_STEPS };
-enum { TL_REGULAR, TL_STOPPED, TL_INFINITE };
+enum { TL_SUCCESS, TL_MAX_STEPS, TL_DIVERGED, TL_STEP_TOO_SMALL };
 
 static inline tl_complex tl_of(double re, double im) { const tl_complex z = {re, im}; return z; }
 static inline tl_complex tl_plus(tl_complex a, tl_complex b) { return tl_of(a.re + b.re, a.im + b.im); }
@@ -156,7 +156,7 @@ TL_KERNEL tl_paths(size_t n, size_t from, size_t to, const double *restrict star
         tl_complex x[TL_M], trial[TL_M];
         tl_line l;
         double t = 0.0, h = options[TL_FIRST];
-        int ending = TL_STOPPED, done = 0, steps = 0, successes = 0;
+        int ending = TL_MAX_STEPS, done = 0, steps = 0, successes = 0;
         l.terms = terms;
         for (int k = 0; k < TL_K; ++k) l.y[k] = tl_read(y0, k, n, s), l.y_rate[k] = tl_less(tl_read(y1, k, n, s), l.y[k]);
         for (int i = 0; i < TL_M; ++i) {
@@ -182,9 +182,10 @@ TL_KERNEL tl_paths(size_t n, size_t from, size_t to, const double *restrict star
                 successes = 0;
                 h = 0.5 * step;
             }
-            if (good && is_last) ending = TL_REGULAR;
-            else if (tl_largest(x) > options[TL_INFINITY]) ending = TL_INFINITE;
-            done = ending != TL_STOPPED || h < options[TL_SMALLEST];
+            if (good && is_last) ending = TL_SUCCESS;
+            else if (tl_largest(x) > options[TL_INFINITY]) ending = TL_DIVERGED;
+            else if (h < options[TL_SMALLEST]) ending = TL_STEP_TOO_SMALL;
+            done = ending != TL_MAX_STEPS;
             ++steps;
         }
         for (int i = 0; i < TL_M; ++i)

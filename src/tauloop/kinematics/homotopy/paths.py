@@ -11,7 +11,6 @@ Engineering and Science.
 
 from __future__ import annotations
 
-import enum
 from contextlib import suppress
 from dataclasses import field
 from typing import Protocol
@@ -21,6 +20,7 @@ import numpy as np
 from tauloop.common.errors import PoseError, solving
 from tauloop.common.options import Options
 from tauloop.common.records import dataclass
+from tauloop.common.stopping import StopCode
 
 
 class PolynomialSystem(Protocol):
@@ -59,12 +59,13 @@ class TrackingOptions(Options):
     steps: int = 2000
 
 
-class PathEnding(enum.IntEnum):
-    """How a path ended."""
+class PathEnding(StopCode):
+    """Why a path ended, as numbered in `homotopy.c`; `SUCCESS` is a regular solution."""
 
-    REGULAR = 0
-    STOPPED = 1
-    INFINITE = 2
+    SUCCESS = 0
+    MAX_STEPS = 1
+    DIVERGED = 2
+    STEP_TOO_SMALL = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,7 @@ class Tracked:
     @property
     def is_regular(self) -> np.ndarray:
         """Which paths reached t = 1 at a regular solution (N,)."""
-        return np.asarray(self.endings == PathEnding.REGULAR)
+        return np.asarray(self.endings == PathEnding.SUCCESS)
 
 
 @dataclass(slots=True)
@@ -150,7 +151,7 @@ def track(
         t=np.zeros(n),
         h=np.full(n, options.first_step),
         successes=np.zeros(n, dtype=int),
-        endings=np.full(n, PathEnding.STOPPED),
+        endings=np.full(n, int(PathEnding.MAX_STEPS)),
     )
     steps = 0
     with np.errstate(all="ignore"):  # a step that overflows is refused
@@ -196,9 +197,11 @@ def _step(
     paths.h[grown] = np.minimum(2.0 * paths.h[grown], options.longest_step)
     paths.successes[grown] = 0
     size = np.abs(paths.x[rows]).max(axis=1)
-    paths.endings[rows[size > options.infinity]] = PathEnding.INFINITE
-    paths.endings[rows[is_good & is_last]] = PathEnding.REGULAR
-    done = (is_good & is_last) | (size > options.infinity) | (paths.h[rows] < options.smallest_step)
+    is_short, is_large = paths.h[rows] < options.smallest_step, size > options.infinity
+    paths.endings[rows[is_short]] = PathEnding.STEP_TOO_SMALL
+    paths.endings[rows[is_large]] = PathEnding.DIVERGED
+    paths.endings[rows[is_good & is_last]] = PathEnding.SUCCESS
+    done = (is_good & is_last) | is_large | is_short
     paths.active = rows[~done]
 
 

@@ -120,9 +120,9 @@ def target_solutions(
         )
         x[met], endings[met], grows[met] = ends(met, options)
         met = _meeting(family, x, endings)
-    is_regular = endings == PathEnding.REGULAR
+    is_regular = endings == PathEnding.SUCCESS
     regular = family.unsigned(_polished(family, x[is_regular], y))
-    is_infinite = (endings == PathEnding.INFINITE) | (~is_regular & grows)
+    is_infinite = (endings == PathEnding.DIVERGED) | (~is_regular & grows)
     is_singular = ~is_regular & ~is_infinite
     is_real = np.abs(regular.imag).max(axis=1, initial=0.0) < REAL * (
         1.0 + np.abs(regular).max(axis=1, initial=0.0)
@@ -179,7 +179,7 @@ def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _meeting(family: Family, x: np.ndarray, endings: np.ndarray) -> np.ndarray:
     """Paths whose regular end another path has reached too."""
-    rows = np.flatnonzero(endings == PathEnding.REGULAR)
+    rows = np.flatnonzero(endings == PathEnding.SUCCESS)
     if len(rows) < 2:
         return rows[:0]
     is_met = np.zeros(len(rows), dtype=bool)

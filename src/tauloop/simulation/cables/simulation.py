@@ -212,10 +212,10 @@ class _CableRun:
             CableEvent(cable=n, is_slack=True, time=0.0)
             for n in self._phase(slack)[0].unpulled(q, v)
         ]
-        ending = Ending.END
+        ending = Ending.SUCCESS
         while problem is None and not self._is_over(time):
             if changes >= MOST_PHASES:
-                problem, ending = _too_many(time), Ending.STEPS
+                problem, ending = _too_many(time), Ending.MAX_STEPS
                 break
             if time >= until - OVER * self._duration:
                 until = self._sample(slack, q, v, time)

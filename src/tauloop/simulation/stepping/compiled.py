@@ -11,7 +11,7 @@ from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.compiler.c.calling.library import Callback, Library
 from tauloop.compiler.c.printing.rows import CompiledRows, row_kernel_letters
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.interpreted import Stepped
+from tauloop.integrate.interpreted import StepOutcome
 from tauloop.simulation.stepping.starts import DONE, FULL, many_steps, steps_text
 from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, ManySteps, Steps
@@ -78,7 +78,9 @@ class CompiledStepper(Stepper):
             each.raise_error()
         progress.time, m, spent = float(time[0]), int(count[0]), own.counted - before
         ending = (
-            {DONE: Ending.END, FULL: None}[code] if code in (DONE, FULL) else ENDINGS[Stepped(code)]
+            {DONE: Ending.SUCCESS, FULL: None}[code]
+            if code in (DONE, FULL)
+            else ENDINGS[StepOutcome(code)]
         )
         kept = times[:m], states[:m], known[:m], polynomials[:m]
         return self._steps(progress, kept, (int(spent[0]), int(spent[1])), ending)

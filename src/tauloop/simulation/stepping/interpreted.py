@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from tauloop.integrate.interpreted import Run, Stepped
+from tauloop.integrate.interpreted import Run, StepOutcome
 from tauloop.integrate.system import RoutineProblem
 from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps
@@ -39,7 +39,7 @@ class InterpretedStepper(Stepper):
                 code = run.next(limit)
                 if run.steps > steps:
                     rows.append((run.origin, run.start, run.start_known, run.Q))
-                ending = None if code == Stepped.STEPPED else ENDINGS[code]
+                ending = None if code == StepOutcome.SUCCESS else ENDINGS[code]
         progress.time, progress.guess[:], progress.y[:] = run.time, run.guess, run.y
         m = len(rows)
         times, states, known, polynomials = (
@@ -58,5 +58,5 @@ class InterpretedStepper(Stepper):
         )
         spent = run.evaluations - evaluations, run.rejected - rejected
         return self._steps(
-            progress, kept, spent, Ending.END if ending is None and run.time >= end else ending
+            progress, kept, spent, Ending.SUCCESS if ending is None and run.time >= end else ending
         )

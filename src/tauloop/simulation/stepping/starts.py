@@ -60,14 +60,14 @@ def many_steps(
     shapes = ((wanted * size, count), (wanted * n_q, count), (3, count))
     arrays = (times, figures, stepper.system.theta, *columns)
     states, near, report = kernel(count, (wanted, stepper.max_steps), arrays, shapes)
-    endings = {DONE: Ending.END, FULL: Ending.STEPS} | {
+    endings = {DONE: Ending.SUCCESS, FULL: Ending.MAX_STEPS} | {
         int(code): ending for code, ending in ENDINGS.items()
     }
     ended = tuple(endings[int(code)] for code in report[1])
     return ManySteps(
         y=np.ascontiguousarray(states.reshape(wanted, size, count).transpose(2, 0, 1)),
         near=np.ascontiguousarray(near.reshape(wanted, n_q, count).transpose(2, 0, 1)),
-        reached=np.where([ending is Ending.END for ending in ended], end, report[0]),
+        reached=np.where([ending is Ending.SUCCESS for ending in ended], end, report[0]),
         endings=ended,
         steps=report[2].astype(int),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.interpreted import Stepped
+from tauloop.integrate.interpreted import StepOutcome
 from tauloop.integrate.sensitivity import (
     SensitivityDirection,
     along_constants,
@@ -23,9 +23,9 @@ from tauloop.simulation.system import System
 CAPACITY = 512
 #: What a step that was not taken means.
 ENDINGS = {
-    Stepped.UNHEALTHY: Ending.SINGULAR,
-    Stepped.TOO_SMALL: Ending.STEP,
-    Stepped.ASTRAY: Ending.LOOPS,
+    StepOutcome.SINGULAR: Ending.SINGULAR,
+    StepOutcome.STEP_TOO_SMALL: Ending.STEP_TOO_SMALL,
+    StepOutcome.LOOPS_LOST: Ending.LOOPS_LOST,
 }
 
 #: (time, state, acting): fills in what acts, in place.

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import replace
 
 import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
+from tauloop.common.stopping import StopReason
 
 #: What is known at starts and at the end, and what at starts alone.
 _ENDS, _STARTS = ("time", "y"), ("q", "v", "acting", "polynomials")
 
 
-class Ending(enum.Enum):
-    """Why an integration ended."""
+class Ending(StopReason):
+    """Why a simulation ended."""
 
-    END = "end of the duration"
+    SUCCESS = "end of the duration"
     EVENT = "terminal event"
     SINGULAR = "singular or unreachable pose"
-    STEP = "step too small"
-    STEPS = "too many steps"
-    LOOPS = "loops lost"
+    STEP_TOO_SMALL = "step too small"
+    MAX_STEPS = "too many steps"
+    LOOPS_LOST = "loops lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

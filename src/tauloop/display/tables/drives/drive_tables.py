@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
-from tauloop.drives import CircleTest, DriveStep, Outcome, PlayMap
+from tauloop.drives import CircleTest, DriveStep, PlayMap
 from tauloop.drives.criteria import criteria_units
 
 COLUMNS = {
@@ -23,7 +23,7 @@ NAMED = 6
 def drive_tables(step: DriveStep) -> Iterator[Printed]:
     """The criteria of a step, and its limit cycle."""
     line, criteria, units = step.line, step.record.criteria, criteria_units(step.line)
-    if step.outcome in (Outcome.OK, Outcome.ENDED):
+    if step.outcome.is_success:
         rows = (
             (name.replace("_", " "), getattr(criteria, name)[0], unit)
             for name, unit in units.items()
@@ -33,7 +33,7 @@ def drive_tables(step: DriveStep) -> Iterator[Printed]:
         if not criteria.settled[0]:
             yield "not settled: outside the band at the end; settling time is the duration"
     else:
-        yield f"{line.name}: {step.outcome.name.lower().replace('_', ' ')} at {criteria.end[0]:.4g} s"
+        yield f"{line.name}: {step.outcome.label.replace('_', ' ')} at {criteria.end[0]:.4g} s"
     yield from (occurrence.words for occurrence in step.record.occurrences)
     yield f"{criteria.steps[0]} steps, {criteria.events[0]} events"
     if step.predicted is not None:
