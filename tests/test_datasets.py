@@ -219,8 +219,8 @@ def test_whatever_has_no_quantities_has_its_diagnostics():
         Diagnostic(name="gap", value=None, unit="m"),
     )
     data = result.to_xarray()
-    assert float(data["value"].sel(diagnostics="energy")) == 1e-9
-    assert list(data["diagnostics_unit"].to_numpy()) == ["1", "m"]
+    assert float(data["value"].sel(diagnostic="energy")) == 1e-9
+    assert list(data["diagnostic_unit"].to_numpy()) == ["1", "m"]
     for _, name, is_package in pkgutil.walk_packages(tl.__path__, "tauloop."):
         if is_package:
             package = importlib.import_module(name)

@@ -53,8 +53,9 @@ def drawn(mechanism: Mechanism) -> list[tuple[Solid, np.ndarray]]:
     placed = frames(mechanism, geometry, geometry)
     reaches = []
     for solid in mechanism.solids:
-        R, p = (value[0] for value in placed[solid.body])
-        reaches.append((solid, ((triangles(solid).vertices @ R.T + p) @ DIRECTIONS.T).max(axis=0)))
+        pose = placed[solid.body].at(0)
+        points = triangles(solid).vertices @ pose.rotation.T + pose.position
+        reaches.append((solid, (points @ DIRECTIONS.T).max(axis=0)))
     return reaches
 
 

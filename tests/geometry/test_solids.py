@@ -15,7 +15,7 @@ import tauloop as tl
 from tauloop.geometry import frames, machine_solids, parts, triangles
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.poses import placement_pose, rotation_matrix
+from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix
 from tauloop.mechanism.solid import Mesh, Solid
 from tauloop.viewer.scene import EYE
 
@@ -74,7 +74,7 @@ def test_a_solid_is_built_about_every_joint_centre(name: str) -> None:
         place = geometry.fixed_to(body, centre[None])[:, 0]
         off = np.array(
             [
-                _off_axis(solid, *placed[solid.body], place)
+                _off_axis(solid, placed[solid.body], place)
                 for solid in solids
                 if solid.shape != "mesh"
             ]
@@ -82,9 +82,9 @@ def test_a_solid_is_built_about_every_joint_centre(name: str) -> None:
         assert off.min(axis=0).max() < NEAR, (body, centre)
 
 
-def _off_axis(solid: Solid, R: np.ndarray, p: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _off_axis(solid: Solid, pose: FramePose, place: np.ndarray) -> np.ndarray:
     """Distance (N,) of places (N, 3) from the axis of a solid, or from its middle."""
-    local = np.einsum("nji,nj->ni", R, place - p) - solid.position
+    local = np.einsum("nji,nj->ni", pose.rotation, place - pose.position) - solid.position
     local = local @ rotation_matrix(solid.turns)
     if solid.shape == "cylinder":
         local[:, 2] = 0.0
@@ -164,8 +164,8 @@ def test_every_rod_motor_and_platform_is_seen_at_three_poses(name: str) -> None:
     for state in range(len(q)):
         points, owners = [], []
         for number, solid in enumerate(solids):
-            R, p = (value[state] for value in placed[solid.body])
-            sampled = _sampled(triangles(solid)) @ R.T + p
+            pose = placed[solid.body].at(state)
+            sampled = _sampled(triangles(solid)) @ pose.rotation.T + pose.position
             points.append(sampled)
             owners.append(np.full(len(sampled), number))
         seen = _seen(np.concatenate(points), np.concatenate(owners), eye, (low + high) / 2)
@@ -249,8 +249,8 @@ def test_mujoco_shows_the_solids_where_they_are_here(name: str, tmp_path: Path) 
     assert read.ngeom == len(solids)
     placed = frames(machine.mechanism, at_reference(machine), at_reference(machine))
     for number, solid in enumerate(solids):
-        R, p = (value[0] for value in placed[solid.body])
-        shown = triangles(solid).vertices @ R.T + p
+        pose = placed[solid.body].at(0)
+        shown = triangles(solid).vertices @ pose.rotation.T + pose.position
         middle = 0.5 * (shown.min(axis=0) + shown.max(axis=0))
         geom = read.geom(f"solid{number + 1}").id
         if solid.shape != "mesh":
@@ -300,8 +300,8 @@ def test_both_bars_of_a_parallelogram_keep_their_place_on_the_plate() -> None:
     ]
     together = frames(machine.mechanism, states, at_reference(machine))
     for name in ("tower1.link", "tower2.link", "tower3.link"):
-        alone = np.concatenate([placed[name][0] for placed in each])
-        assert alone == pytest.approx(together[name][0], abs=1e-12)
+        alone = np.concatenate([placed[name].rotation for placed in each])
+        assert alone == pytest.approx(together[name].rotation, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,8 @@ class Stage:
         """Corners (f, 3, 3) in camera axes, and colours (f, 3)."""
         corners, colours = [], []
         for (body, colour), mesh in self._meshes.items():
-            R, p = (value[state] for value in self._frames[body])
+            pose = self._frames[body].at(state)
+            R, p = pose.rotation, pose.position
             longer = self._stretch[body][state] if body in self._stretch else 1.0
             corners.append(
                 ((mesh.vertices * [1.0, 1.0, longer] @ R.T + p) @ self._camera.T)[mesh.faces]

@@ -177,7 +177,7 @@ class Result(Tabular):
             for name in ("value", "lower", "upper")
         }
         return rows(
-            "diagnostics",
+            "diagnostic",
             [item.name for item in self.diagnostics],
             [item.unit for item in self.diagnostics],
             **figures,

@@ -6,13 +6,14 @@ import numpy as np
 
 from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.rigid_tree import first_hinge
 
-Frames = dict[str, tuple[np.ndarray, np.ndarray]]
 
-
-def frames(mechanism: Mechanism, geometry: MachineGeometry, reference: MachineGeometry) -> Frames:
-    """Orientations (N, 3, 3) and origins (N, 3), m, of bodies and rods in the base frame, by name.
+def frames(
+    mechanism: Mechanism, geometry: MachineGeometry, reference: MachineGeometry
+) -> dict[str, FramePose]:
+    """Return the poses of bodies and rods in the base frame at N states, by name.
 
     A rod's z runs from A to B; its x is the direction across it that stays as it is on its start
     body, less its part along the rod.
@@ -23,8 +24,8 @@ def frames(mechanism: Mechanism, geometry: MachineGeometry, reference: MachineGe
         reference: at the state at which that direction is chosen, the same for all calls.
     """
     shape = geometry.shape
-    placed: Frames = {
-        body.name: (geometry.rotations[:, i], geometry.origins[:, i])
+    placed = {
+        body.name: FramePose(geometry.rotations[:, i], geometry.origins[:, i])
         for i, body in enumerate(shape.bodies)
     }
     ends = geometry.segments
@@ -43,7 +44,9 @@ def frames(mechanism: Mechanism, geometry: MachineGeometry, reference: MachineGe
         x = across - z * np.sum(across * z, axis=-1, keepdims=True)
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
         R = np.stack([x, np.cross(z, x), z], axis=-1)
-        placed[segment.name] = (R, A)  # of a cable too, which has a telescope and is one solid
+        # of a cable too, which has a telescope and is one solid
+        placed[segment.name] = FramePose(R, A)
         if mechanism.rod(segment.name).telescope is not None:
-            placed[f"{segment.name}.lower"], placed[f"{segment.name}.upper"] = (R, A), (R, B)
+            placed[f"{segment.name}.lower"] = FramePose(R, A)
+            placed[f"{segment.name}.upper"] = FramePose(R, B)
     return placed

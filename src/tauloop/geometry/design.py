@@ -119,7 +119,10 @@ def _shifts(
     turns = frames(mechanism, geometry, geometry)
     hinges = [joint for joint in mechanism.joints if joint.kind == "revolute"]
     axes = np.array(
-        [turns[j.parent.body][0][0] @ _axis(mechanism, j.parent, j.axes[0])[1] for j in hinges]
+        [
+            turns[j.parent.body].rotation[0] @ _axis(mechanism, j.parent, j.axes[0])[1]
+            for j in hinges
+        ]
     )
     is_flat = len(axes) and np.abs(np.cross(axes[0], axes)).max() < 1e-6
     if not is_flat or not {j.kind for j in mechanism.joints} <= {
@@ -149,7 +152,9 @@ def _shifts(
         layer |= (
             dict.fromkeys(group, 0 if BASE in group else free) if body.name not in layer else {}
         )
-    return {name: LAYER * radius * i * turns[name][0][0].T @ axes[0] for name, i in layer.items()}
+    return {
+        name: LAYER * radius * i * turns[name].rotation[0].T @ axes[0] for name, i in layer.items()
+    }
 
 
 def _group(name: str, stuck: list[set[str]]) -> set[str]:
@@ -271,7 +276,7 @@ class _Design:
 
     def _tool(self) -> Iterator[Solid]:
         shape = self.geometry.shape
-        body, tip = shape.platform, shape.tool[0]
+        body, tip = shape.platform, shape.tool.position
         points = shape.bodies[shape.index[body]].points
         middle = points.mean(axis=0) if len(points) else np.zeros(3)
         arcs = [*_lines(shape.bodies[shape.index[body]].arcs)]
@@ -318,13 +323,14 @@ class _Design:
                 for height in (0.0, length):
                     yield ball(rod.name, side + height * z, BALL * ROD * r * 1.3, "joint")
             frame = frames(self.mechanism, self.geometry, self.geometry)
-            R, p = (value[0] for value in frame[rod.name])
+            pose = frame[rod.name].at(0)
+            R, p = pose.rotation, pose.position
             for body, height in zip(segment.bodies, (0.0, length), strict=True):
                 if body != BASE:
-                    turn, origin = (value[0] for value in frame[body])
+                    at_body = frame[body].at(0)
                     line = p + height * R[:, 2] + np.outer([-half[0], half[0]], R[:, 0])
                     role = "platform" if body == self.mechanism.platform.body else "link"
-                    yield bar(body, (line - origin) @ turn, ROD * r, role)
+                    yield bar(body, (line - at_body.position) @ at_body.rotation, ROD * r, role)
         else:
             yield solid_at(rod.name, "cylinder", (ROD * r, length), 0.5 * length * z, eye, "rod")
         if not self._is_pair(segment):

@@ -21,7 +21,7 @@ from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.geometry.spherical_arcs import SphericalBody, spherical_bodies
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mechanism, Placement
-from tauloop.mechanism.poses import placement_pose
+from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.model import Model
 
 #: Points nearer than this are one, characteristic lengths.
@@ -100,7 +100,7 @@ class MachineShape:
         platform: name of the platform's body.
         segments: rods, slides and rails.
         drives: axes of the actuators.
-        tool: tool centre point on the platform (3,), m, and its frame (3, 3).
+        tool: pose of the tool's frame on the platform.
         length: characteristic length of the machine, m.
         poses: q -> R by columns (9) and origin (3) of every body but the base.
     """
@@ -109,7 +109,7 @@ class MachineShape:
     platform: str
     segments: tuple[Segment, ...]
     drives: tuple[DriveAxis, ...]
-    tool: tuple[np.ndarray, np.ndarray]
+    tool: FramePose
     length: float
     poses: BatchFunction
 
@@ -202,13 +202,13 @@ class MachineGeometry:
     @property
     def tool(self) -> np.ndarray:
         """Tool centre point (N, 3)."""
-        return self.fixed_to(self.shape.platform, self.shape.tool[0][None])[:, 0]
+        return self.fixed_to(self.shape.platform, self.shape.tool.position[None])[:, 0]
 
     @property
     def tool_rotation(self) -> np.ndarray:
         """Orientation of the tool's frame (N, 3, 3)."""
         return np.asarray(
-            self.rotations[:, self.shape.index[self.shape.platform]] @ self.shape.tool[1]
+            self.rotations[:, self.shape.index[self.shape.platform]] @ self.shape.tool.rotation
         )
 
     @property
@@ -260,7 +260,6 @@ def machine_shape(loops: Loops) -> MachineShape:
             and len(_distinct(np.array(places[body.name]).reshape(-1, 3), loops.length)) == 1
         ):
             places[body.name].append(centre)
-    tool = placement_pose(mechanism, mechanism.platform.tool)
     return MachineShape(
         bodies=tuple(
             _body_shape(name, np.array(points).reshape(-1, 3), spherical.get(name), loops.length)
@@ -269,7 +268,7 @@ def machine_shape(loops: Loops) -> MachineShape:
         platform=mechanism.platform.body,
         segments=tuple(_segments(mechanism)),
         drives=tuple(_at_arcs(axis, spherical) for axis in _drive_axes(mechanism)),
-        tool=(tool.position, tool.rotation),
+        tool=placement_pose(mechanism, mechanism.platform.tool),
         length=loops.length,
         poses=poses,
     )

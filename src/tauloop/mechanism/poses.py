@@ -49,6 +49,10 @@ class FramePose:
         back = np.swapaxes(self.rotation, -1, -2)
         return FramePose(back, -turned(back, self.position))
 
+    def at(self, sample: int) -> FramePose:
+        """Return the pose at one sample of a batch."""
+        return FramePose(self.rotation[sample], self.position[sample])
+
     @property
     def is_turned(self) -> bool:
         """Whether the axes of the two frames differ."""

@@ -135,11 +135,9 @@ class MachineScene:
         if geometry is not self._shown:
             self._shown, self._frames = geometry, frames(self._mechanism, geometry, self._reference)
         for name, node in self._nodes.items():
-            R, p = self._frames[name]
-            node.position, node.wxyz = (
-                p[state],
-                Rotation.from_matrix(R[state]).as_quat(scalar_first=True),
-            )
+            pose = self._frames[name].at(state)
+            node.position = pose.position
+            node.wxyz = Rotation.from_matrix(pose.rotation).as_quat(scalar_first=True)
         lengths = np.linalg.norm(np.diff(geometry.segments[state], axis=1)[:, 0], axis=-1)
         rods = dict(zip((segment.name for segment in self.shape.segments), lengths, strict=True))
         for name, node, reach in self._cables:

@@ -68,8 +68,8 @@ class SolidDrawing:
 
         corners, colours = [], []
         for (body, colour), mesh in self._meshes.items():
-            R, p = (values[state] for values in self._placed[body])
-            corners.append((mesh.vertices @ R.T + p)[mesh.faces])
+            pose = self._placed[body].at(state)
+            corners.append((mesh.vertices @ pose.rotation.T + pose.position)[mesh.faces])
             colours.append(np.broadcast_to(to_rgb(colour), (len(mesh.faces), 3)))
         triangles = np.concatenate(corners)
         normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
