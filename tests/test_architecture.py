@@ -76,6 +76,8 @@ HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in 
 WITHOUT_CASADI = ("common", "mechanism", "formats", "logs")
 
 MACHINES = tuple(sorted(path.stem for path in (PACKAGE / "mechanism" / "machines").glob("*.yaml")))
+#: Modules that convert results to plain data, and make diagnostics.
+CONVERTS = ("common.plain", "common.result")
 SOURCES = tuple(sorted(PACKAGE.rglob("*.py")))
 
 
@@ -217,6 +219,15 @@ def raised_by_hand(tree: ast.Module) -> Iterator[str]:
             ):
                 if ast.dump(made.args[0]) == ast.dump(node.test):
                     yield f"line {node.lineno}: use {_called(made)}.raise_if_any({ast.unparse(node.test)})"
+
+
+def written_by_hand(tree: ast.Module) -> Iterator[str]:
+    """Conversions of results to plain data, and diagnostics, that are not made by the common helpers."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "as_dict":
+            yield f"line {node.lineno}: state in the metadata of fields what JSON has of them"
+        if isinstance(node, ast.Call) and _called(node).rpartition(".")[2] == "Diagnostic":
+            yield f"line {node.lineno}: make diagnostics by `tauloop.common.result.diagnostic`"
 
 
 def empty_names(tree: ast.Module) -> Iterator[str]:
@@ -519,6 +530,12 @@ def test_tests_call_functions_and_the_program_is_started_where_no_function_would
     assert len(outside) <= 15
 
 
+def test_conversions_and_diagnostics_by_hand_are_seen() -> None:
+    source = "class A:\n    def as_dict(self): ...\nresult.Diagnostic(name='a', value=1.0)"
+    assert len(list(written_by_hand(ast.parse(source)))) == 2
+    assert list(written_by_hand(ast.parse("diagnostic('a', 1.0)\na.as_dict()"))) == []
+
+
 def test_problems_that_are_raised_by_hand_are_seen() -> None:
     assert len(list(raised_by_hand(ast.parse("if problems:\n    raise InputError(problems)")))) == 1
     assert (
@@ -580,6 +597,7 @@ def test_file_keeps_the_rules(path: Path) -> None:
         *(forbidden_calls(tree) if module not in COMPILES else ()),
         *machine_names(tree),
         *raised_by_hand(tree),
+        *(written_by_hand(tree) if module not in CONVERTS else ()),
         *empty_names(tree),
     ]
     assert not broken, "\n".join([f"{path.relative_to(PACKAGE)}:", *broken])

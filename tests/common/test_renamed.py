@@ -9,13 +9,14 @@ import pytest
 
 import tauloop as tl
 from tauloop.common.deprecated import JSON_KEYS, MEMBERS, NAMES
-from tauloop.common.result import plain
+from tauloop.common.result import diagnostic, plain
 from tauloop.common.stopping import MESSAGES, StopReason
 from tauloop.compiler import Forces, SolveDiagnostics, State
 from tauloop.drives import Outcome
 from tauloop.integrate.interpreted import StepOutcome
 from tauloop.kinematics.homotopy.paths import PathEnding
 from tauloop.simulation import Ending
+from tauloop.simulation.controllers.loop import _reported
 from tauloop.study.calculations import scalar
 
 TOOL = {"z": -0.5}
@@ -98,3 +99,17 @@ def test_paths_into_results_may_have_old_keys():
         with pytest.warns(DeprecationWarning, match=f"use {new}/largest loop residual/value"):
             value = scalar(data, f"{old}/largest loop residual/value")
         assert value == scalar(data, f"{new}/largest loop residual/value")
+
+
+def test_a_correction_reports_under_the_old_name_of_its_method():
+    class Before:
+        def evidence(self):
+            return (diagnostic("share", 0.5),)
+
+    class Now:
+        def diagnostics(self):
+            return (diagnostic("share", 0.5),)
+
+    with pytest.warns(DeprecationWarning, match=r"Before\.evidence .*: use Before\.diagnostics$"):
+        assert _reported(Before()) == _reported(Now())
+    assert _reported(object()) == ()

@@ -1,4 +1,4 @@
-"""Whole calls of batches on threads: no number, no diagnostic and no word of an error depends on how many there are."""
+"""Calls of batches on threads: numbers, diagnostics and errors do not depend on their number."""
 
 from collections.abc import Callable
 

@@ -292,8 +292,8 @@ def test_a_comparison_has_all_actuators_with_their_units() -> None:
     )
     result = tl.follow_path(model("delta"), options)
     run, answer = result.runs["pd"], result.as_dict()
-    assert answer["position_units"] == ("m", "rad", "rad", "rad")
-    assert answer["force_units"] == ("N", "N m", "N m", "N m")
+    assert answer["position_units"] == ["m", "rad", "rad", "rad"]
+    assert answer["force_units"] == ["N", "N m", "N m", "N m"]
     behind = [item for item in run.variables() if item.name.startswith("actuator_error")]
     assert [item.unit for item in behind] == ["m", "rad", "rad", "rad"]
     (shown, *_) = control_tables(result)

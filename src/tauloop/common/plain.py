@@ -191,7 +191,7 @@ def _plain_fields(owner: Any) -> dict[str, Any]:
 
 @functools.cache
 def _rows(cls: type) -> tuple[JsonKey, ...]:
-    """Return the keys of a class, those of its bases first; of each class properties before fields."""
+    """Return the keys of a class: those of its bases first, and properties before fields."""
     known = {item.name: item for item in fields(cls)}
     rows = dict[str, JsonKey]()
     for base in reversed(cls.__mro__):

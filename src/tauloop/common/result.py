@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsFloat
 
 from tauloop.common.datasets import Tabular, Variable, rows
 from tauloop.common.deprecated import old_attribute, old_name
@@ -72,7 +72,7 @@ class Diagnostic:
 
 def diagnostic(
     name: str,
-    value: float | None,
+    value: SupportsFloat | None,
     *,
     at_least: float | None = None,
     at_most: float | None = None,
@@ -103,7 +103,7 @@ def diagnostic(
 
 
 def status_of(diagnostics: Iterable[Diagnostic]) -> Status:
-    """OK when every diagnostic is within its limits."""
+    """Return OK when every diagnostic is within its limits."""
     return Status.OK if all(item.is_good for item in diagnostics) else Status.DOUBTFUL
 
 
@@ -151,10 +151,10 @@ def provenance(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Tabular):
-    """What every result of an application carries.
+    """Base of the results of all applications.
 
     Attributes:
-        diagnostics: figures that show how good the result is.
+        diagnostics: numbers that show how good the result is.
         provenance: where the result comes from.
         needs_forces: whether its numbers depend on the forces that act in the machine.
     """
@@ -171,7 +171,7 @@ class Result(Tabular):
         return status_of(self.diagnostics)
 
     def variables(self) -> Iterable[Variable]:
-        """What `to_xarray` and `to_pandas` have: the diagnostics, where a class does not say otherwise."""
+        """Return the diagnostics as a table; classes with other quantities override this."""
         figures = {
             name: [getattr(item, name) for item in self.diagnostics]
             for name in ("value", "lower", "upper")
@@ -194,7 +194,7 @@ class Result(Tabular):
     @property
     @in_json()
     def advice(self) -> tuple[str, ...]:
-        """One line for each diagnostic outside its limits: the figure and what to do."""
+        """One line for each diagnostic outside its limits: the value and what to do."""
         return tuple(str(item) for item in self.diagnostics if not item.is_good)
 
 

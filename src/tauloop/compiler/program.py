@@ -199,7 +199,7 @@ class Program(Shown):
     def run(
         self, inputs: Mapping[str, np.ndarray], n: int
     ) -> tuple[dict[str, np.ndarray], RunDiagnostics]:
-        """Outputs by name and the diagnostics of the run; inputs are contiguous arrays (N, n), already checked."""
+        """Return outputs by name and diagnostics; inputs are checked contiguous arrays (N, n)."""
         values = dict(inputs)
         diagnostics = RunDiagnostics(
             discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n)

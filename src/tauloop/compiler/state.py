@@ -1,4 +1,4 @@
-"""Results of motions: states and forces, each with diagnostics that show whether it can be trusted."""
+"""Results of motions: states and forces, with diagnostics."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def solve_diagnostics(
 
 
 def joined(parts: list[SolveDiagnostics]) -> SolveDiagnostics:
-    """Diagnostics of several runs of one program, one after the other; machine code tells less of its runs."""
+    """Join the diagnostics of consecutive runs of a program; machine code reports fewer of them."""
     brief = [set(part.residuals) == {"loops"} for part in parts]
     if any(brief) and not all(brief):
         pattern = parts[brief.index(False)]

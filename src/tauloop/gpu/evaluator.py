@@ -144,7 +144,7 @@ class DeviceFunction:
         self._launch: Launch = device.kernel(self.text, kernel_name(function), letters, folder)
 
     def __call__(self, *motion: Any, **held: Any) -> Any:
-        """Outputs at N samples of the motion, checked: only the diagnostics come back from the device.
+        """Return checked outputs at N samples; only the diagnostics come back from the device.
 
         Args:
             motion: arrays (N, n) in the order of the inputs, on the device (CuPy, or anything with

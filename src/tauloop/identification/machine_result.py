@@ -117,7 +117,7 @@ class MachineIdentification(Result):
 
     @property
     def status(self) -> Status:
-        """OK when every diagnostic is within its limits, and the physical parameters are sound too."""
+        """OK when all diagnostics are within their limits and the parameters are sound."""
         sound = len(self.findings) == len(self.data_findings)
         if not sound or (self.consistent is not None and self.consistent.status is not Status.OK):
             return Status.DOUBTFUL

@@ -97,7 +97,7 @@ class SampledTrace:
     def early_end(self, assembly: Assembly, q: np.ndarray, when: str) -> str:
         """Why it ended early, near coordinates (n_q,); with words for the instant."""
         least, pivot, residual = self.failed
-        known = {
+        known: dict[int, str] = {
             StepOutcome.MAX_STEPS: f"too many steps {when}",
             StepOutcome.CHATTERING: f"events pile up {when}",
             StepOutcome.STEP_TOO_SMALL: f"no step is short enough for the tolerances {when}: unstable, or too stiff",

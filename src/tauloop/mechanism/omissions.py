@@ -12,7 +12,7 @@ _REMEDY = "remove them from the source if they are not meant, or add what stands
 
 
 def omission_diagnostics(mechanism: Mechanism) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of forces that are left out, which make a result doubtful; none where none is left out."""
+    """Return the diagnostic of forces that are left out, which makes a result doubtful."""
     if not mechanism.omitted_forces:
         return ()
     advice = f"{'; '.join(mechanism.omitted_forces)}: {_REMEDY}"

@@ -136,7 +136,7 @@ def _continued(runner: Runner, state: State, start: object | None) -> State:
 def _tracked(
     runner: Runner, target: np.ndarray, start: object | None, in_lanes: bool
 ) -> tuple[np.ndarray, SolveDiagnostics] | None:
-    """Coordinates along a motion, and the diagnostics; None without machine code, or where parts do not meet."""
+    """Return coordinates along a motion and diagnostics; None where parts do not meet."""
     tracker = runner.tracker(in_lanes) if len(target) else None
     if tracker is None:
         return None

@@ -1,4 +1,4 @@
-"""Simulations: a machine carried forward in time, with diagnostics that show whether the result can be trusted."""
+"""Simulations: a machine carried forward in time, with diagnostics."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup(Result):
-    """What there is, and what is missing; diagnostics show whether compiled functions are right here.
+    """The parts that are there and those missing; diagnostics of compiled functions.
 
     Attributes:
         parts: one after the other.

@@ -244,7 +244,7 @@ class _Solver:
         )
 
     def watch_redundant(self) -> None:
-        """Leave as diagnostics whether the equations that are not kept hold: in another posture they may be open."""
+        """Report whether the equations that are not kept hold: another posture may open them."""
         residuals = self._known(
             ca.vertcat(ca.SX(0, 1), *(residual for *_, residual in self._equations.redundant))
         )

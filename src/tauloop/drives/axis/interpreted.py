@@ -100,7 +100,8 @@ class _Step:
     ) -> np.ndarray:
         """The report of the run (k,)."""
         run = self.run
-        tick, sample, outcome, out = 1, 0, Outcome.SUCCESS, self.system.output
+        tick, sample, out = 1, 0, self.system.output
+        outcome = int(Outcome.SUCCESS)
         size = abs(self.to - self.before) or 1.0
         if self.load_time <= 0:
             self.inputs[2] = self.load

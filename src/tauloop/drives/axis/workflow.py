@@ -165,7 +165,7 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
         >>> line = tl.drives.load_drive("dual_motor_axis")
         >>> step = tl.simulate_drive_line(line, step="50 mm", duration="2 s")
         >>> step.outcome.name
-        'OK'
+        'SUCCESS'
         >>> step.to_xarray()["position.cart"].attrs["units"]
         'm'
     """

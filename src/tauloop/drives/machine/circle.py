@@ -104,7 +104,7 @@ class Lap:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The figures, and radial deviations over the angle; lengths in um where a name ends in it."""
+        """The figures, and radial deviations over the angle; names ending in um are in um."""
         return {f"{name}_um": figure for name, figure in self.figures.items()} | {
             "steps": self.motion.steps,
             "events": self.motion.events,
@@ -152,7 +152,7 @@ class CircleTest(Result):
     @property
     @in_json()
     def runs(self) -> dict[str, dict[str, Any]]:
-        """Values of every lap by label of the variation; lengths in um where a name ends in it."""
+        """Values of every lap by label of the variation."""
         return {variation.label: lap.values for variation, lap in self.laps.items()}
 
     @property

@@ -1,4 +1,4 @@
-"""The least cost over a box of parameters, by any of several methods, with diagnostics and history."""
+"""The least cost over a box of parameters, by several methods, with diagnostics and history."""
 
 from __future__ import annotations
 

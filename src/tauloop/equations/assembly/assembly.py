@@ -177,7 +177,7 @@ FROZEN = 1e-9
 
 
 def spread(values: np.ndarray) -> dict[str, float | None]:
-    """Condition numbers (N,) at the reference pose, and median and worst over all states; None where infinite."""
+    """Return condition numbers (N,) at the reference pose, median and worst; None where infinite."""
     figures = {"reference": values[0], "median": quantile(values, 0.5), "worst": values.max()}
     return {name: float(value) if np.isfinite(value) else None for name, value in figures.items()}
 

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 import casadi as ca
 import numpy as np
 
+from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import PoseError, Problem
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
@@ -259,10 +260,12 @@ class Limits:
         what = f"all values of {', '.join(names)} lie far outside the limits, and inside when read as degrees"
         return (Problem(where="position", what=what, remedy="angles are in rad"),)
 
+    evidence = old_attribute("evidence", "diagnostics")
+
     def diagnostics(
         self, q: np.ndarray, time: np.ndarray | None = None, passed: Passed | None = None
     ) -> tuple[Diagnostic, ...]:
-        """Diagnostics of a pose or motion: coordinates beyond their stops, and those that look like degrees.
+        """Return diagnostics of coordinates beyond their stops, and of those that look like degrees.
 
         A machine without stops has none of the first kind, and where nothing looks like degrees
         there is none of the second.
@@ -306,7 +309,7 @@ class Limits:
 
 
 def beyond_limits(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics that report that something lies beyond a stop, or looks like degrees."""
+    """Return those diagnostics that report values beyond a stop, or that look like degrees."""
     return tuple(
         item
         for item in diagnostics

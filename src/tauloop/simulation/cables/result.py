@@ -1,4 +1,4 @@
-"""What a simulation of a cable machine has found, and diagnostics that show whether it can be trusted."""
+"""Simulations of cable machines, with diagnostics."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from tauloop.common.deprecated import warn
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic
@@ -59,6 +60,13 @@ class Reports(Protocol):
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Figures of the samples until now."""
         ...
+
+
+@runtime_checkable
+class _ReportsAsBefore(Protocol):
+    """A correction with the old name of `Reports.diagnostics`."""
+
+    def evidence(self) -> tuple[Diagnostic, ...]: ...
 
 
 class _InPlace:
@@ -226,7 +234,16 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | No
         end=end,
         samples=trace,
         step_time=np.array(own.times if isinstance(own, _InPlace) else ()),
-        diagnostics=own.corrected.diagnostics()
-        if isinstance(own, _InPlace) and isinstance(own.corrected, Reports)
-        else (),
+        diagnostics=_reported(own.corrected) if isinstance(own, _InPlace) else (),
     )
+
+
+def _reported(correction: Correction) -> tuple[Diagnostic, ...]:
+    """Return what a correction reports of its run, under the old name of the method too."""
+    if isinstance(correction, Reports):
+        return correction.diagnostics()
+    if isinstance(correction, _ReportsAsBefore):
+        owner = type(correction).__name__
+        warn(f"{owner}.evidence", f"{owner}.diagnostics")
+        return correction.evidence()
+    return ()

@@ -300,7 +300,7 @@ def _read(step: Step, program: Program, wanted: set[str]) -> tuple[str, ...]:
 
 
 def compiled_diagnostics(numbers: np.ndarray, is_sound: bool = False) -> SolveDiagnostics:
-    """Diagnostics from the four numbers that compiled code reports."""
+    """Return diagnostics from the four numbers per sample that compiled code reports."""
     least, pivot, residual, steps = numbers.T
     if not is_sound:
         least, pivot = np.where(np.isnan(least), -1.0, least), np.where(np.isnan(pivot), 0.0, pivot)

@@ -69,7 +69,7 @@ def function_operations(function: ca.Function) -> dict[str, dict[str, int]]:
 
 
 def restricted(program: Program, output: str, entries: Sequence[int]) -> Program:
-    """The same program with only some entries of one output and no diagnostics, to count what they alone need.
+    """Return the program with some entries of one output alone and no diagnostics, to count them.
 
     Args:
         program: whose last step gives the output.

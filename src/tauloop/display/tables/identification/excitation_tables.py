@@ -10,7 +10,7 @@ from tauloop.identification.excitation import Excitation
 
 
 def excitation_tables(excitation: Excitation) -> Iterator[Printed]:
-    """Conditions beside those of random series, base parameters, use of the limits, starts, and diagnostics."""
+    """Yield conditions, base parameters, use of the limits, starts, and diagnostics."""
     names, units = excitation.outputs
     series = excitation.series
     yield Paragraph(text=f"Excitation of {excitation.machine}", tone="strong")

@@ -1,4 +1,4 @@
-"""Simulations for the terminal: where they went, by which diagnostics, and what happened on the way."""
+"""Simulations for the terminal: where they went, diagnostics, and events."""
 
 from __future__ import annotations
 
