@@ -238,7 +238,7 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | No
     )
 
 
-def _reported(correction: Correction) -> tuple[Diagnostic, ...]:
+def _reported(correction: object) -> tuple[Diagnostic, ...]:
     """Return what a correction reports of its run, under the old name of the method too."""
     if isinstance(correction, Reports):
         return correction.diagnostics()
