@@ -8,6 +8,7 @@ from pathlib import Path
 from tauloop.common.deprecated import (
     COMMANDS,
     JSON_KEYS,
+    MEMBERS,
     MODULES,
     NAMES,
     OPTIONS,
@@ -90,6 +91,10 @@ def text() -> str:
     """Return the text of the page."""
     lines = [HEAD, "## Functions and classes\n"]
     lines += table(("0.1", "0.2"), names())
+    lines.append("\n## Members of enumerations\n")
+    lines += table(("0.1", "0.2"), ((code(old), code(new)) for old, new in MEMBERS.items()))
+    lines.append("\n## Attributes of results\n")
+    lines += table(("0.1", "0.2"), [(code("result.evidence"), code("result.diagnostics"))])
     lines.append("\n## Modules\n")
     lines += table(("0.1", "0.2"), modules())
     lines.append("\n## Commands\n")
@@ -98,6 +103,10 @@ def text() -> str:
     lines += table(("command of 0.2", "0.1", "0.2", "remark"), options())
     lines.append("\n## Keys of JSON\n")
     lines += table(("0.1", "0.2"), ((code(old), code(new)) for old, new in JSON_KEYS.items()))
+    lines.append(
+        "\nThe JSON of every result has `status`, `advice`, `diagnostics` and `provenance`. Paths in study"
+        " files (`keep`) may have old keys."
+    )
     return "\n".join(lines) + "\n"
 
 
