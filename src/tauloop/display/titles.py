@@ -10,7 +10,7 @@ TITLES = {
     "CableSimulation": "Simulation",
     "ControlComparison": "Control",
     "DriveStep": "Step of a drive line",
-    "CollisionDetection": "A blow at the platform",
+    "CollisionDetection": "Collision at the platform",
     "MachineIdentification": "Identification",
     "Modes": "Assembly modes",
     "OperationCounts": "Operations",

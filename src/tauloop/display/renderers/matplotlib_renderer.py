@@ -397,8 +397,6 @@ def _label_points(lines: Any, x: np.ndarray, y: np.ndarray) -> list[tuple[float,
 def _polar(axes: Any, plot: Plot) -> None:
     """Draw distances from a circle, whose radius is the lower limit of y."""
     low, high = plot.y_range
-    around = np.linspace(0.0, 2 * np.pi, 361)
-    axes.plot(around, np.zeros(361), color=TEXT, linewidth=0.8, linestyle=(0, (4, 3)))
     for trace, look in zip(plot.traces, appearances(plot), strict=True):
         style = _style(look) | {"label": trace.name}
         axes.plot(np.radians(_numbers(trace.x)), _numbers(trace.y), **style)

@@ -178,11 +178,15 @@ def circle_plots(test: CircleTest) -> Iterator[Paragraph | Plot]:
         largest = max(1e6 * float(np.abs(lap.radial).max()) for lap in test.laps.values())
         largest = max(largest, MIN_RANGE)
         base = CIRCLE_SIZE * largest
+        around = np.linspace(0.0, 360.0, 121)
+        circle_line = PlotTrace(
+            name="the circle", x=rounded(around), y=(0.0,) * len(around), style="limit"
+        )
         yield Plot(
             title="Radial deviation, magnified on the circle",
             x="angle on the circle [deg]",
             y="radial deviation [µm]",
-            traces=tuple(_laps(test, closed=True)),
+            traces=(*_laps(test, closed=True), circle_line),
             polar=True,
             y_range=(-base, 1.25 * largest),
             note=f"Deviation x {1e6 * circle.radius / base:.0f} on the circle; {place}.",
