@@ -316,7 +316,7 @@ def test_a_volume_is_drawn_by_its_section_through_the_reference(delta: tl.Model)
     ("draw", "what"),
     [
         (lambda: Mixed().plot("sped"), "speed"),
-        (lambda: Mixed().plot("word"), "no quantity that can be drawn"),
+        (lambda: Mixed().plot("word"), "not a quantity that can be drawn"),
         (lambda: Mixed().plot("speed", axes=pyplot.subplots()[1]), "are 1 for 2 panels"),
         (lambda: Mixed().plot("map"), "is over time, other, third"),
         (lambda: result_with().plot(), "holds no numbers"),

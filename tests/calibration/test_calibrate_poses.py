@@ -454,7 +454,7 @@ def test_contacts_bars_and_joint_sensors_are_planned(
     text = printed(poses_tables(plan))
     assert f"{options['measure']} measured" in text
     assert (
-        "interference of rods was not looked at" in text
+        "interference of rods was not checked" in text
         or "rods have no thickness in machine files" in text
     )
 

@@ -60,12 +60,12 @@ def test_the_command_and_hashes_of_its_files_are_recorded(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
+        ("{", "is not valid JSON"),
+        ("[" * 100_000, "is not valid JSON"),
         ("[]", "has no record"),
         ('{"status": "ok"}', "has no record"),
         ('{"report": {"format": "tauloop-report/99"}}', "tauloop-report/99"),
-        (b"\xff\xfe", "is no JSON"),
+        (b"\xff\xfe", "is not valid JSON"),
     ],
 )
 def test_what_is_no_record_is_refused(content: str | bytes, words: str, tmp_path: Path) -> None:

@@ -58,12 +58,12 @@ class PageRecord(PlainData, Shown):
         return [tagged(item) for item in self.made]
 
     def write_json(self, path: str | Path, data: Mapping[str, Any]) -> Path:
-        """Write it beside a result's plain data, from where `read_record` reads it."""
+        """Write it next to a result's plain data, from where `read_record` reads it."""
         return write_json(path, {**data, KEY: self.as_dict()})
 
 
 def tagged(piece: Piece) -> dict[str, Any]:
-    """A piece as plain data that says which it is."""
+    """Return a piece as plain data, with its name under ``piece``."""
     return {"piece": type(piece).__name__.lower(), **plain(piece)}
 
 
@@ -107,7 +107,7 @@ def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Table:
 
 
 def _made(result: Any, command: Sequence[str], files: Mapping[str, str]) -> Iterator[Piece]:
-    """How to make it again."""
+    """Yield how the result was made: command, files, versions, options and input."""
     if command:
         yield Paragraph(text=shlex.join(command), tone="code")
     else:
@@ -124,7 +124,7 @@ def _made(result: Any, command: Sequence[str], files: Mapping[str, str]) -> Iter
 
 
 def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Plain data as names and texts, one line each; what is empty, false or long is left out."""
+    """Yield plain data as names and texts; empty and false values are left out, long texts are cut."""
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")
@@ -134,7 +134,7 @@ def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]
 
 
 def fingerprints(command: Sequence[str], outputs: Collection[Path] = ()) -> dict[str, str]:
-    """SHA-256 of the files that a command's words name, and of those that their descriptions (YAML) name."""
+    """Return the SHA-256 of the files that a command's words name, and of those that their descriptions (YAML) name."""
     hashes: dict[str, str] = {}
     for word in command:
         for path in (Path(word), Path(word.partition("=")[2])):

@@ -1,4 +1,4 @@
-"""Records from JSON files, whoever wrote these: all that is wrong with one is said at once."""
+"""Records from JSON files of any origin: everything that is wrong with a file is reported at once."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from tauloop.display.pieces import (
 from tauloop.mechanism.suggestions import suggestion
 
 #: Largest file that is read, bytes: a hundred times that of a long log's identification.
-LARGEST = 100_000_000
+MAX_BYTES = 100_000_000
 #: Problems that are listed of one file.
-MOST = 20
+MAX_PROBLEMS = 20
 #: The format of earlier versions, and its names of pieces and fields, with those of today.
 OLD_FORMAT = "tauloop-report/1"
 OLD_NAMES: Mapping[str, str] = {"words": "paragraph", "rows": "table", "look": "style"}
@@ -41,7 +41,7 @@ COLOR = re.compile("#[0-9a-f]{6}")
 
 
 def read_record(path: str | Path) -> PageRecord:
-    """The record in a result's JSON file.
+    """Return the record in a result's JSON file.
 
     Raises:
         InputError: no such file, no JSON, no record in it, or one that is damaged: everything that
@@ -50,14 +50,14 @@ def read_record(path: str | Path) -> PageRecord:
     path = Path(path)
     if wrong := unreadable(path):
         raise InputError.of(str(path), *wrong)
-    if path.stat().st_size > LARGEST:
+    if path.stat().st_size > MAX_BYTES:
         raise InputError.of(
-            str(path), f"has more than {LARGEST / 1e6:.0f} MB", "give the file of one result"
+            str(path), f"has more than {MAX_BYTES / 1e6:.0f} MB", "give the file of one result"
         )
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
-        what = f"is no JSON: {str(error) or 'nested too deep'}"
+        what = f"is not valid JSON: {str(error) or 'nested too deep'}"
         raise InputError.of(
             str(path), what, "give a JSON file that a command wrote with --out"
         ) from error
@@ -67,7 +67,7 @@ def read_record(path: str | Path) -> PageRecord:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         what = f"has no record of the format {FORMAT}"
         if isinstance(content, dict):
-            what += f": it says {content.get('format')!r}"
+            what += f": it states {content.get('format')!r}"
         remedy = (
             "write the result with --out FILE.json (what --json prints has figures alone), by "
             "this version of Tauloop"
@@ -81,8 +81,8 @@ def read_record(path: str | Path) -> PageRecord:
         pieces=pieces_of(content.get("pieces"), "pieces", problems),
         made=pieces_of(content.get("made"), "made", problems),
     )
-    if more := max(len(problems) - MOST, 0):
-        problems[MOST:] = [Problem(KEY, f"has {more} more faults")]
+    if more := max(len(problems) - MAX_PROBLEMS, 0):
+        problems[MAX_PROBLEMS:] = [Problem(KEY, f"has {more} more faults")]
     remedy = "write the result again, with --out FILE.json"
     InputError.raise_if_any(replace(problem, file=str(path), remedy=remedy) for problem in problems)
     return record
@@ -115,9 +115,9 @@ def _renamed_trace(trace: object) -> object:
 
 
 def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...]:
-    """Pieces of a page from plain data; what is wrong is put to the problems."""
+    """Return pieces of a page from plain data; add what is wrong to the problems."""
     if not isinstance(value, list):
-        problems.add(where, "is no list")
+        problems.add(where, "is not a list")
         return ()
     pieces = []
     for i, item in enumerate(value):
@@ -125,7 +125,7 @@ def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...
         kind = item.get("piece") if isinstance(item, dict) else None
         if not isinstance(kind, str) or kind not in PIECES:
             hint = suggestion(str(kind), PIECES) if isinstance(kind, str) else ""
-            problems.add(place, f"is no piece of a page: {kind!r} {hint}".rstrip())
+            problems.add(place, f"is not a piece of a page: {kind!r} {hint}".rstrip())
             continue
         before = len(problems)
         piece = _built(
@@ -141,7 +141,7 @@ def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...
 
 
 def _check(piece: Any, where: str, problems: Problems) -> None:
-    """What fits its types, and yet does not fit together."""
+    """Note values of the right types that do not fit together."""
     if isinstance(piece, Paragraph) and piece.tone not in TONES:
         problems.add(f"{where}.tone", f"{piece.tone!r} is none of {', '.join(TONES)}")
     if isinstance(piece, Table):
@@ -206,9 +206,9 @@ def _check_plot(plot: Plot, where: str, problems: Problems) -> None:
 
 
 def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
-    """An object of a dataclass from a mapping; None where something is wrong, which is said."""
+    """Return an object of a dataclass from a mapping; None, with a problem, where something is wrong."""
     if not isinstance(data, Mapping):
-        problems.add(where, f"is {_named(data)}, no mapping")
+        problems.add(where, f"is {_named(data)}, not a mapping")
         return None
     before, hints, values = len(problems), get_type_hints(kind), {}
     for name in data.keys() - hints.keys():
@@ -224,11 +224,11 @@ def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
 
 
 def _read(hint: Any, value: object, where: str, problems: Problems) -> Any:
-    """A value of a type: text, flag, number, several of these, or objects of dataclasses."""
+    """Return a value of a type: text, flag, number, several of these, or objects of dataclasses."""
     if get_origin(hint) is tuple:
         inner = get_args(hint)[0]
         if not isinstance(value, list):
-            problems.add(where, f"is {_named(value)}, no list")
+            problems.add(where, f"is {_named(value)}, not a list")
             return ()
         return tuple(
             item if _fits(inner, item) else _read(inner, item, f"{where}[{i}]", problems)
@@ -242,7 +242,7 @@ def _read(hint: Any, value: object, where: str, problems: Problems) -> Any:
 
 
 def _fits(hint: Any, value: object) -> bool:
-    """Whether a value is a text, a flag, or a finite number, as the type says."""
+    """Return whether a value is a text, a flag, or a finite number, as the type states."""
     if isinstance(hint, UnionType):
         return any(_fits(kind, value) for kind in get_args(hint))
     if hint is float:

@@ -12,7 +12,7 @@ STRETCHES = 1500
 def thin(
     time: np.ndarray, values: np.ndarray, stretches: int = STRETCHES
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of a long record (N,) or (N, n) with the smallest and largest of each stretch, in order of time."""
+    """Return samples of a long record (N,) or (N, n) with the extremes of each stretch, in order of time."""
     length = -(-len(time) // stretches)
     if length <= 2:
         return time, values
@@ -25,7 +25,7 @@ def thin(
 
 
 def in_degrees(unit: str, values: np.ndarray) -> tuple[str, np.ndarray]:
-    """A unit and values (...) in it as tables print them: angles, their rates and accelerations in degrees."""
+    """Return a unit and values (...) as tables print them: angles, their rates and accelerations in degrees."""
     if unit == "rad" or unit.startswith("rad/"):
         return unit.replace("rad", "deg"), np.degrees(values)
     return unit, values

@@ -27,7 +27,7 @@ def result_title(result: Any) -> str:
 
 
 def machine_name(result: Any) -> str:
-    """Name of the machine, or drive line, that a result is of; nothing where it says none."""
+    """Return the name of the machine or drive line of a result; empty where it states none."""
     made = getattr(result, "provenance", None)
     for candidate in (
         getattr(result, "machine", None),
@@ -41,5 +41,5 @@ def machine_name(result: Any) -> str:
 
 
 def _spelled(name: str) -> str:
-    """The words of a class's name."""
+    """Return the words of a class's name."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()

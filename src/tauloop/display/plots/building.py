@@ -21,13 +21,13 @@ DIGITS, STRETCHES = 6, 400
 
 
 def rounded(values: Any) -> tuple[float | None, ...]:
-    """Numbers of a picture, to as many digits as it can show; None for those that are not finite."""
+    """Return numbers to the digits that a plot can show; None for those that are not finite."""
     flat = np.asarray(values, dtype=float).ravel()
     return tuple(float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None for x in flat)
 
 
 def traces(x: Any, columns: Mapping[str, Any], style: str = "line") -> tuple[PlotTrace, ...]:
-    """Quantities (N,) over one x (N,), long ones by their extremes; without those that are known nowhere."""
+    """Return traces of quantities (N,) over x (N,), long ones by their extremes, finite ones alone."""
     drawn = []
     for name, values in columns.items():
         y = np.asarray(values, dtype=float)
@@ -48,7 +48,7 @@ def by_name(
     style: str,
     **more: Any,
 ) -> Plot:
-    """Columns of figures (n,) of n things with names, one thing below the other.
+    """Return a plot of columns of values (n,) of n named things, one thing below the other.
 
     Args:
         title: heading.
@@ -70,7 +70,7 @@ def by_name(
 def by_unit(
     names: Iterable[str], units: Iterable[str], columns: Iterable[Any]
 ) -> dict[str, dict[str, Any]]:
-    """Columns by their unit, and below it by name: what has one axis."""
+    """Return columns by their unit, and below it by name."""
     groups: dict[str, dict[str, Any]] = {}
     for name, unit, values in zip(names, units, columns, strict=True):
         groups.setdefault("" if unit == "1" else unit, {})[name] = values
@@ -85,10 +85,10 @@ def over_time(
     columns: Iterable[Any],
     **more: Any,
 ) -> Iterator[Plot]:
-    """Quantities against time, one plot for each unit.
+    """Yield plots of quantities over time, one for each unit.
 
     Args:
-        title: of the plots; the unit stands at the axis.
+        title: of the plots; the unit is at the axis.
         time: (N,), s.
         names, units, columns: of the quantities; each (N,).
         more: further attributes of `Plot`.
@@ -106,7 +106,7 @@ def over_time(
 
 
 def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -> Iterator[Plot]:
-    """All channels of one of the quantities that a result has over time; see `over_time`."""
+    """Yield plots of all channels of a quantity that a result has over time; see `over_time`."""
     variables = {variable.name: variable for variable in table.variables()}
     chosen = [variable for variable in variables.values() if variable.quantity == quantity]
     names, units = [v.name.partition(".")[2] for v in chosen], [str(v.unit) for v in chosen]
@@ -131,7 +131,7 @@ def with_common_scales(plots: Sequence[Plot]) -> Iterator[Plot]:
 
 
 def at_rest(model: Model, title: str = "The machine at its reference pose") -> MotionScene:
-    """The machine of a result that has no motion, to be looked at from all sides."""
+    """Return the machine of a result that has no motion."""
     return _scene(model, np.array([0.0, 1.0]), np.tile(model.assembly.q, (2, 1)), title)
 
 
@@ -145,7 +145,7 @@ def _scene(model: Model, time: np.ndarray, q: np.ndarray, title: str) -> MotionS
 def motion(
     model: Model, time: Any, q: Any, title: str = "The machine in motion", *, is_motion: bool = True
 ) -> Iterator[Piece]:
-    """The machine as it moves, and how far it is from its singularities meanwhile; nothing of a machine at rest.
+    """Yield the machine in motion and a plot of its distance from singularities; nothing of a machine at rest.
 
     Args:
         model: the machine.

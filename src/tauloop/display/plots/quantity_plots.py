@@ -38,7 +38,7 @@ class _QuantityGroup:
         unit: SI; None where it is not known.
         over: the dimension, or the two of a map, with their units.
         labels: numbers or texts along each.
-        lines: values, by quantity and by what tells them apart in the legend.
+        lines: values, by quantity and by name in the legend.
     """
 
     unit: str | None
@@ -160,7 +160,7 @@ def _groups(result: Tabular, names: tuple[str, ...]) -> list[_QuantityGroup]:
     known = dict.fromkeys(name for v, _ in drawn for name in (v.quantity, v.name))
     remedy = f"choose among {', '.join(known)}"
     InputError.raise_if_any(
-        unknown_names(names, known, "is no quantity that can be drawn", remedy=remedy)
+        unknown_names(names, known, "is not a quantity that can be drawn", remedy=remedy)
     )
     groups: dict[object, _QuantityGroup] = {}
     for variable, values in drawn:

@@ -23,7 +23,7 @@ def blank(
     left: float = 0.09,
     layout: Any = None,
 ) -> Figure:
-    """An empty figure, inches, with its heading where that is not made by a layout."""
+    """Return an empty figure, with a heading unless a layout makes it."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout=layout)
@@ -34,7 +34,7 @@ def blank(
 
 
 def clean(axes: Axes) -> None:
-    """Quiet axes: no box, fine ticks, a faint grid."""
+    """Give axes fine ticks and a faint grid, without a box."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(labelsize=SMALL, color=FAINT, labelcolor=TEXT, length=3)
@@ -43,7 +43,7 @@ def clean(axes: Axes) -> None:
 
 
 def unknown_figure_ending(path: str | Path) -> Problem | None:
-    """What is wrong with the ending of a file that is to hold a figure."""
+    """Return the problem with the ending of a figure's file; None if there is none."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     known, ending = (
@@ -68,7 +68,7 @@ def _take_literally(figure: Figure) -> None:
 
 
 def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path:
-    """Write a figure, in the format of the file's ending, beside the file first and then renamed.
+    """Write a figure in the format of the file's ending, to a temporary file first, which is then renamed.
 
     Raises:
         InputError: the ending is of no known format, or the folder cannot be written.

@@ -102,7 +102,7 @@ def machine_figure(
 
 
 def reference_figure(result: Any) -> Figure:
-    """The machine of a result (its model, or a mechanism alone) at its reference pose."""
+    """Return a drawing of the machine of a result at its reference pose."""
     # with SciPy, which tables do not need
     from tauloop.display.renderers.solid_drawing import solid_drawing
     from tauloop.geometry.machine_geometry import machine_geometry
@@ -250,7 +250,7 @@ def _view(
 def _actuators(
     axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...], size: float
 ) -> None:
-    """Axes of actuators on joints, the axes of the tool, and the tool's path."""
+    """Draw the axes of actuators on joints, the axes of the tool, and the tool's path."""
     kept = list(plane)
     origins, directions = (values[state] for values in geometry.drives)
     for axis, origin, direction in zip(geometry.shape.drives, origins, directions, strict=True):

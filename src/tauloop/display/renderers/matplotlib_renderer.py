@@ -25,7 +25,7 @@ WIDTH, WIDE, MAP_WIDTH = 9.5, 14.0, 3.9
 #: Inches: height of a plot over time, of another plot, of a map, of a row of names, and of what
 #: surrounds names.
 HEIGHT, SQUARER_HEIGHT, MAP_HEIGHT, ROW, FRAME = 2.1, 2.8, 5.4, 0.2, 0.8
-#: More plots than these stand in two columns; more maps than these in several rows.
+#: More plots than these are drawn in two columns; more maps than these in several rows.
 MAX_IN_COLUMN, MAX_MAPS_IN_ROW = 4, 4
 #: Names at an axis are cut after this number of characters.
 MAX_NAME = 60

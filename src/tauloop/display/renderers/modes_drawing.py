@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Panels at most, and panels in a row.
-MOST, IN_A_ROW = 12, 4
+MAX_PANELS, IN_A_ROW = 12, 4
 #: Machines are drawn so much smaller than their panels, for the labels of the axes.
 ZOOM = 0.82
 
@@ -32,7 +32,7 @@ def modes_figure(modes: Modes) -> Figure:
     if not modes.modes:
         what = "the machine cannot be assembled at this position, so there is nothing to draw"
         raise PoseError.of("figure", what, "give a position within reach")
-    shown = min(len(modes.modes), MOST)
+    shown = min(len(modes.modes), MAX_PANELS)
     geometry = machine_shape(modes.model.assembly.loops).at(modes.q[:shown])
     plane = geometry.plane
     columns = min(IN_A_ROW, shown)
@@ -62,7 +62,7 @@ def modes_figure(modes: Modes) -> Figure:
 
 
 def _title(number: int, mode: Mode) -> str:
-    """Number, condition, and what it is to the reference and to stops, in lines that a panel has room for."""
+    """Return number, condition, and place relative to the reference and to stops, in lines that fit a panel."""
     condition = "singular" if mode.is_singular else f"condition {mode.condition:.3g}"
     lines = [f"mode {number + 1}: {condition}"]
     lines += ["reached from the reference"] if mode.is_reference else []

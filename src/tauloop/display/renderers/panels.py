@@ -78,7 +78,7 @@ def plot(
 
 
 def _shown(figure: Figure) -> tuple[Axes, ...]:
-    """The axes of a finished figure, which pyplot, and so a notebook, then knows."""
+    """Return the axes of a finished figure, and register it with pyplot, which notebooks show."""
     from matplotlib import pyplot
 
     pyplot.figure(figure)

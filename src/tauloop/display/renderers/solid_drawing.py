@@ -57,13 +57,13 @@ class SolidDrawing:
         )
 
     def extent(self, state: int) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest and largest coordinates (3,) of the solids at a state, and of all that the geometry has, m."""
+        """Return the smallest and largest coordinates (3,), m, of the solids at a state and of the whole geometry."""
         points = self._lit(state)[0].reshape(-1, 3)
         low, high = self.geometry.extent
         return np.minimum(low, points.min(axis=0)), np.maximum(high, points.max(axis=0))
 
     def _lit(self, state: int) -> tuple[np.ndarray, np.ndarray]:
-        """Triangles (f, 3, 3) and their colours (f, 3), darker where they are turned from the light."""
+        """Return triangles (f, 3, 3) and their colors (f, 3), darker where they are turned from the light."""
         from matplotlib.colors import to_rgb
 
         corners, colours = [], []
@@ -79,7 +79,7 @@ class SolidDrawing:
 
 
 def solid_drawing(model: Model, geometry: MachineGeometry) -> SolidDrawing | None:
-    """The solids of a machine to be drawn; None where trimesh is not installed, and lines stand for them."""
+    """Return the solids of a machine; None without trimesh, where lines are drawn instead."""
     from tauloop.common.errors import EngineError
 
     try:

@@ -64,7 +64,7 @@ class FittingTable(RichTable):
     """A table that cuts no name and no number: texts wrap between words, and what is still too wide is a list."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The table where its longest words stand side by side; else rows upright, after their heads."""
+        """Render the table where its longest words fit next to each other; else a list of its rows."""
         gap = sum(self.padding[1::2])
         cells = [[column.header, *column.cells] for column in self.columns]
         sizes = [[Measurement.get(console, options, cell) for cell in column] for column in cells]
@@ -92,7 +92,7 @@ class FittingTable(RichTable):
             self.title = title
 
     def _list(self, console: Console, options: ConsoleOptions) -> Iterator[Text | RichTable]:
-        """Blocks with the heads on the left and as many rows upright beside each other as there is room for."""
+        """Yield blocks with the heads at the left and, next to each other, the rows for which there is room."""
         if self.title:
             yield Text(str(self.title), style="table.title")
         heads = [

@@ -43,7 +43,7 @@ def write_page(
     introduction: Iterable[str] = (),
     progress: Progress | None = None,
 ) -> Path:
-    """Write a page, beside the file first and then renamed.
+    """Write a page, to a temporary file first, which is then renamed.
 
     Args:
         path: the file.
@@ -122,7 +122,7 @@ def _section(body: ET.Element, shown: PageRecord, name: str, stages: Stages) -> 
 
 
 def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
-    """Pieces one after the other; plots that follow each other stand side by side where there is room."""
+    """Put pieces one after the other; plots that follow each other are next to each other where there is room."""
     row: ET.Element | None = None
     for piece in pieces:
         if isinstance(piece, Plot) and parent.get("class") is None and parent.tag == "section":
@@ -231,13 +231,13 @@ def _picture(piece: Picture, parent: ET.Element) -> None:
 
 
 def _inside_script(data: Any) -> str:
-    """JSON that neither ends a script nor begins a comment in one."""
+    """Return JSON that neither ends a script nor begins a comment in one."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _packed_plotly() -> str:
-    """The code of plotly.js as the Python package brings it, packed: 4.8 MB are 1.9 MB so; browsers unpack it."""
+    """Return the code of plotly.js, packed from 4.8 MB to 1.9 MB; browsers unpack it."""
     if find_spec("plotly") is None:
         raise EngineError.of("plotly", "is not installed", "pip install 'tauloop[report]'")
     code = files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
@@ -251,7 +251,7 @@ def _own(name: str) -> str:
 def add(
     parent: ET.Element, tag: str, text: str = "", *, class_: str = "", **attributes: str
 ) -> ET.Element:
-    """A new element at the end of another, with a text."""
+    """Return a new element at the end of another, with a text."""
     element = ET.SubElement(parent, tag, attributes | ({"class": class_} if class_ else {}))
     element.text = text
     return element

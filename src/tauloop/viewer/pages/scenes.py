@@ -29,7 +29,7 @@ FOLLOWED = """<script>
 
 
 def scene_page(scene: MotionScene) -> tuple[str, bytes]:
-    """The text of the page in the frame; and a picture (PNG) of the first state, which stands for it in print.
+    """Return the text of the page in the frame, and a picture (PNG) of the first state for print.
 
     Raises:
         TauloopError: the machine's description is damaged, or its states are none of it.

@@ -54,7 +54,7 @@ class WrittenReport(Result):
     records: tuple[PageRecord, ...] = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """How much the page shows of every result."""
+        """Yield the numbers of tables, plots and scenes of every result."""
         yield Variable(
             name="result", values=[item.title for item in self.records], over=("result",)
         )
@@ -78,7 +78,7 @@ class WrittenReport(Result):
 
     @staticmethod
     def titles(shown: PageRecord, kind: type[Piece]) -> list[str]:
-        """Headings of the tables, plots or machines of a record."""
+        """Return the headings of the tables, plots or machines of a record."""
         return [piece.title for piece in shown.pieces if isinstance(piece, kind)]  # type: ignore[union-attr]
 
 

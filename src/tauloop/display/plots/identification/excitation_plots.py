@@ -12,7 +12,7 @@ from tauloop.display.plots.building import motion, over_time, rounded
 from tauloop.identification.excitation.result import POINTS, Excitation, LimitUse
 
 #: Limits shown at most.
-SHOWN = 16
+MAX_LIMITS = 16
 #: A limit of which this share is used counts as reached.
 REACHED = 0.99
 
@@ -52,7 +52,7 @@ def excitation_plots(excitation: Excitation) -> Iterator[Paragraph | Plot]:
 
 def _uses(excitation: Excitation) -> Plot:
     """Return the range of every bounded quantity, on a scale from lower (-1) to upper limit (1)."""
-    used = sorted(excitation.limits, key=limit_share, reverse=True)[:SHOWN]
+    used = sorted(excitation.limits, key=limit_share, reverse=True)[:MAX_LIMITS]
     names = tuple(limit.name for limit in used)
     ranges = np.array([_scaled(limit) for limit in used])
     is_reached = np.array([limit_share(limit) > REACHED for limit in used])

@@ -30,7 +30,7 @@ class _ForceRecord:
     """Forces of one log, or of its held-out part alone.
 
     Attributes:
-        label: what tells it from other records; empty where there are no others.
+        label: distinguishes it from other records; empty where there are no others.
         time: (N,), s, or numbers of samples.
         measured, residual: forces (N, n).
         fitted: number of its first samples that were fitted.

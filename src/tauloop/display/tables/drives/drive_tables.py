@@ -1,4 +1,4 @@
-"""Drive lines for the terminal: a step with its criteria, laps of a circle, play at the tool."""
+"""Tables of drive lines: a step with its criteria, laps of a circle, play at the tool."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ COLUMNS = {
     "following_error": "following\nerror",
     "following_rms": "following,\nRMS",
 }
-#: What leaves poses out of a map is named up to so many.
+#: Elements that exclude poses from a map and are listed, at most.
 NAMED = 6
 
 
 def drive_tables(step: DriveStep) -> Iterator[Printed]:
-    """The criteria of a step, and its limit cycle."""
+    """Yield the criteria of a step, and its limit cycle."""
     line, criteria, units = step.line, step.record.criteria, criteria_units(step.line)
     if step.outcome.is_success:
         rows = (
@@ -53,7 +53,7 @@ def drive_tables(step: DriveStep) -> Iterator[Printed]:
 
 
 def circle_tables(test: CircleTest) -> Iterator[Printed]:
-    """The figures of each lap, and why others ended."""
+    """Yield the deviations of each lap, and why other laps ended."""
     circle = test.circle
     title = f"{test.machine}: circle of {1e3 * circle.radius:g} mm in {', '.join(circle.columns)}"
     heads = ((head, ".2f") for head in COLUMNS.values())
@@ -70,7 +70,7 @@ def circle_tables(test: CircleTest) -> Iterator[Printed]:
 
 
 def play_tables(play: PlayMap) -> Iterator[Printed]:
-    """Displacement of the tool by the play of each actuator and of all, and what the map leaves out."""
+    """Yield the displacement of the tool by the play of each actuator and of all, and the poses that are left out."""
     cells = []
     for name, figures in play.figures().items():
         is_one = name in play.play

@@ -1,4 +1,4 @@
-"""The tables of a drive line's fitted parameters for the terminal."""
+"""Tables of a drive line's fitted parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.drives import FittedPlant
 
 
 def plant_tables(plant: FittedPlant) -> Iterator[Printed]:
-    """Parameters before and after, every figure beside its measured one, and what is left open."""
+    """Yield parameters before and after, each criterion with its measured value, and what is left open."""
     units = plant.units
     fitted = (
         (name, plant.before[name], value, units.get(name, ""))

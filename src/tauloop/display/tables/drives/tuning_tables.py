@@ -1,4 +1,4 @@
-"""The tables of a tuned drive line for the terminal: what changed, the searches, and the front of compromises."""
+"""Tables of a tuned drive line: changes, searches, and the front of compromises."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.drives import Tuning
 
 
 def tuning_tables(tuning: Tuning) -> Iterator[Printed]:
-    """Parameters and criteria before and after, all searches, and compromises."""
+    """Yield parameters and criteria before and after, all searches, and compromises."""
     rows = (
         *(
             (name, tuning.start[name], value, tuning.units[name])

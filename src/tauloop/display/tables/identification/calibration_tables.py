@@ -1,4 +1,4 @@
-"""The tables of a calibration for the terminal; lengths in mm and angles in degrees."""
+"""Tables of a calibration; lengths in mm and angles in degrees."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tauloop.display.tables import doubts, status_line, table
 #: than two deviations.
 FEW_DEGREES = 30
 #: What one SI unit is in the unit that is shown.
-SHOWN = {"m": (1e3, "mm"), "rad": (180 / math.pi, "deg"), "1": (1.0, "")}
+SHOWN_UNITS = {"m": (1e3, "mm"), "rad": (180 / math.pi, "deg"), "1": (1.0, "")}
 
 
 def shown(value: float, unit: str) -> tuple[float, str]:
-    """A value in SI in the unit that is shown."""
-    factor, name = SHOWN.get(unit, (1.0, unit))
+    """Return a value in SI in the unit that is shown."""
+    factor, name = SHOWN_UNITS.get(unit, (1.0, unit))
     return value * factor, name
 
 
 def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Names with tolerances, corrections over them (n,), and half-widths of 95 % intervals over them (n,).
+    """Return names with tolerances, corrections over them (n,), and half-widths of 95 % intervals over them (n,).
 
     A half-width is zero where an estimate has no interval.
     """
@@ -41,7 +41,7 @@ def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.nda
 
 
 def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
-    """Summary, parameters with error bars, errors before and after, what is not shown, outliers, advice, judgements."""
+    """Yield summary, parameters with error bars, errors before and after, outliers, advice, further judgements."""
     yield from _summary(calibration)
     yield from _parameters(calibration)
     yield _errors(calibration)
@@ -49,7 +49,7 @@ def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
     for a, b, r in calibration.strong_correlations[:6]:
         yield f"correlation {r:+.3f} of {a} and {b}"
     for outlier in calibration.outliers:
-        factor, unit = SHOWN.get(_unit(calibration, outlier.pose), (1.0, ""))
+        factor, unit = SHOWN_UNITS.get(_unit(calibration, outlier.pose), (1.0, ""))
         text = f"outlier: {outlier.label}: {outlier.quantity} off by {factor * outlier.error:.3g} {unit}, "
         yield Paragraph(text=f"{text}{outlier.deviations:.0f} standard deviations", tone="doubtful")
     yield from _analysed(calibration)
@@ -59,7 +59,7 @@ def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
 
 
 def _judged(calibration: Calibration) -> Iterator[Printed]:
-    """What further judgements say, as far as they were asked for."""
+    """Yield the further judgements that were requested."""
     units = {unit for series in calibration.problem.series for _, unit in series.instrument.errors}
     common = units.pop() if len(units) == 1 else "SI"
     exchanges, drawn = calibration.exchanges, calibration.bootstrap
@@ -102,7 +102,7 @@ def _summary(calibration: Calibration) -> Iterator[Printed]:
 
 
 def _parameters(calibration: Calibration) -> Iterator[Table]:
-    """Parameters of the machine, and apart those of instruments and encoders."""
+    """Yield parameters of the machine, and in a second table those of instruments and encoders."""
     headings = [
         ("nominal", ".4f"),
         ("calibrated", ".4f"),
@@ -115,7 +115,7 @@ def _parameters(calibration: Calibration) -> Iterator[Table]:
     for title, is_nuisance in (("Parameters", False), ("Of instruments and encoders", True)):
         cells = []
         for estimate in (item for item in calibration.estimates if item.is_nuisance is is_nuisance):
-            factor, unit = SHOWN.get(estimate.unit, (1.0, estimate.unit))
+            factor, unit = SHOWN_UNITS.get(estimate.unit, (1.0, estimate.unit))
             note = "prior" if estimate.has_prior else ""
             if len(estimate.members) > 1:
                 note = f"of {len(estimate.members)}"
@@ -138,7 +138,7 @@ def _errors(calibration: Calibration) -> Table:
     ]
     cells = []
     for before, after in zip(calibration.before, calibration.after, strict=True):
-        factor, unit = SHOWN.get(after.unit, (1.0, after.unit))
+        factor, unit = SHOWN_UNITS.get(after.unit, (1.0, after.unit))
         values = (before.rms, after.rms, after.mean_absolute, after.largest)
         cells.append((after.series, after.quantity, *(factor * value for value in values), unit))
     return table(
@@ -147,7 +147,7 @@ def _errors(calibration: Calibration) -> Table:
 
 
 def _analysed(calibration: Calibration) -> list[Printed]:
-    """What the residuals look like, and what in them chance does not make."""
+    """Return trends and correlations of the residuals, and which of them are not due to chance."""
     analysis = calibration.residual_analysis
     figures = (
         ("its\nshare", ".2f"),
@@ -170,7 +170,7 @@ def _analysed(calibration: Calibration) -> list[Printed]:
 
 
 def in_words(calibration: Calibration, direction: Direction, most: int = 6) -> str:
-    """A combination of unknowns in shown units, its largest terms."""
+    """Return the largest terms of a combination of unknowns, in shown units."""
     units = {unknown.name: unknown.unit for unknown in calibration.problem.unknowns}
     terms = []
     for name, change in direction.terms[:most]:
@@ -181,7 +181,7 @@ def in_words(calibration: Calibration, direction: Direction, most: int = 6) -> s
 
 
 def named(direction: Direction) -> str:
-    """The motion that a gauge freedom is, and how much of it."""
+    """Return the motion that a gauge freedom is, and its share."""
     if direction.name:
         whole = direction.explained is None or direction.explained > 0.9999
         return (
@@ -233,8 +233,8 @@ def _untold(calibration: Calibration) -> list[Printed]:
 
 
 def _comparison(comparison: Comparison, unit: str) -> Iterator[Printed]:
-    """Sets of unknowns side by side, judged by poses they had not seen; errors in the unit shown for `unit`."""
-    factor, name = SHOWN.get(unit, (1.0, unit))
+    """Yield sets of unknowns, compared by poses that were not used; errors in the unit shown for `unit`."""
+    factor, name = SHOWN_UNITS.get(unit, (1.0, unit))
     headings = [(head, ".4g") for head in ("leave-one-out", "k folds: mean", "least", "largest")]
     cells = []
     for model in comparison.models:

@@ -1,4 +1,4 @@
-"""The tables of essential parameters for the terminal: what is left, what was left out, and what that costs."""
+"""Tables of essential parameters, and of the errors with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of an optimised excitation for the terminal."""
+"""Tables of an optimized excitation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.identification.excitation import Excitation
 
 
 def excitation_tables(excitation: Excitation) -> Iterator[Printed]:
-    """Yield conditions, base parameters, use of the limits, starts, and diagnostics."""
+    """Yield conditions compared with random series, base parameters, use of the limits, starts, and checks."""
     names, units = excitation.outputs
     series = excitation.series
     yield Paragraph(text=f"Excitation of {excitation.machine}", tone="strong")

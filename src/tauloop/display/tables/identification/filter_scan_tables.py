@@ -1,4 +1,4 @@
-"""The tables of a filter scan for the terminal: what every filter gives, and how far parameters move."""
+"""Tables of a filter scan: errors of every filter, and how far parameters move."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.identification.preparation.filter_scan import MOVED, OPTIONS, Filte
 #: Characters for a combination's name; the whole of it is in the JSON file.
 NAME_WIDTH = 34
 #: Filters that are printed, the best of them; all are in the JSON file.
-SHOWN = 24
+MAX_FILTERS = 24
 
 
 def filter_scan_tables(scan: FilterScan) -> Iterator[Printed]:
@@ -33,10 +33,10 @@ def filter_scan_tables(scan: FilterScan) -> Iterator[Printed]:
 
 
 def _trials(scan: FilterScan) -> Table:
-    """The best filters by validation, in the order of the scan."""
+    """Return the best filters by validation, in the order of the scan."""
     ranking = sorted(range(len(scan.trials)), key=lambda k: scan.trials[k].validation_error)
-    shown = sorted(ranking[:SHOWN])
-    best = f", the best {SHOWN} of {len(ranking)}" if len(shown) < len(ranking) else ""
+    shown = sorted(ranking[:MAX_FILTERS])
+    best = f", the best {MAX_FILTERS} of {len(ranking)}" if len(shown) < len(ranking) else ""
     cells = []
     for k in shown:
         trial = scan.trials[k]
@@ -56,7 +56,7 @@ def _trials(scan: FilterScan) -> Table:
 
 
 def _reasons(scan: FilterScan) -> list[str]:
-    """For every option that was scanned: the least validation error with each of its values."""
+    """Return, for every option that was scanned, the least validation error with each of its values."""
     lines = []
     for option, unit in zip(OPTIONS, ("", " Hz", ""), strict=True):
         errors = scan.least_errors(option)

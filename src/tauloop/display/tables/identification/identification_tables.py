@@ -1,4 +1,4 @@
-"""The tables of an identification for the terminal."""
+"""Tables of an identification."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _parameters(
 
 
 def fit_table(identification: Identification) -> Table:
-    """The fit of every output, on training and held-out data."""
+    """Return the fit of every output, on training and held-out data."""
     held_out: Sequence[OutputFit | None] = identification.held_out or [None] * len(
         identification.training
     )

@@ -1,4 +1,4 @@
-"""The tables of link parameters for the terminal: values and intervals, and what forms families."""
+"""Tables of link parameters: values and intervals, and families."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.identification import LinkFamily, LinkParameters
 
 
 def link_tables(links: LinkParameters) -> Iterator[Printed]:
-    """Every parameter with its value and deviation, or its interval; the families; and what is known or unseen."""
+    """Yield every parameter with value and deviation, or interval; families; known and unidentifiable parameters."""
     known = ", ".join(
         f"{name} {v:.6g}" + (f" ± {d:.2g}" if d else "") for name, (v, d) in links.known.items()
     )

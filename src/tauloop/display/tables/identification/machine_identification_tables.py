@@ -1,4 +1,4 @@
-"""The tables of an identification from logs, for the terminal."""
+"""Tables of an identification from logs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SAME = 0.01
 
 
 def machine_identification_tables(result: MachineIdentification) -> Iterator[Printed]:
-    """How logs were prepared, the fits, what is remarkable, what else was asked for, and the findings."""
+    """Yield the preparation of the logs, the fits, remarks, further requested results, and the findings."""
     if result.filter_scan is not None:
         yield from filter_scan_tables(result.filter_scan)
     if result.channels.choice is not None:
@@ -71,7 +71,7 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Pri
 
 
 def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
-    """What was chosen for each channel, and the validation errors of what was tried."""
+    """Return the choice for each channel, and the validation errors of the choices that were tried."""
     cells = (
         (
             channel["channel"],
@@ -89,7 +89,7 @@ def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
 
 
 def period_table(periods: Sequence[dict[str, Any]]) -> Table:
-    """Noise of every channel from the scatter of the periods about their mean."""
+    """Return the noise of every channel from the scatter of the periods about their mean."""
     columns = (
         "log",
         "channel",
@@ -114,13 +114,13 @@ def period_table(periods: Sequence[dict[str, Any]]) -> Table:
 
 
 def gains_table(gains: DriveGains) -> Table:
-    """The gains with their standard deviations."""
+    """Return the gains with their standard deviations."""
     rows = zip(gains.outputs, gains.values, gains.standard_deviations, strict=True)
     return table("Gains", "drive", ("gain", ".5g"), ("std. dev.", ".2g"), rows=rows)
 
 
 def comparison_table(comparison: LogComparison) -> Table:
-    """Parameters of every log, their mean, and its bar with the model's error."""
+    """Return parameters of every log, their mean, and its deviation with the model's error."""
     rows = zip(
         (parameter.short_name() for parameter in comparison.base.base),
         *comparison.values,
@@ -141,7 +141,7 @@ def comparison_table(comparison: LogComparison) -> Table:
 
 
 def formula_table(formulas: Sequence[FormulaValue]) -> Table:
-    """Base parameters as formulas, with what was identified."""
+    """Return base parameters as formulas, with the identified values."""
     return table(
         "Base parameters as formulas in link parameters and lengths",
         *("formula", ("value", ".5g"), ("std. dev.", ".2g"), "unit", ("machine file", ".5g")),
@@ -152,7 +152,7 @@ def formula_table(formulas: Sequence[FormulaValue]) -> Table:
 
 
 def consistent_tables(physical: ConsistentIdentification) -> Iterator[Printed]:
-    """Masses, fit and diagnostics of the physically consistent parameters."""
+    """Yield masses, fit and checks of the physically consistent parameters."""
     singular = {body.element for body in physical.regularised}
     bodies = (
         (
@@ -175,7 +175,7 @@ def consistent_tables(physical: ConsistentIdentification) -> Iterator[Printed]:
 
 
 def remarks(result: Identification) -> tuple[str, ...]:
-    """Figures that judge nothing by a limit, but without which the tables are misread."""
+    """Return values that have no limit, but without which the tables are misread."""
     figures = {item.name.split(",")[0].split(" (")[0]: item.value for item in result.diagnostics}
     lines = []
     white = figures.get("Ljung-Box probability of white residuals")

@@ -1,4 +1,4 @@
-"""The tables of a plan of measuring poses for the terminal."""
+"""Tables of a plan of measuring poses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WORST = 8
 
 
 def planned(plan: PosePlan) -> str:
-    """What is planned, in short."""
+    """Return a short description of the plan."""
     (series,) = plan.problem.series
     what = f"{len(plan.problem.free)} parameters, {series.instrument.kind} measured"
     return f"{len(plan.selection.chosen)} poses of {plan.problem.mechanism.name} for {what}"
 
 
 def poses_tables(plan: PosePlan) -> Iterator[Printed]:
-    """Candidates and criterion, distances of rods, parameters known least, the curve, and advice."""
+    """Yield candidates and criterion, distances of rods, least known parameters, the curve, and advice."""
     yield _summary(plan)
     yield from _clearance(plan)
     units = [plan.problem.unknowns[i].unit for i in plan.problem.free]
@@ -71,9 +71,9 @@ def _summary(plan: PosePlan) -> Table:
 def _clearance(plan: PosePlan) -> Iterator[str]:
     apart = plan.candidates.clearance
     if apart is None:
-        yield "interference of rods was not looked at: there are no two rods that do not meet"
+        yield "interference of rods was not checked: there are no two rods that do not meet"
     elif not apart:
-        yield "interference of rods was not looked at (--clearance 0)"
+        yield "interference of rods was not checked (--clearance 0)"
     elif plan.options.limits.clearance is None:
         yield (
             f"rods have no thickness in machine files: centre lines were kept {1e3 * apart:.3g} mm apart "

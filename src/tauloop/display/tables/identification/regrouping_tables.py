@@ -1,4 +1,4 @@
-"""The table of a machine's base parameters as formulas for the terminal."""
+"""Table of a machine's base parameters as formulas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.identification import AnalyticRegrouping
 
 
 def regrouping_tables(regrouping: AnalyticRegrouping) -> Iterator[Printed]:
-    """Base parameters with their values, and the parameters that no force shows."""
+    """Yield base parameters with their values, and the parameters that no force shows."""
     values = (
         [None] * len(regrouping.base) if regrouping.base_values is None else regrouping.base_values
     )

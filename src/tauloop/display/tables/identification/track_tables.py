@@ -1,4 +1,4 @@
-"""Tracked parameters for the terminal: their values at the end of a log."""
+"""Table of tracked parameters at the end of a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of the two-run method for the terminal."""
+"""Table of the two-run method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.logs import channels, units
 
 
 def two_runs_tables(result: TwoRuns) -> Iterator[Printed]:
-    """What was taken off each force, how far the motions differ, and what was left out."""
+    """Yield the part subtracted from each force, the mismatch of the motions, and omitted channels."""
     forces, positions = units(result.log, "force"), units(result.log, "position")
     rows = (
         (

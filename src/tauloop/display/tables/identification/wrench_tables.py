@@ -1,4 +1,4 @@
-"""Forces from outside for the terminal: contacts, thresholds and false alarms."""
+"""Tables of external forces: contacts, thresholds and false alarms."""
 
 from __future__ import annotations
 

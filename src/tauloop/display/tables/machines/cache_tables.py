@@ -1,4 +1,4 @@
-"""The cache of compiled libraries for the terminal."""
+"""Tables of the cache of compiled libraries."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tauloop.display.tables import table
 LISTED = 20
 #: What is meant by the states of libraries that are not loaded.
 STATES = {
-    "damaged": "not what the checksum beside it says, or not written by you alone",
+    "damaged": "not what its checksum states, or not written by you alone",
     "unchecked": "without a checksum, of an older version",
 }
 
 
 def cache_tables(cache: CompiledCache) -> Iterator[Printed]:
-    """What was removed; or the libraries, those used last first, and what of them is not loaded."""
+    """Yield the number of removed files; or the libraries, last used first, and those that are not loaded."""
     if cache.removed is not None:
         yield f"{cache.folder}: {cache.removed} files removed"
         return
@@ -39,4 +39,6 @@ def cache_tables(cache: CompiledCache) -> Iterator[Printed]:
         yield f"and {len(kept) - LISTED} more; --json lists all"
     for state, what in STATES.items():
         if count := sum(entry.state == state for entry in kept):
-            yield Paragraph(text=f"{count} {state}: {what}; made anew when needed", tone="doubtful")
+            yield Paragraph(
+                text=f"{count} {state}: {what}; made again when needed", tone="doubtful"
+            )

@@ -1,4 +1,4 @@
-"""What a computer has for Tauloop, for the terminal."""
+"""Tables of a checkup: what is installed for Tauloop, and what is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tauloop.verification import Checkup
 
 
 def checkup_tables(health: Checkup) -> Iterator[Printed]:
-    """What is there, a line each, then what is missing and how to get it."""
+    """Yield a line for each part that is installed, then missing parts and how to get them."""
     wide = max(len(part.name) for part in health.parts)
     for part in health.parts:
         if part.state:

@@ -1,4 +1,4 @@
-"""A conversion for the terminal: what is not as in the mechanism."""
+"""Notes of a conversion: what differs from the mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of operation counts for the terminal, with the papers' beside."""
+"""Tables of operation counts, with those printed in papers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADINGS = tuple(
 
 
 def cost_tables(counts: OperationCounts) -> Iterator[Printed]:
-    """What was counted, what a paper prints, ratios, and what was left out."""
+    """Yield counts, counts printed in papers, ratios, and omitted formulations."""
     yield Paragraph(
         text=f"Operations of {counts.machine}, from {counts.options.entry} motion", tone="strong"
     )
@@ -42,7 +42,7 @@ def _listing(quantity: str, rows: list[Cost]) -> Table:
 
 
 def _matrix_listing(rows: list[Cost]) -> Table:
-    """Parts by formulation, the formulations of one part under each other."""
+    """Return parts by formulation, the formulations of one part below each other."""
     title = f"Coriolis and centripetal terms V(x, x') as a matrix on the platform, {rows[0].frame}"
     parts = list(dict.fromkeys(row.part for row in rows))
     ordered = sorted(rows, key=lambda row: parts.index(row.part))
@@ -59,10 +59,10 @@ def _published_listing(paper: Published) -> Table:
     sources = ", ".join(dict.fromkeys(row.source for row in paper.counts))
     title = f"As printed, for the paper's machine and program: {sources}"
     kinds = ("additions", "multiplications", "divisions")
-    cells = (
-        (row.called, row.formulation, *(row.counts[kind] for kind in kinds), row.total)
-        for row in paper.counts
-    )
+    cells = []
+    for row in paper.counts:
+        counts = (row.counts[kind] for kind in kinds)
+        cells.append((row.called, row.formulation, *counts, row.total))
     return table(
         title, "part", "formulation", ("+ -", ""), ("x", ""), ("/", ""), ("total", ""), rows=cells
     )

@@ -1,4 +1,4 @@
-"""Written equations for the terminal: their text, in lines that are not broken."""
+"""Written equations, in lines that are not broken."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tauloop.model import WrittenEquations
 
 
 def equations_lines(written: WrittenEquations) -> Iterator[Printed]:
-    """The text, and what makes it doubtful."""
+    """Yield the text, and what makes it doubtful."""
     yield Paragraph(text=written.text.rstrip("\n"), tone="code")
     yield from written.advice

@@ -1,4 +1,4 @@
-"""The list of shipped machines for the terminal."""
+"""The list of shipped machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.mechanism.index import MachineIndex
 
 
 def index_tables(index: MachineIndex) -> Iterator[Printed]:
-    """One row for each machine."""
+    """Yield a table with a row for each machine."""
     cells = (
         (
             machine.name,

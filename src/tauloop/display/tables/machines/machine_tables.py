@@ -1,4 +1,4 @@
-"""The tables of a machine for the terminal: what it is, and whether it works as described."""
+"""Tables of a machine: its description, and whether it works as described."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tauloop.model import Model
 
 
 def description_tables(described: Description) -> Iterator[Printed]:
-    """A machine: its text, its summary, coordinates, drive lines, and on request parameters and blocks."""
+    """Yield description, summary, coordinates, drive lines, and on request parameters and blocks of a machine."""
     model = described.model
     mechanism = model.mechanism
     yield Paragraph(text=mechanism.name, tone="strong")
@@ -36,7 +36,7 @@ def description_tables(described: Description) -> Iterator[Printed]:
 
 
 def check_tables(inspection: Inspection, *, doubtful: bool = False) -> Iterator[Printed]:
-    """What an importer noted, the summary, and the verdict, which is no `ok` where something else is doubtful."""
+    """Yield notes of an importer, the summary, and the verdict, which is not `ok` where something else is doubtful."""
     if import_notes(inspection.model.mechanism):
         yield from reflowed(inspection.model.mechanism.description).splitlines()
     yield _summary(inspection)
@@ -47,7 +47,7 @@ def check_tables(inspection: Inspection, *, doubtful: bool = False) -> Iterator[
 
 
 def reflowed(text: str) -> str:
-    """A description with its paragraphs on one line each; items that begin with a dash stay apart."""
+    """Return a description with each paragraph on one line; items that begin with a dash keep theirs."""
     lines = [line.strip() for line in text.strip().splitlines()]
     return re.sub(r"(?<=[^\n])\n(?=[^\n-])", " ", "\n".join(lines))
 

@@ -1,4 +1,4 @@
-"""A new machine file for the terminal: its dimensions, whether it works, and what to do next."""
+"""Tables of a new machine file: its dimensions, and whether it works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.display.tables.machines.machine_tables import check_tables
 
 
 def new_machine_tables(made: NewMachine) -> Iterator[Printed]:
-    """Values that can be chosen, own ones marked; what `check` says; what keeps it from its work volume."""
+    """Yield the values that can be chosen, the result of `check`, and doubts."""
     asked = [item for item in made.dimensions if item.bounds] or made.dimensions
     yield table(
         f"Values, from {made.source}",

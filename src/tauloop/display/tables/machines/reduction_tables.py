@@ -1,4 +1,4 @@
-"""The tables of a reduction for the terminal: sizes, steps and errors."""
+"""Tables of a reduction: sizes, steps and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHIFT_DIGITS = 9
 
 
 def reduction_tables(reduction: Reduction) -> Iterator[Printed]:
-    """What the machine was and is, what each step preserves, and the error of the forces."""
+    """Yield sizes before and after, what each step preserves, and the errors of the forces."""
     yield Paragraph(text=f"Reduction of {reduction.full.name}", tone="strong")
     yield _sizes(reduction)
     yield _steps(reduction) if reduction.steps else "No step applies: nothing moves alike."

@@ -1,4 +1,4 @@
-"""A written report for the terminal: what its page shows, and how large it is."""
+"""Tables of a written report: what its page shows, and its size."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from tauloop.display.tables import table
 
 
 def report_tables(report: Any) -> Iterator[Printed]:
-    """One line for each result, and the page's size."""
+    """Yield a row for each result, and the page's size."""
     shown = report.as_dict()
-    rows = (
-        (
-            item["title"],
-            item["status"],
-            *(len(item[kind]) for kind in ("tables", "plots", "scenes")),
-        )
-        for item in shown["results"]
-    )
+    rows = []
+    for item in shown["results"]:
+        counts = (len(item[name]) for name in ("tables", "plots", "scenes"))
+        rows.append((item["title"], item["status"], *counts))
     heads = (("tables", ""), ("plots", ""), ("machines in motion", ""))
     yield table("Report", "result", "status", *heads, rows=rows)
     yield f"written: {shown['path']} ({shown['size'] / 1e6:.1f} MB)"

@@ -1,4 +1,4 @@
-"""The table of a verification for the terminal: what was compared with which engine, and whether it agrees."""
+"""Table of a verification: comparisons with engines, and whether they agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.verification.engines.verification import TOLERANCE, VerifiedMachine
 
 
 def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
-    """One row for each engine and quantity, and what could not be compared."""
+    """Yield a row for each engine and quantity, and what could not be compared."""
     options = verification.options
     again = (
         ""

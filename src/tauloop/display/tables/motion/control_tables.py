@@ -1,4 +1,4 @@
-"""Controllers on a stroke for the terminal."""
+"""Tables of controllers on a stroke."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from tauloop.simulation.controllers.workflow import COUPLING_CHANGE
 
 
 def _peaks(values: np.ndarray, units: Sequence[str]) -> list[float]:
-    """Largest size among the columns (N, n) of each unit."""
-    return [
-        float(np.abs(values[:, [each == unit for each in units]]).max())
-        for unit in dict.fromkeys(units)
-    ]
+    """Return the largest size among the columns (N, n) of each unit."""
+    names = np.array(units)
+    return [float(np.abs(values[:, names == unit]).max()) for unit in dict.fromkeys(units)]
 
 
 def control_tables(comparison: ControlComparison) -> Iterator[Printed]:
-    """How far each controller stays behind, with which forces; and what is doubtful."""
+    """Yield the errors and forces of each controller, and doubts."""
     model = comparison.model
     units, force_units = model.actuator_units, model.output_ports("actuators")[1]
     cells: list[tuple[object, ...]] = []

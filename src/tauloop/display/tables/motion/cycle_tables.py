@@ -1,4 +1,4 @@
-"""A cycle for the terminal: its time and what sets it, its legs, how warm motors become, and its trial."""
+"""Tables of a cycle: its time and what sets it, its legs, loads of motors, and its trial."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tauloop.simulation.planned.fastest import CHANGE
 
 
 def cycle_tables(result: Cycle) -> Iterator[Printed]:
-    """Time, legs with their limits, motors, and the trial."""
+    """Yield time, legs with their limits, motors, and the trial."""
     by = f"{result.reason} of {result.motor}" if result.reason == "rated force" else result.reason
     yield f"Cycle of {result.time:.6g} s, {result.picks_per_minute:.4g} picks per minute; set by: {by}"
     yield f"limits alone allow {result.fastest:.6g} s"

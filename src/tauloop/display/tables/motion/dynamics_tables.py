@@ -1,4 +1,4 @@
-"""Inverse dynamics for the terminal: forces, tensions, accelerations of passive freedoms, and what is doubtful."""
+"""Tables of inverse dynamics: forces, tensions, accelerations of passive freedoms, and doubts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tauloop.display.tables import doubts, table
 from tauloop.dynamics import MotionForces
 
 #: Samples that are shown; the rest is in the file or in JSON.
-SHOWN = 10
+MAX_SAMPLES = 10
 
 
 def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
-    """Forces of one pose, or of some samples and the largest of all; what shares them, and what follows by itself."""
+    """Yield forces of one pose, or of some samples and the largest of all; passive accelerations and tensions."""
     forces, hybrid, model = motion.forces, motion.hybrid, motion.model
     force = np.atleast_2d(forces.force)
     if len(force) == 1:
@@ -25,7 +25,7 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
             (f"{name} [{unit}]", ".5g")
             for name, unit in zip(forces.actuator_names, motion.units, strict=True)
         ]
-        some = np.unique(np.linspace(0, len(force) - 1, SHOWN).astype(int))
+        some = np.unique(np.linspace(0, len(force) - 1, MAX_SAMPLES).astype(int))
         rows = [(motion.time[i], *force[i]) for i in some]
         rows.append(("largest", *np.abs(force).max(axis=0)))
         title = f"Actuator forces, {len(force)} samples"
@@ -80,7 +80,7 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
 def _listed(
     title: str, what: str, names: Sequence[str], values: np.ndarray, units: Sequence[str]
 ) -> Table:
-    """A number of each name, or its range over all samples (N, n)."""
+    """Return a value of each name, or its range over all samples (N, n)."""
     shown = (
         column[0] if len(column) == 1 else f"{column.min():.5g} to {column.max():.5g}"
         for column in values.T

@@ -1,4 +1,4 @@
-"""A fastest motion for the terminal: its duration beside other laws, which limit is reached when, and its trial."""
+"""Tables of a fastest motion: gains over other laws, active limits, and its trial."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.simulation.planned.fastest import FastestMotion
 
 
 def fastest_tables(result: FastestMotion) -> Iterator[Printed]:
-    """Duration, gains, active limits, trial and clearance from singularities."""
+    """Yield duration, gains, active limits, trial and clearance from singularities."""
     placed, limits = result.trajectory.stroke, result.limits
     total = (
         f" ({result.trajectory.total:.6g} s there and back)" if result.trajectory.returns else ""
@@ -47,23 +47,18 @@ def fastest_tables(result: FastestMotion) -> Iterator[Printed]:
 
 
 def trial(result: FastestMotion | Cycle) -> Printed:
-    """How the motion goes in the simulator."""
+    """Return the errors and forces of the motion in the simulator."""
     law, frequency = result.controller
     unknown = (
         ", which does not know the payload" if any(run.payload for run in result.tried) else ""
     )
     turns = [("turn [mrad]", ".3g")] if any(run.peak_turn for run in result.tried) else []
-    rows = (
-        (
-            r.payload,
-            r.peak_share,
-            r.saturated,
-            1e3 * r.peak_error,
-            *(1e3 * r.peak_turn for _ in turns),
-            r.end or "-",
-        )
-        for r in result.tried
-    )
+    rows = []
+    for run in result.tried:
+        peaks = [1e3 * run.peak_error]
+        if turns:
+            peaks.append(1e3 * run.peak_turn)
+        rows.append((run.payload, run.peak_share, run.saturated, *peaks, run.end or "-"))
     heads = (
         ("payload [kg]", "g"),
         ("peak force", ".1%"),

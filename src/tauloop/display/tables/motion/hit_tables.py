@@ -1,4 +1,4 @@
-"""A blow at a moving platform for the terminal: thresholds and how soon each observer notices it."""
+"""Tables of a collision with a moving platform: thresholds, and delays of each observer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.simulation.observers import CollisionDetection
 
 
 def hit_tables(result: CollisionDetection) -> Iterator[Printed]:
-    """Delays of all observers, the thresholds of their alarms, and what was varied."""
+    """Yield delays of all observers, thresholds of their alarms, and the varied parameters."""
     cells = []
     for name, item in result.observers.items():
         delays = (item.quantile(0.5), item.quantile(0.9))
@@ -22,20 +22,12 @@ def hit_tables(result: CollisionDetection) -> Iterator[Printed]:
         rows=cells,
     )
     names, units = result.freedoms
-    yield table(
-        "Least force that raises an alarm; in brackets the noise from the encoders, root mean square",
-        *("freedom", "unit", *result.observers),
-        rows=[
-            (
-                name,
-                unit,
-                *(
-                    f"{item.threshold[k]:.3g} ({item.noise[k]:.2g})"
-                    for item in result.observers.values()
-                ),
-            )
-            for k, (name, unit) in enumerate(zip(names, units, strict=True))
-        ],
-    )
+    rows = []
+    for k, (name, unit) in enumerate(zip(names, units, strict=True)):
+        observed = result.observers.values()
+        levels = (f"{item.threshold[k]:.3g} ({item.noise[k]:.2g})" for item in observed)
+        rows.append((name, unit, *levels))
+    title = "Least force that raises an alarm; in brackets the noise from the encoders, root mean square"
+    yield table(title, "freedom", "unit", *result.observers, rows=rows)
     yield f"varied from machine to machine: {', '.join(result.varied) or 'nothing, for no mass is a parameter'}"
     yield from doubts(result)

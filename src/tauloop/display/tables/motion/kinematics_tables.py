@@ -1,4 +1,4 @@
-"""The tables of poses and Jacobians for the terminal."""
+"""Tables of poses and Jacobians."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.kinematics.named_kinematics import Jacobian, Poses
 
 
 def poses_tables(poses: Poses) -> Iterator[Printed]:
-    """One table for each pose: actuators, platform, all other coordinates, position and orientation of the tool."""
+    """Yield a table for each pose: actuators, platform, all other coordinates, position and orientation of the tool."""
     shown = {*poses.actuator_port.columns, *poses.platform_port.columns}
     others = [k for k, name in enumerate(poses.coordinates) if name not in shown]
     joints = Port(
@@ -50,7 +50,7 @@ def poses_tables(poses: Poses) -> Iterator[Printed]:
 
 
 def jacobian_tables(jacobian: Jacobian) -> Iterator[Printed]:
-    """The matrix with its names and units."""
+    """Yield the matrix with its names and units."""
     heads = [
         (f"{name}\n{unit}", ".6g")
         for name, unit in zip(jacobian.columns.columns, jacobian.columns.units, strict=True)
@@ -72,6 +72,6 @@ _ORIENTATION = Port(
 
 
 def _shown(value: float, unit: str) -> tuple[str, str]:
-    """Angles in degrees."""
+    """Return a value and its unit, angles in degrees."""
     value, unit = (float(np.degrees(value)), "deg") if unit == "rad" else (value, unit)
     return f"{round(value, 6) + 0.0:.6f}", "" if unit == "1" else unit

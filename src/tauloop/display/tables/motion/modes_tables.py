@@ -1,4 +1,4 @@
-"""The table of assembly or working modes for the terminal, and what says that there are no others."""
+"""Table of assembly or working modes, and the checks that there are no others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARKS = {
 
 
 def modes_tables(modes: Modes) -> Iterator[Printed]:
-    """What is given, the modes, what was left out, and what says that there are no others."""
+    """Yield the given position, the modes, omitted solutions, and the checks that there are no others."""
     kind = "Assembly" if modes.entry is ACTUATORS else "Working"
     shown = ", ".join(
         f"{name} = {value:.6g} {unit}"
@@ -78,7 +78,7 @@ def modes_tables(modes: Modes) -> Iterator[Printed]:
 
 
 def _diagnostics(block: BlockCount) -> str:
-    """What says that there are no others."""
+    """Return the check that there are no other modes."""
     if block.trace is not None:
         return f"trace test {block.trace:.0e}"
     if block.lost_lines:
@@ -95,14 +95,13 @@ def _marks(mode: Mode) -> str:
 
 
 def _head(name: str, unit: str) -> str:
-    """A column's head: joint, component and unit one below the other; the platform goes without saying."""
+    """Return a column's head: joint, component and unit below each other, without the platform's name."""
     parts = [part for part in name.split(".") if part != "platform"]
     return "\n".join([*parts, "" if unit == "1" else unit])
 
 
 def _number(value: float, unit: str) -> str:
-    return (
-        f"{round(np.degrees(value), 2) + 0.0:.2f}"
-        if unit == "rad"
-        else f"{round(value, 4) + 0.0:.{3 if unit == '1' else 4}f}"
-    )
+    if unit == "rad":
+        return f"{round(np.degrees(value), 2) + 0.0:.2f}"
+    digits = 3 if unit == "1" else 4
+    return f"{round(value, 4) + 0.0:.{digits}f}"

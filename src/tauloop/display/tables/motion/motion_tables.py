@@ -1,4 +1,4 @@
-"""A planned motion for the terminal: its duration, its peaks, and what they are of the machine's limits."""
+"""Tables of a planned motion: its duration, its peaks, and their share of the machine's limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.motion.planning import PlannedMotion
 
 
 def motion_tables(planned: PlannedMotion) -> Iterator[Printed]:
-    """Duration, speeds, forces and limits."""
+    """Yield duration, speeds, forces and limits."""
     trajectory, placed = planned.trajectory, planned.trajectory.stroke
     units = placed.functions.ports.velocity.units
     unit = "m/s" if placed.functions.ports.name == PLATFORM.name and "m/s" in units else units[0]

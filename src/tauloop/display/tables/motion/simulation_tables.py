@@ -1,4 +1,4 @@
-"""Simulations for the terminal: where they went, diagnostics, and events."""
+"""Tables of simulations: start and end, checks, and events."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 #: Digits of coordinates behind the point: what is less than picometres is rounding.
 DIGITS = 12
 #: Changes of cables that are shown; all of them are in JSON.
-SHOWN = 20
+MAX_EVENTS = 20
 
 
 def simulation_tables(
     simulation: Simulation | CableSimulation | SwingComparison | RoundTrip,
 ) -> Iterator[Printed]:
-    """What there is to see of a simulation of any kind."""
+    """Yield the tables of a simulation of any kind."""
     if isinstance(simulation, CableSimulation):
         yield from _cables(simulation)
     elif isinstance(simulation, SwingComparison):
@@ -59,7 +59,7 @@ def _simulation(simulation: Simulation) -> Iterator[Printed]:
 
 
 def sensitivity_table(title: str, sensitivities: xr.Dataset) -> Printed:
-    """Derivatives of a motion: where they are largest, and at the end."""
+    """Return derivatives of a motion where they are largest, and at the end."""
     rows = [
         (
             row["of"],
@@ -99,7 +99,9 @@ def _swing(comparison: SwingComparison) -> Iterator[Printed]:
     yield table("Springs at the drives", *heads, rows=springs)
     cells = []
     for name, result in comparison.routes.items():
-        verdict = ("keeps" if comparison.keeps(name) else "FAILS") if name in EXACT else "reported"
+        verdict = "reported"
+        if name in EXACT:
+            verdict = "keeps" if comparison.keeps(name) else "FAILS"
         if result.problem is not None:
             verdict = f"{result.problem.where}: {result.ending.value}"
         errors = (result.relative_energy_error, result.residual.max())
@@ -128,11 +130,11 @@ def _cables(simulation: CableSimulation) -> Iterator[Printed]:
     )
     heads = ((head, ".6g") for head in ("start", "least", "largest", "end"))
     yield table("Tensions of cables", "cable", *heads, "unit", rows=rows)
-    for event in simulation.events[:SHOWN]:
+    for event in simulation.events[:MAX_EVENTS]:
         impact = f", at {event.speed:.4g} m/s with {event.impulse:.4g} N s" if event.impulse else ""
         yield f"{event.time:.9g} s: {event.cable} becomes {'slack' if event.is_slack else 'taut'}{impact}"
-    if len(simulation.events) > SHOWN:
-        yield f"and {len(simulation.events) - SHOWN} more"
+    if len(simulation.events) > MAX_EVENTS:
+        yield f"and {len(simulation.events) - MAX_EVENTS} more"
     yield from (occurrence.words for occurrence in simulation.occurrences)
     yield from (str(item) for item in simulation.diagnostics[:4] if item.is_good)
     yield from doubts(simulation)

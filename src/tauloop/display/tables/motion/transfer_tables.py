@@ -1,4 +1,4 @@
-"""A free motion for the terminal: beside what a fastest motion tells, what is least, and how near it comes."""
+"""Tables of a free motion, in addition to those of a fastest motion: energy and distances."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.simulation.planned.transfers import Transfer
 
 
 def transfer_tables(result: Transfer) -> Iterator[Printed]:
-    """Energy, and distances from obstacles and singularities."""
+    """Yield the energy, and distances from obstacles and singularities."""
     rows = ((item.name, 1e3 * item.distance, 1e3 * item.time) for item in result.nearest)
     if result.nearest:
         yield table(

@@ -1,4 +1,4 @@
-"""The tables of a workspace for the terminal: poses by reason, and what excludes them."""
+"""Tables of a workspace: poses by reason, and what excludes them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tauloop.kinematics.singularities import USUAL
 from tauloop.kinematics.workspaces.map import Reason, Workspace
 
 #: Elements that are listed.
-MOST = 10
+MAX_ELEMENTS = 10
 
 
 def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
-    """How many poses are usable, why others are not, and the size of what hangs together."""
+    """Yield the numbers of usable and excluded poses, the elements that exclude them, and the size."""
     sizes = " x ".join(f"{len(axis)} {name}" for name, axis in workspace.axes.items())
     title = f"Workspace of {workspace.provenance.inputs['machine']}: {sizes}"
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     rows = ((text, count, count / workspace.reason.size) for text, count in counts.items())
     yield table(title, "pose", ("number", ""), ("share", ".1%"), rows=rows)
-    blamed = list(workspace.excluded_by().items())[:MOST]
+    blamed = list(workspace.excluded_by().items())[:MAX_ELEMENTS]
     yield table("What excludes poses", "element", ("poses", ""), rows=blamed)
     least = workspace.limits.singularity or 0.0
     if least < USUAL:
