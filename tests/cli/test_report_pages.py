@@ -29,7 +29,7 @@ needs_browser = pytest.mark.skipif(
 )
 
 #: Largest record of results whose figures are coarse, bytes.
-SMALL_RECORD = 600_000
+SMALL_RECORD = 750_000
 #: A name that would end the script, or lead elsewhere, were it pasted into the page.
 HOSTILE = (
     "</script><script>document.body.innerHTML='gone'</script><a href='https://evil.example'>x</a>"
