@@ -25,6 +25,8 @@ WIDTH, WIDE, MAP_WIDTH = 9.5, 14.0, 3.9
 #: Inches: height of a plot over time, of another plot, of a map, of a row of names, and of what
 #: surrounds names.
 HEIGHT, SQUARER_HEIGHT, MAP_HEIGHT, ROW, FRAME = 2.1, 2.8, 5.4, 0.2, 0.8
+#: Inches: height of an entry of a legend.
+ENTRY = 0.18
 #: More plots than these are drawn in two columns; more maps than these in several rows.
 MAX_IN_COLUMN, MAX_MAPS_IN_ROW = 4, 4
 #: Names at an axis are cut after this number of characters.
@@ -181,9 +183,15 @@ def _height(plot: Plot, width: float) -> float:
         across, up = (float(np.ptp(_places(axis))) for axis in (plot.grid_x, plot.grid_y))
         aspect = float(np.clip(up / across if across else 1.0, 0.4, 1.6))
         return (width - 2.0 if width > MAP_WIDTH else 0.62 * width) * aspect + 1.3
-    if plot.grid or plot.equal or plot.polar:
+    if plot.equal:
+        x, y = (_all_numbers(plot, name) for name in ("x", "y"))
+        aspect = float(np.ptp(y) / np.ptp(x)) if x.size and y.size and np.ptp(x) else 1.0
+        return float(np.clip(0.7 * width * aspect + 1.0, HEIGHT, MAP_HEIGHT))
+    if plot.grid or plot.polar:
         return min(MAP_HEIGHT, 0.9 * width)
-    return (HEIGHT if plot.over_time else SQUARER_HEIGHT) + (0.2 if plot.note else 0.0)
+    height = HEIGHT if plot.over_time else SQUARER_HEIGHT
+    entries = len(plot.traces) + len({span.name for span in plot.spans})
+    return max(height, ENTRY * entries + FRAME) + (0.2 if plot.note else 0.0)
 
 
 def draw_plot(axes: Any, plot: Plot, width: float | None = None) -> None:
@@ -243,6 +251,13 @@ def _heading(axes: Any, plot: Plot, length: int) -> None:
 
 def _numbers(values: Sequence[Any]) -> np.ndarray:
     return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def _all_numbers(plot: Plot, name: str) -> np.ndarray:
+    """Return the finite x or y of all traces."""
+    parts = [_numbers(getattr(trace, name)) for trace in plot.traces]
+    values = np.concatenate([np.empty(0), *parts])
+    return values[np.isfinite(values)]
 
 
 def _names(plot: Plot) -> dict[Any, int]:
@@ -451,8 +466,7 @@ def _axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
 
 def _full_width(axes: Any, plot: Plot) -> None:
     """Let lines reach from one side of the axes to the other."""
-    x = np.array([value for trace in plot.traces for value in _numbers(trace.x)])
-    x = x[np.isfinite(x)]
+    x = _all_numbers(plot, "x")
     if x.size and np.ptp(x) > 0:
         axes.set_xlim(x.min(), x.max())
 
