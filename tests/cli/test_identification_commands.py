@@ -10,9 +10,11 @@ import pytest
 from command_line import problems, run, run_json, text_of
 from extras import extra
 from kills import IDENTIFIED, PENDULUM, prepare
+from plots_alike import require_alike
 
 import tauloop as tl
 from tauloop import Model, load
+from tauloop.display import Plot, read_record
 from tauloop.identification import PreparationOptions
 from tauloop.identification.excitation.criteria import CRITERIA
 from tauloop.identification.excitation.design import ExcitationOptions, plan_excitation
@@ -96,6 +98,11 @@ def test_track_is_its_function_and_writes_c_figure_and_page(log: Path, tmp_path:
     assert "payload" in text
     assert "ms old" in text
     assert figure.read_bytes().startswith(PNG)
+    pieces = read_record(tmp_path / "track.json").pieces
+    plots = [piece for piece in pieces if isinstance(piece, Plot)]
+    assert [trace.style for plot in plots for trace in plot.traces] == ["band"] * len(result.names)
+    for plot in plots:
+        require_alike(plot)
     estimates = samples(read_log(track), "estimate", ["payload"])[:, 0]
     assert estimates == pytest.approx(result.of("payload")[0])
     assert (tmp_path / "c" / "five_bar_tracker.c").is_file()

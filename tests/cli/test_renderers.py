@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import html
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from command_line import run
 from kills import RACKS, prepare
 from matplotlib.figure import Figure
+from plots_alike import require_alike
 from reported import REPORTED
 
 import tauloop as tl
@@ -32,19 +31,23 @@ from tauloop.display.pieces import TRACE_STYLES
 from tauloop.display.record_reading import pieces_of
 from tauloop.viewer.pages import plotly_renderer
 
-#: Commands whose results take long to compute.
-SLOW = ("calibrate", "verify", "transfer", "cycle", "play", "track", "poses", "excite")
+#: Words of commands whose results take long to compute.
+SLOW = {"calibrate", "verify", "transfer", "cycle", "backlash", "poses", "excitation"}
 #: Commands of results with plots that are not in `REPORTED`, and those of other machines.
 MORE = (
     "identify five_bar INPUTS/log.csv",
-    "motion five_bar --to x=0.05 --time 0.1",
+    "plan stroke five_bar --end x=0.05 --duration 0.1",
     "workspace four_bar",
-    "play gantry_tau_3dof --plane y,z",
+    "accuracy backlash gantry_tau_3dof --plane y,z",
 )
+#: Words of commands that write no record, and no picture.
+WITHOUT_RECORD, WITHOUT_PICTURE = {"stroke", "backlash"}, {"cost", "verify"}
+#: Results without plots.
+WITHOUT_PLOTS = {"study", "--folded"}
 COMMANDS = [
-    pytest.param(words, marks=[pytest.mark.nightly] if words.split()[0] in SLOW else [])
+    pytest.param(words, marks=[pytest.mark.nightly] if SLOW & {*words.split()} else [])
     for words in (*REPORTED, *MORE)
-    if not words.startswith(("study", "fold"))
+    if not WITHOUT_PLOTS & {*words.split()}
 ]
 EVERYTHING = Plot(
     title="t",
@@ -76,58 +79,20 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_matplotlib(plot: Plot) -> tuple[dict[str, int], tuple[str, str]]:
-    """Points of each named trace, and the labels of the axes."""
-    options = {"projection": "polar"} if plot.polar else {}
-    axes: Any = Figure().add_subplot(**options)
-    draw_plot(axes, plot)
-    traces = {line.get_label(): len(line.get_xdata()) for line in axes.lines}
-    traces |= {bars.get_label(): len(bars) for bars in axes.containers if hasattr(bars, "patches")}
-    names = {trace.name for trace in plot.traces}
-    named = {name: count for name, count in traces.items() if name in names}
-    labels = axes.get_xlabel(), axes.get_ylabel()
-    return named, labels[::-1] if plot.sideways else labels
-
-
-def in_plotly(plot: Plot) -> tuple[dict[str, int], tuple[str, str]]:
-    """The same in the figure of a page."""
-    drawn = plotly_renderer.figure(plot)
-    names = {trace.name for trace in plot.traces}
-    traces = {}
-    for item in drawn["data"]:
-        name = html.unescape(item["name"])
-        if name in names and item.get("fill") != "toself":
-            traces[name] = len(item.get("y", item.get("r")))
-    if plot.polar:
-        return traces, ("", "")
-    across, up = (drawn["layout"][axis]["title"] for axis in ("xaxis", "yaxis"))
-    if plot.sideways:
-        return traces, (plot.x, html.unescape(across["text"]))
-    return traces, (html.unescape(across["text"]), html.unescape(up["text"]))
-
-
-def require_alike(plot: Plot) -> None:
-    drawn, labels = in_matplotlib(plot)
-    assert drawn == in_plotly(plot)[0] == {trace.name: len(trace.y) for trace in plot.traces}
-    if not plot.polar:
-        assert labels == in_plotly(plot)[1] == (plot.x, plot.y)
-
-
 @pytest.mark.parametrize("words", COMMANDS)
 def test_plots_are_the_same_on_pages_and_in_figures(
     words: str, inputs: Path, tmp_path: Path
 ) -> None:
     text = words.replace("INPUTS", str(inputs)).replace("RACKS", str(RACKS))
     record, picture = tmp_path / "result.json", tmp_path / "result.png"
-    files = ["--figure", picture]
-    if words.split()[0] not in ("motion", "play", "cost", "verify"):
-        files += ["--json-file", record]
-    if words.split()[0] in ("cost", "verify"):
-        files = ["--json-file", record]
+    has_record = not WITHOUT_RECORD & {*words.split()}
+    has_picture = not WITHOUT_PICTURE & {*words.split()}
+    files = ["--out", record] if has_record else []
+    files += ["--out", picture] if has_picture else []
     assert run(*text.split(), *files, code=None).exit_code < 2
-    if "--figure" in files:
+    if has_picture:
         assert picture.read_bytes().startswith(b"\x89PNG")
-    if "--json-file" in files:
+    if has_record:
         plots = [piece for piece in read_record(record).pieces if isinstance(piece, Plot)]
         assert plots
         for plot in plots:

@@ -26,7 +26,7 @@ def plot(
 ) -> tuple[Axes, ...]:
     """Draw a result or a trajectory with Matplotlib.
 
-    Without names and axes this is the picture that `--figure` writes, where there is one for
+    Without names and axes this is the picture that commands write with `--out`, where there is one for
     results of this kind. Else the named quantities are drawn, in SI units, with a panel for each
     unit; without names angles are in degrees.
 
