@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import tauloop.report as old
+from rich.table import Table as RichTable
 
 import tauloop
 from tauloop import display
@@ -46,3 +47,18 @@ def test_old_names_of_pieces_work_with_a_warning(name: str, new: str) -> None:
     for package in (display, old):
         with pytest.warns(DeprecationWarning, match=f"use tauloop.display.{new}"):
             assert getattr(package, name) is getattr(display, new)
+
+
+class OldPart(display.ReportPart):
+    """A part as packages could bring it before version 0.2."""
+
+    name, takes = "old", "Inspection"
+
+    def tables(self, _: object) -> tuple[RichTable, str]:
+        return RichTable("a"), "text"
+
+
+def test_a_table_of_rich_in_a_part_is_left_out_of_pages_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match=r"use tauloop\.display\.Table"):
+        pieces = [*OldPart().pieces(None)]
+    assert pieces == [display.Paragraph(text="text")]

@@ -65,14 +65,21 @@ class ReportPart(ABC):
         yield from _page_pieces(self.tables(result))
 
 
-def _page_pieces(items: Iterable[Printed]) -> Iterator[Piece]:
-    """Yield tables and paragraphs without empty lines; texts become paragraphs."""
-    from tauloop.display.pieces import Paragraph
+def _page_pieces(items: Iterable[object]) -> Iterator[Piece]:
+    """Yield tables and paragraphs without empty lines; texts become paragraphs.
+
+    Tables of Rich, which parts of packages could yield before 0.2, are left out with a warning.
+    """
+    from tauloop.display.pieces import Paragraph, Table
 
     for item in items:
         piece = Paragraph(text=item.strip()) if isinstance(item, str) else item
-        if not isinstance(piece, Paragraph) or piece.text.strip():
+        if isinstance(piece, Table) or (isinstance(piece, Paragraph) and piece.text.strip()):
             yield piece
+        elif not isinstance(piece, Paragraph):
+            from tauloop.common.deprecated import warn
+
+            warn(f"{type(piece).__name__} in ReportPart.tables", "tauloop.display.Table")
 
 
 @final
