@@ -31,9 +31,10 @@ def table(
     """
     heads = [(column, "") if isinstance(column, str) else column for column in columns]
     formats = [form for _, form in heads]
-    cells = (
-        tuple(_cell(value, form) for value, form in zip(row, formats, strict=True)) for row in rows
-    )
+    cells = []
+    for row in rows:
+        pairs = zip(row, formats, strict=True)
+        cells.append(tuple(_cell(value, form) for value, form in pairs))
     return Table(
         title=title,
         heads=tuple(head for head, _ in heads),

@@ -57,10 +57,10 @@ def circle_tables(test: CircleTest) -> Iterator[Printed]:
     circle = test.circle
     title = f"{test.machine}: circle of {1e3 * circle.radius:g} mm in {', '.join(circle.columns)}"
     heads = ((head, ".2f") for head in COLUMNS.values())
-    rows = (
-        (variation.label, *(lap.figures[key] for key in COLUMNS))
-        for variation, lap in test.laps.items()
-    )
+    rows = []
+    for variation, lap in test.laps.items():
+        deviations = (lap.figures[key] for key in COLUMNS)
+        rows.append((variation.label, *deviations))
     yield table(f"{title} at {circle.speed:g} m/s [um]", "drives", *heads, rows=rows)
     for variation, reason in test.ends.items():
         yield f"{variation.label}: {reason}"

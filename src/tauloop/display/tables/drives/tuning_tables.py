@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
@@ -24,16 +24,10 @@ def tuning_tables(tuning: Tuning) -> Iterator[Printed]:
     )
     title = f"{tuning.drive_line}: tuned parameters and criteria"
     yield table(title, "", ("before", ".6g"), ("tuned", ".6g"), "unit", rows=rows)
-    searches = (
-        (
-            *(
-                ", ".join(f"{value:.4g}" for value in point)
-                for point in (search.start, search.best)
-            ),
-            *(search.cost, len(search.costs), search.ending),
-        )
-        for search in tuning.searches
-    )
+    searches = []
+    for search in tuning.searches:
+        points = _numbers(search.start), _numbers(search.best)
+        searches.append((*points, search.cost, len(search.costs), search.ending))
     yield table(
         "Searches", "from", "to", ("cost", ".6g"), ("evaluations", ""), "ending", rows=searches
     )
@@ -44,6 +38,10 @@ def tuning_tables(tuning: Tuning) -> Iterator[Printed]:
     yield from doubts(tuning)
     values = ",".join(f"{name}={value:.6g}" for name, value in tuning.best.items())
     yield f"to see it: tauloop drive step {tuning.drive_line} --set {values}"
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:.4g}" for value in values)
 
 
 def _front(tuning: Tuning) -> Printed:

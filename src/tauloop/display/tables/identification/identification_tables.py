@@ -64,7 +64,9 @@ def _parameters(
     cells = []
     for i, parameter in enumerate(identification.base.base):
         relative = identification.relative_standard_deviations[i]
-        share = "-" if relative is None else relative if relative < 1000 else "> 1000"
+        share: float | str = "-" if relative is None else relative
+        if relative is not None and relative >= 1000:
+            share = "> 1000"
         figures = (
             identification.values[i],
             identification.standard_deviations[i],

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.identification import LinkFamily, LinkParameters
+from tauloop.identification.parameters.link_parameters import LinkParameter
 
 
 def link_tables(links: LinkParameters) -> Iterator[Printed]:
@@ -21,11 +22,7 @@ def link_tables(links: LinkParameters) -> Iterator[Printed]:
             parameter.unit,
             parameter.value,
             parameter.deviation,
-            ""
-            if parameter.value is not None
-            else f"{_end(parameter.lower)} to {_end(parameter.upper)}"
-            if parameter.kind
-            else "no interval",
+            _interval(parameter),
             parameter.file,
             "" if parameter.family is None else str(parameter.family + 1),
             ", ".join(parameter.links),
@@ -52,6 +49,15 @@ def link_tables(links: LinkParameters) -> Iterator[Printed]:
     if links.unseen:
         yield f"no estimate depends on: {', '.join(links.unseen)}"
     yield from doubts(links)
+
+
+def _interval(parameter: LinkParameter) -> str:
+    """Return the interval of a parameter that has no value."""
+    if parameter.value is not None:
+        return ""
+    if not parameter.kind:
+        return "no interval"
+    return f"{_end(parameter.lower)} to {_end(parameter.upper)}"
 
 
 def _end(end: float | None) -> str:
