@@ -76,9 +76,9 @@ SHAPES = (
 def required(function: Callable[..., Any]) -> dict[str, object]:
     """What is given of a function's required arguments."""
     parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
-    given = GIVEN if function is not tl.plot else {"result": tl.check(MACHINE)}
+    arguments = GIVEN if function is not tl.plot else {"result": tl.check(MACHINE)}
     return {
-        parameter.name: given[parameter.name]
+        parameter.name: arguments[parameter.name]
         for parameter in parameters
         if parameter.default is parameter.empty
         and parameter.kind is not parameter.VAR_POSITIONAL
@@ -150,20 +150,20 @@ def test_too_many_and_missing_arguments_are_refused_by_name(name: str) -> None:
         with pytest.raises(tl.InputError, match="by their place"):
             function(*[None] * 12)
     for argument in required(function):
-        given = {**required(function)}
-        del given[argument]
+        arguments = {**required(function)}
+        del arguments[argument]
         with pytest.raises(tl.InputError, match=f"{argument}: is missing"):
-            function(**given)
+            function(**arguments)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_swapped_arguments_are_refused(name: str) -> None:
     function = FUNCTIONS[name]
-    given = list(required(function).values())
-    if len(given) >= 2:
+    arguments = list(required(function).values())
+    if len(arguments) >= 2:
         with pytest.raises(tl.TauloopError):
-            function(given[1], given[0], *given[2:])
-    elif given and given[0] == MACHINE:
+            function(arguments[1], arguments[0], *arguments[2:])
+    elif arguments and arguments[0] == MACHINE:
         with pytest.raises(tl.TauloopError):
             function([0.1], MACHINE)
 
@@ -223,10 +223,10 @@ def test_wrong_arguments_of_a_model_are_refused_by_name(model: tl.Model, name: s
     names = list(inspect.signature(method).parameters)
     for place in range(METHODS[name]):
         for value in (*SHAPES, *WRONG):
-            given: list[Any] = [[0.5]] * METHODS[name]
-            given[place] = value
+            arguments: list[Any] = [[0.5]] * METHODS[name]
+            arguments[place] = value
             with pytest.raises(tl.TauloopError) as caught:
-                method(*given)
+                method(*arguments)
             assert names[place] in str(caught.value), f"{value!r}: {caught.value}"
     for argument in names[METHODS[name] :]:
         for value in WRONG:
