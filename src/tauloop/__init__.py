@@ -154,6 +154,7 @@ if TYPE_CHECKING:
         EquationOptions as EquationOptions,
         FunctionOptions as FunctionOptions,
         Model as Model,
+        Payload as Payload,
         count_operations as count_operations,
         load_function as load_function,
         write_equations as write_equations,
@@ -162,7 +163,9 @@ if TYPE_CHECKING:
     from tauloop.simulation import (
         ControlOptions as ControlOptions,
         CycleOptions as CycleOptions,
+        FreeMotionOptions as FreeMotionOptions,
         PathOptions as PathOptions,
+        RoundTripOptions as RoundTripOptions,
         SimulationOptions as SimulationOptions,
         TransferOptions as TransferOptions,
         follow_path as follow_path,

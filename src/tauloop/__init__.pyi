@@ -294,7 +294,7 @@ from tauloop.model.ready import (
     FunctionOptions as FunctionOptions,
 )
 from tauloop.model.tool import (
-    Payload,
+    Payload as Payload,
 )
 from tauloop.motion.cycles.stations import (
     CycleList,
@@ -354,10 +354,10 @@ from tauloop.simulation.swing_comparison import (
 )
 from tauloop.simulation.workflow import (
     AnyOptions,
+    FreeMotionOptions as FreeMotionOptions,
     Integration,
-    RoundTripOptions,
+    RoundTripOptions as RoundTripOptions,
     SimulationOptions as SimulationOptions,
-    SwingOptions,
 )
 from tauloop.study.file import (
     Study,
@@ -1273,7 +1273,7 @@ def simulate(
 @overload
 def simulate(
     machine: MachineSource,
-    options: SwingOptions,
+    options: FreeMotionOptions,
     *,
     progress: Progress | None = ...,
 ) -> SwingComparison: ...

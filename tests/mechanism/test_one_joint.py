@@ -26,7 +26,7 @@ from tauloop.equations.ports import ACTUATORS
 from tauloop.formats.library import loads
 from tauloop.kinematics import random_states
 from tauloop.logs import write_log
-from tauloop.simulation import RoundTripOptions, SwingOptions
+from tauloop.simulation import FreeMotionOptions, RoundTripOptions
 from tauloop.simulation.routes import ROUTES
 
 CASE = Path(__file__).parents[1] / "cases" / "one_joint.yaml"
@@ -117,7 +117,7 @@ def test_a_fall_is_that_of_a_pendulum(route):
 
 
 def test_a_swing_is_judged():
-    assert tl.simulate(loads(falling()), SwingOptions(duration=0.2)).status is Status.OK
+    assert tl.simulate(loads(falling()), FreeMotionOptions(duration=0.2)).status is Status.OK
 
 
 def test_every_workflow_takes_it(tmp_path):

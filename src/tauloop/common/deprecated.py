@@ -61,6 +61,7 @@ NAMES: Mapping[str, str] = {
     "PlantFitOptions": "DriveLineFitOptions",
     "PlayOptions": "BacklashOptions",
     "RegroupingOptions": "SymbolicBaseOptions",
+    "SwingOptions": "FreeMotionOptions",
     "Rows": "Table",
     "Words": "Paragraph",
     "control": "follow_path",

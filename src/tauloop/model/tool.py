@@ -10,6 +10,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.equations.named_values import TOOL
 from tauloop.equations.ports import Port
+from tauloop.mechanism.description import units
 from tauloop.mechanism.poses import homogeneous
 
 #: Inertial parameters of a payload about the tool centre point, in the tool's frame.
@@ -31,11 +32,18 @@ class Payload(Shown):
 
     Raises:
         InputError: numbers that are not finite, or that no body can have.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.Payload(mass="500 g", center=("0 mm", "0 mm", "-20 mm")).mass
+        0.5
     """
 
-    mass: float = option(least=0.0, below=np.inf, remedy="give zero or more")
-    center: tuple[float, float, float] = option((0.0, 0.0, 0.0), **_FINITE)
-    inertia: tuple[float, float, float, float, float, float] = option((0.0,) * 6, **_FINITE)
+    mass: float = option(least=0.0, below=np.inf, remedy="give zero or more", unit=units.MASS)
+    center: tuple[float, float, float] = option((0.0, 0.0, 0.0), unit=units.LENGTH, **_FINITE)
+    inertia: tuple[float, float, float, float, float, float] = option(
+        (0.0,) * 6, unit=units.INERTIA, **_FINITE
+    )
 
     def __post_init__(self) -> None:
         """Check that a body can be so."""

@@ -99,10 +99,10 @@ if TYPE_CHECKING:
     from tauloop.simulation.stepping.steps import Ending as Ending
     from tauloop.simulation.swing_comparison import SwingComparison as SwingComparison
     from tauloop.simulation.workflow import (
+        FreeMotionOptions as FreeMotionOptions,
         Integration as Integration,
         RoundTripOptions as RoundTripOptions,
         SimulationOptions as SimulationOptions,
-        SwingOptions as SwingOptions,
         simulate as simulate,
     )
 else:

@@ -135,14 +135,19 @@ class SimulationOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwingOptions(Options):
+class FreeMotionOptions(Options):
     """A machine without friction, in springs at its drives, pushed: by every route.
 
     Attributes:
         duration: s.
         frequency: of the springs, Hz.
-        amplitude: of the swing, rad or characteristic lengths.
+        amplitude: of the motion, rad or characteristic lengths.
         integration: which integrator, and how exact.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.FreeMotionOptions(duration="2 s").duration
+        2.0
     """
 
     duration: float = option(10.0, least=0.0, unit=units.TIME)
@@ -160,6 +165,11 @@ class RoundTripOptions(Options):
         duration: s; that of the motion at most, which it is without it.
         route: way to forward dynamics.
         integration: which integrator, and how exact.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.RoundTripOptions(motion="motion.csv", duration="0.5 s").duration
+        0.5
     """
 
     motion: Path
@@ -168,7 +178,7 @@ class RoundTripOptions(Options):
     integration: Integration = field(default_factory=Integration)
 
 
-AnyOptions = SimulationOptions | SwingOptions | RoundTripOptions
+AnyOptions = SimulationOptions | FreeMotionOptions | RoundTripOptions
 
 
 @overload
@@ -177,7 +187,7 @@ def simulate(
 ) -> Simulation | CableSimulation: ...
 @overload
 def simulate(
-    machine: MachineSource, options: SwingOptions, *, progress: Progress | None = ...
+    machine: MachineSource, options: FreeMotionOptions, *, progress: Progress | None = ...
 ) -> SwingComparison: ...
 @overload
 def simulate(
@@ -189,7 +199,7 @@ def simulate(
 ) -> Simulation | CableSimulation | SwingComparison | RoundTrip: ...
 
 
-@keywords(SimulationOptions, SwingOptions, RoundTripOptions)
+@keywords(SimulationOptions, FreeMotionOptions, RoundTripOptions)
 @solving(PoseError)
 def simulate(
     machine: MachineSource,
@@ -241,7 +251,7 @@ def _simulated(
         if isinstance(chosen, RoundTripOptions):
             what = "a round trip is not for machines with cables: those that stretch do not come back to the motion"
         raise InputError.of(model.mechanism.name, what, "simulate it under forces")
-    if isinstance(chosen, SwingOptions):
+    if isinstance(chosen, FreeMotionOptions):
         integrator = chosen.integration.integrator
         return compare_routes(
             model, chosen.duration, integrator, chosen.frequency, chosen.amplitude, progress

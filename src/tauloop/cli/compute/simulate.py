@@ -20,7 +20,7 @@ from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
 from tauloop.cli.values import frequency
-from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
+from tauloop.simulation import FreeMotionOptions, RoundTripOptions, SwingComparison
 
 
 @command(out=TABLE.of("the simulated motion"), json_file=RESULT, figure=FIGURE)
@@ -42,11 +42,11 @@ def simulate(
             metavar="FREQUENCY",
             help="Natural frequency of the springs of a free motion, such as 4Hz.",
         ),
-    ] = f"{SwingOptions.frequency:g}",
+    ] = f"{FreeMotionOptions.frequency:g}",
     amplitude: Annotated[
         float,
         typer.Option(help="Amplitude of a free motion, rad or characteristic lengths."),
-    ] = SwingOptions.amplitude,
+    ] = FreeMotionOptions.amplitude,
     motion: Annotated[
         Path | None,
         typer.Option(
@@ -86,7 +86,7 @@ def _chosen(
     amplitude: float,
     motion: Path | None,
     out: Path | None,
-) -> tl.SimulationOptions | SwingOptions | RoundTripOptions:
+) -> tl.SimulationOptions | FreeMotionOptions | RoundTripOptions:
     """The options of what is asked for.
 
     Raises:
@@ -108,8 +108,8 @@ def _chosen(
         for name in useless
     )
     if motion is None:
-        duration, integration = options.duration or SwingOptions.duration, options.integration
-        return SwingOptions(
+        duration, integration = options.duration or FreeMotionOptions.duration, options.integration
+        return FreeMotionOptions(
             duration=duration, frequency=frequency, amplitude=amplitude, integration=integration
         )
     return RoundTripOptions(

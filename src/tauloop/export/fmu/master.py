@@ -39,9 +39,9 @@ from tauloop.simulation.forces import ForceLaw
 from tauloop.simulation.simulation import Simulation
 from tauloop.simulation.workflow import (
     AnyOptions,
+    FreeMotionOptions,
     RoundTripOptions,
     SimulationOptions,
-    SwingOptions,
     force_law,
     simulate,
 )
@@ -186,7 +186,7 @@ def co_simulate(
 ) -> Simulation: ...
 
 
-@keywords(SimulationOptions, SwingOptions, RoundTripOptions, ControlOptions)
+@keywords(SimulationOptions, FreeMotionOptions, RoundTripOptions, ControlOptions)
 @solving(PoseError)
 def co_simulate(
     machine: MachineSource,
