@@ -241,3 +241,21 @@ def test_what_is_not_a_machine_is_refused_everywhere(value: object) -> None:
     for make in makers:
         with pytest.raises(tl.InputError, match=r"(?s)machine: .* type .*(Model|Mechanism)"):
             make(value)
+
+
+@pytest.mark.parametrize("name", ["Model", *METHODS])
+def test_misspelt_keywords_of_a_model_are_refused_by_name(model: tl.Model, name: str) -> None:
+    method = tl.Model if name == "Model" else getattr(model, name)
+    for known in inspect.signature(method).parameters:
+        with pytest.raises(tl.InputError, match=rf"{known}q: is not an argument of {name}"):
+            method(**{f"{known}q": 1})
+
+
+@pytest.mark.parametrize("name", [name for name in tl.__all__ if name.endswith("Options")])
+def test_misspelt_fields_of_options_are_refused_by_name(name: str) -> None:
+    kind = getattr(tl, name)
+    for known in inspect.signature(kind).parameters:
+        with pytest.raises(tl.InputError, match=rf"{known}q: is not a field of {name}"):
+            kind(**{f"{known}q": 1})
+    with pytest.raises(tl.InputError, match="by their place"):
+        kind(1)

@@ -77,6 +77,8 @@ class _Call:
 
     def __init__(self, function: Callable[..., Any], classes: tuple[type, ...]) -> None:
         self.name = function.__name__
+        if self.name == "__init__":
+            self.name = function.__qualname__.split(".")[-2]
         self.classes = classes
         self._hints: dict[str, Any] = {}
         self._globals = vars(sys.modules[function.__module__])
@@ -154,6 +156,8 @@ class _Call:
 
     def _wrong_type(self, name: str, value: Any) -> list[Problem]:
         """Return what is wrong with the type of an argument, where its annotation can be evaluated."""
+        if self.parameters[name].annotation is Parameter.empty:  # `self`
+            return []
         if name not in self._hints:
             # types that only type checkers see are not checked here
             with suppress(NameError):
@@ -179,10 +183,10 @@ class _Call:
                 values[self.rest] = args[place:]
                 break
             if name is None:
-                count = (
-                    f"{len(self.positional)} arguments by their place, and {len(args)} are given"
-                )
-                problems.add(self.name, f"takes {count}", "give the others by their names")
+                own = self.positional[:1] == ["self"]
+                count = f"{len(self.positional) - own} arguments by their place"
+                what = f"takes {count}, and {len(args) - own} are given"
+                problems.add(self.name, what, "give the others by their names")
                 break
             values[name] = value
         return values

@@ -19,11 +19,12 @@ from os import PathLike
 from pathlib import Path
 from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
+from tauloop.common.suggestions import suggestion
 
 #: Under this key a field's metadata hold its `Option`.
 KEY = "option"
@@ -167,6 +168,22 @@ class Options(Shown):
     """Base of a class of options: what is out of range or does not go together is refused when one is made."""
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # which know the fields
+
+        def __new__(cls, *places: object, **values: object) -> Options:
+            """Refuse fields that there are not, with what may have been meant; then make an object as usual."""
+            known = [item.name for item in fields(cls)]
+            problems = Problems()
+            for name in values:
+                if name not in known:
+                    remedy = suggestion(name, known) or f"choose among {', '.join(known)}"
+                    problems.add(name, f"is not a field of {cls.__name__}", remedy)
+            if places:
+                what = f"is given {len(places)} values by their place"
+                problems.add(cls.__name__, what, "give them by the names of fields")
+            InputError.raise_if_any(problems)
+            return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Refuse what is out of range, and what of the right types does not go together, all at once."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, InputError, Problems, solving
+from tauloop.common.keywords import keywords
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.equations.assembly.assembly import Assembly
@@ -81,10 +82,11 @@ class Model(Shown):
     formulation: Formulation
     given_evaluator: Evaluator | None
 
+    @keywords()
     @solving(AssemblyError)
     def __init__(
         self,
-        mechanism: MachineSource,
+        machine: MachineSource,
         free: Iterable[str] = (),
         *,
         formulation: str | Formulation = NEWTON_EULER,
@@ -94,7 +96,7 @@ class Model(Shown):
         """Assemble the machine.
 
         Args:
-            mechanism: a mechanism, another model of it, a path, or the name of a shipped machine.
+            machine: a mechanism, another model of it, a path, or the name of a shipped machine.
             free: leaf parameters (or one) that stay arguments of every function; all others are
                 baked in.
             formulation: one of `equations.formulations.FORMULATIONS` by name, or one of your own,
@@ -108,7 +110,7 @@ class Model(Shown):
             AssemblyError: the loops do not close.
             InputError: a free parameter, or the formulation, does not exist.
         """
-        mechanism = mechanism_of(mechanism)
+        mechanism = mechanism_of(machine)
         names = text_names(free, "free")
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
@@ -135,6 +137,7 @@ class Model(Shown):
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
 
+    @keywords()
     def at(self, q: np.ndarray) -> Model:
         """The same machine with its reference at another assembled pose, on whose branch its closed forms lie.
 
@@ -275,6 +278,7 @@ class Model(Shown):
 
         return HybridFunctions(self.actuators)
 
+    @keywords()
     def motion(self, entry: Entry | str) -> Motion:
         """Return the functions of a motion of the platform or of the actuators.
 
@@ -287,6 +291,7 @@ class Model(Shown):
         """
         return self.platform if entry_named(entry, "entry") is PLATFORM else self.actuators
 
+    @keywords()
     def inverse_dynamics(
         self,
         position: object,
@@ -323,6 +328,7 @@ class Model(Shown):
             position, velocity, acceleration, wrench=wrench, payload=payload
         )
 
+    @keywords()
     def forward_dynamics(
         self,
         position: object,
@@ -357,6 +363,7 @@ class Model(Shown):
             state=state,
         )
 
+    @keywords()
     def jacobian(
         self, position: object, *, of: str = "tool", coordinates: Entry | str = "platform"
     ) -> np.ndarray:
@@ -384,6 +391,7 @@ class Model(Shown):
         InputError.raise_if_any(unknown_names([of], functions, "{!r} is unknown", "of"))
         return functions[of](position)
 
+    @keywords()
     def tool_pose(self, position: object, *, coordinates: Entry | str = "platform") -> np.ndarray:
         """Return the tool's poses (N, 4, 4) in the base frame at platform coordinates, or actuator coordinates.
 
@@ -400,6 +408,7 @@ class Model(Shown):
         """
         return self._of(coordinates).tool(position).pose
 
+    @keywords()
     def mass_matrix(self, position: object, *, coordinates: Entry | str = "platform") -> np.ndarray:
         """Return the mass matrices (N, m, m) in platform coordinates, or in actuator coordinates.
 
@@ -415,6 +424,7 @@ class Model(Shown):
         """
         return self._of(coordinates).mass_matrix(position)
 
+    @keywords()
     def bias(
         self, position: object, velocity: object, *, coordinates: Entry | str = "platform"
     ) -> np.ndarray:
@@ -433,6 +443,7 @@ class Model(Shown):
         """
         return self._of(coordinates).bias(position, velocity)
 
+    @keywords()
     def gravity_forces(
         self, position: object, *, coordinates: Entry | str = "platform"
     ) -> np.ndarray:
@@ -449,6 +460,7 @@ class Model(Shown):
         """
         return self._of(coordinates).gravity(position)
 
+    @keywords()
     def kinetic_energy(
         self, position: object, velocity: object, *, coordinates: Entry | str = "platform"
     ) -> np.ndarray:
@@ -488,6 +500,7 @@ class Model(Shown):
         )
         return Motion(Runner(catalogue, self.evaluator, self.limits))
 
+    @keywords()
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names and units of a regressor's rows, of one of the outputs of `Motion.regressor`."""
         topology = self.topology
@@ -536,6 +549,7 @@ class Model(Shown):
         """Units of the positions of all actuators (n_u,), m or rad."""
         return motor_port(self.assembly, "position", "rad", "m").units
 
+    @keywords()
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from positions of the platform: those of the actuators by `actuator_position`.
 
@@ -556,6 +570,7 @@ class Model(Shown):
         """
         return self.platform.kinematics(position, start=start)
 
+    @keywords()
     def forward_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from actuator positions, followed from an assembled start pose.
 
@@ -580,6 +595,7 @@ class Model(Shown):
 
         return require_agreement(fit_actuators(self.actuators, position, start))
 
+    @keywords()
     def fit_actuators(
         self,
         position: object,
