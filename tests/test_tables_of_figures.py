@@ -10,7 +10,7 @@ from page_tables import DOCS, PageTable, agree, lacking, numbers, page_tables, s
 
 ROOT = Path(__file__).parents[1]
 #: Pages that programs make whole.
-MADE = ("api/", "gallery/", "tutorials/", "command-line.md")
+MADE = ("api/", "commands/", "gallery/", "tutorials/", "command-line.md")
 #: A table with fewer cells of figures holds words.
 FEW = 2
 PAGES = [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.rglob("*.md"))]

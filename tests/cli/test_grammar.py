@@ -64,7 +64,7 @@ MEANINGS = {
     "--differences": ("Take speeds as differences of measured", ""),
     "--duration": ("Duration of", "TIME"),
     "--encoder-noise": ("Standard deviation of the", "str"),
-    "--end": ("Position at the end, such as 'x=0.1' (SI, or with units);", "str"),
+    "--end": ("Position at the end, such as 'x=0.1' (SI, or with units);", "VALUES"),
     "--entry": ("Coordinates in which the", "Entry"),
     "--folder": ("Folder of the", "Path"),
     "--generations": ("Number of generations of the", "int"),
@@ -285,6 +285,11 @@ def test_every_command_prints_json_and_is_quiet_when_asked(name: str) -> None:
         ),
         ("workspace five_bar", "--resolution 5cm", "--resolution 0.05"),
         ("drive step dual_motor_axis", "--step 5cm --duration 200ms", "--step 0.05 --duration 0.2"),
+        (
+            "plan stroke hexapod --end z=0.36",
+            "--rotation 0,0,10deg",
+            "--rotation 0,0,0.17453292519943295",
+        ),
         ("ik five_bar", "--set crank_length=260mm", "--set crank_length=0.26"),
     ],
 )

@@ -118,7 +118,8 @@ def annotated_flag(name: str, annotation: Any) -> str:
         if isinstance(entry, typer.models.OptionInfo):
             # of an annotation Typer takes the first name as the default
             names = [entry.default, *(entry.param_decls or ())]
-            return next((str(name) for name in names if str(name).startswith("-")), _flag(name))
+            flags = [str(entry) for entry in names if str(entry).startswith("-")]
+            return next(iter(flags), _flag(name))
     return ""
 
 

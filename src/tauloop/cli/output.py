@@ -303,7 +303,7 @@ def command(
     checks = {name: check for name, check in files.items() if not isinstance(check, FileKind)}
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
-        checked = writes(**checks)(function)  # type: ignore[arg-type]
+        checked = writes(lambda _: None, **checks)(function)
         checked.also = also  # type: ignore[attr-defined]
         checked.kinds = kinds  # type: ignore[attr-defined]
         checked.out_default = out_default  # type: ignore[attr-defined]
@@ -364,18 +364,16 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
             shown = names
             if kwargs.get("actuators") is not None and "position" in names:
                 shown = names | {"position": names["actuators"]}
-            flagged = [
+            named = [
                 replace(problem, where=_flagged(problem.where, shown)) for problem in error.problems
             ]
             if is_json():
-                listed = [problem.as_dict() for problem in flagged]
+                listed = [problem.as_dict() for problem in named]
                 print_json({"status": "error", "kind": type(error).__name__, "problems": listed})
             else:
                 err = Screen(stderr=True, soft_wrap=True)
-                err.print(
-                    f"{len(flagged)} problem{'s' if len(flagged) > 1 else ''}:", style="bold red"
-                )
-                for problem in flagged:
+                err.print(f"{len(named)} problem{'s' if len(named) > 1 else ''}:", style="bold red")
+                for problem in named:
                     err.print(str(problem))
             raise typer.Exit(BAD_INPUT) from None
         finally:

@@ -73,16 +73,15 @@ def _film_problem(path: Path) -> Problem | None:
     return film_problem(path)
 
 
-#: A table, by the ending of its file.
 TABLE = FileKind(
     content="a table",
     endings=(".csv", ".parquet", ".mcap", ".csv.gz", ".db3", ".rosbag2"),
     problem=_table_problem,
 )
 CSV = FileKind(content="a table", endings=(".csv",))
-#: The whole result as JSON.
+#: The JSON file of a whole result, for `tauloop report`.
 RESULT = FileKind(content="the whole result, for `tauloop report`", endings=(".json",))
-#: The figure of a result.
+#: A picture.
 FIGURE = FileKind(
     content="a picture",
     endings=(".png", ".pdf", ".svg", ".jpg", ".jpeg", ".eps", ".ps", ".tif", ".tiff", ".webp"),
@@ -99,6 +98,7 @@ TEXT = FileKind(content="the text", endings=(".txt",))
 LATEX = FileKind(content="a LaTeX document", endings=(".tex",))
 PYTHON = FileKind(content="a Python module that needs NumPy alone", endings=(".py",))
 TRIANGLE = FileKind(content="the triangle of all logs, for a later --add", endings=(".npz",))
+#: A folder of files.
 FOLDER = FileKind(content="files", is_folder=True, problem=unwritable_folder)
 
 

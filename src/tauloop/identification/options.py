@@ -22,7 +22,9 @@ from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.regression.from_log import OUTPUTS
 from tauloop.logs.velocities import SOURCES
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader
+from tauloop.mechanism.description.quantities import (
+    pairs_reader,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -119,7 +121,7 @@ class PreparationOptions(Options):
     standstill: float | None = None
     trim: int | None = None
     decimation: int | None = None
-    scan_cutoffs: tuple[float, ...] = option((), unit=units.FREQUENCY)
+    scan_cutoffs: tuple[float, ...] = option((), metavar="FREQUENCY,...", unit=units.FREQUENCY)
     scan_orders: tuple[int, ...] = (1, 2, 4)
     scan_standstills: tuple[float, ...] = ()
     period: float | None = option(None, metavar="TIME", unit=units.TIME)

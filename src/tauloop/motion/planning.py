@@ -105,10 +105,12 @@ class StrokeOptions(Options):
 
     shape: str = option("line", choices=tuple(SHAPES))
     start: Mapping[str, str | float] | None = option(
-        None, flag="--start", read=pairs_reader("start")
+        None, flag="--start", read=pairs_reader("start"), metavar="VALUES"
     )
     via: tuple[str | Mapping[str, str | float], ...] = ()
-    end: Mapping[str, str | float] | None = option(None, flag="--end", read=pairs_reader("end"))
+    end: Mapping[str, str | float] | None = option(
+        None, flag="--end", read=pairs_reader("end"), metavar="VALUES"
+    )
     points: Path | None = None
     turn: tuple[float, ...] | None = option(
         None, flag="--rotation", metavar="RX,RY,RZ", unit=units.ANGLE

@@ -16,7 +16,9 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic, provenance
 from tauloop.equations.named_values import QUATERNION, named_values, quaternion_start
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.quantities import pairs_reader
+from tauloop.mechanism.description.quantities import (
+    pairs_reader,
+)
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
@@ -78,14 +80,16 @@ class TransferOptions(LimitOptions):
     """
 
     start: Mapping[str, str | float] | None = option(
-        None, flag="--start", read=pairs_reader("start")
+        None, flag="--start", read=pairs_reader("start"), metavar="VALUES"
     )
-    end: Mapping[str, str | float] | None = option(None, flag="--end", read=pairs_reader("end"))
+    end: Mapping[str, str | float] | None = option(
+        None, flag="--end", read=pairs_reader("end"), metavar="VALUES"
+    )
     turn: tuple[float, ...] | None = option(
         None, flag="--rotation", metavar="RX,RY,RZ", unit=units.ANGLE
     )
     optimise: str = option("time", choices=("time", "energy", "wear"), flag="--optimize")
-    copper: float = option(0.0, least=0.0, below=np.inf, unit=units.COPPERS)
+    copper: float = option(0.0, least=0.0, below=np.inf, metavar="QUANTITY", unit=units.COPPERS)
     exponent: float = option(3.0, least=1.0, most=12.0)
     longest: float = option(
         np.inf, above=0.0, metavar="TIME", flag="--max-duration", unit=units.TIME
