@@ -36,6 +36,7 @@ from tauloop.cli.commands import (
 )
 from tauloop.cli.examples import EXAMPLES
 from tauloop.cli.old_names import renewed
+from tauloop.cli.options import options_class
 from tauloop.cli.terminal.completion import TAKES_MACHINE
 from tauloop.common import deprecated
 from tauloop.mechanism import shipped_machines
@@ -110,10 +111,72 @@ MEANINGS = {
     "--workers": ("Number of parallel", "N"),
     "--wrench": ("Wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base", "VALUES"),
 }
-#: Options whose names are not keywords of Python, and why.
-NO_KEYWORD = {
-    "--template": "the source of `tl.new_machine`, an argument",
-    "--set": "values of parameters, which Python changes with `Mechanism.with_values`",
+#: Options whose fields in Python have other names: the names that are still to be made equal, and
+#: `--set`, which in Python is a dictionary of values. The list must not become longer.
+OTHER_KEYWORDS = {
+    "--absolute-tolerance": ["atol"],
+    "--angle-noise": ["turn_noise"],
+    "--backlash": ["play"],
+    "--ball-center": ["center"],
+    "--bounds": ["unknowns"],
+    "--channels": ["space"],
+    "--color": ["colouring"],
+    "--compare": ["beside"],
+    "--contact-free": ["free"],
+    "--contact-free-log": ["free_log"],
+    "--controller": ["law"],
+    "--direct-drives": ["drive"],
+    "--duration": ["time"],
+    "--end-heading": ["to_heading"],
+    "--fixed-step": ["step"],
+    "--fmi-version": ["version"],
+    "--force-share": ["force"],
+    "--format": ["to"],
+    "--free-parameters": ["free"],
+    "--friction-change": ["friction"],
+    "--friction-error": ["friction"],
+    "--hold": ["held"],
+    "--hold-samples": ["hold"],
+    "--initial": ["start"],
+    "--local-evaluations": ["polish"],
+    "--machines": ["draws"],
+    "--mass-error": ["masses"],
+    "--max-acceleration": ["acceleration"],
+    "--max-condition": ["condition"],
+    "--max-delay": ["largest_delay"],
+    "--max-duration": ["longest"],
+    "--max-frequency": ["highest"],
+    "--max-payload": ["payload"],
+    "--max-pose-jump": ["astray"],
+    "--max-rotation": ["turn"],
+    "--max-velocity": ["speed"],
+    "--motor-setup": ["motors"],
+    "--optimality": ["tolerance"],
+    "--optimize": ["optimise"],
+    "--payload-body": ["payload"],
+    "--polish": ["polished"],
+    "--pose": ["center", "position", "section"],
+    "--presliding-distance": ["presliding"],
+    "--quantization": ["resolution"],
+    "--rate": ["frequency"],
+    "--record": ["watch"],
+    "--rotation": ["turn"],
+    "--search": ["method"],
+    "--servo-period": ["period"],
+    "--set": ["parameters", "values"],
+    "--share-parameters": ["shares_parameters"],
+    "--start-heading": ["from_heading"],
+    "--stated-condition": ["beside"],
+    "--table": ["parameters"],
+    "--tolerance": ["rtol"],
+    "--tolerance-priors": ["priors"],
+    "--unknowns": ["parameters"],
+    "--usual-correction": ["tolerance"],
+    "--value-tolerance": ["tolerance"],
+    "--velocity-source": ["velocity"],
+    "--velocity-spread": ["speed"],
+    "--workers": ["processes", "threads"],
+    "--wrench": ["hit"],
 }
 
 
@@ -223,6 +286,19 @@ def test_a_command_calls_the_functions_of_the_table(name: str) -> None:
 @pytest.mark.parametrize("name", [f"export {kind}" for kind in EXPORT.commands])
 def test_an_export_is_the_function_of_its_name(name: str) -> None:
     assert COMMANDS[name].python == (f"tl.{name.replace(' ', '_')}",)
+
+
+def test_options_are_named_after_keywords() -> None:
+    """What the command line calls otherwise than Python is in the list, and nothing else."""
+    pairs: dict[str, set[str]] = {}
+    for name in COMMANDS:
+        function = inspect.unwrap(function_of(name))
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            kind = options_class(parameter.annotation)
+            if kind is not None and kind.__name__ in dir(tl):
+                for flag, path in command_pages.renamed(kind):
+                    pairs.setdefault(flag, set()).add(path.rpartition(".")[2])
+    assert pairs == {flag: set(fields) for flag, fields in OTHER_KEYWORDS.items()}
 
 
 # 4. One name per meaning, one meaning per name, one value type per name.

@@ -8,6 +8,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
+from tauloop.mechanism.description.quantities import quantities_reader, quantity
 from tauloop.mechanism.model import Platform
 from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import PathLimits
@@ -26,15 +27,32 @@ def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
         ) from None
 
 
+def read_payload(text: str | float) -> float | Payload:
+    """Return a mass, or with its center ``MASS@X,Y,Z`` a payload; the center is in the tool's frame.
+
+    Raises:
+        InputError: not a mass, or not three lengths.
+    """
+    mass_text, at, center_text = str(text).partition("@")
+    mass = quantity("payload", mass_text, units.MASS)
+    if not at:
+        return mass
+    center = quantities_reader("payload", units.LENGTH)(center_text)
+    if len(center) != 3:
+        what = f"{center_text!r} is not a center of three lengths"
+        raise InputError.of("payload", what, "write MASS@X,Y,Z, such as 0.5kg@0,0,20mm")
+    return Payload(mass=mass, center=(center[0], center[1], center[2]))
+
+
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions(Options):
     """What a planned motion keeps, and how it is tried out.
 
     Attributes:
         reserve: share of the largest forces that is kept for the controller.
-        payload: mass at the tool, which it carries at most, such as 0.5kg; what the machine file
-            states as rated without it; the motion keeps all limits with it and without. Python
-            takes a `Payload` too.
+        payload: mass at the tool, which it carries at most, such as 0.5kg, or 0.5kg@0,0,20mm with
+            its center in the tool's frame; what the machine file states as rated without it; the
+            motion keeps all limits with it and without. Python takes a `Payload` too.
         motor_curve: share of the largest force that motors have at a speed (rad/s, m/s):
             0:1,20:1,40:0.3, straight between and bent one way.
         tension: largest pull in a rod, such as 200N.
@@ -56,7 +74,9 @@ class LimitOptions(Options):
     """
 
     reserve: float = option(0.1, least=0.0, below=1.0)
-    payload: float | Payload | None = option(None, least=0.0, metavar="MASS", unit=units.MASS)
+    payload: float | Payload | None = option(
+        None, least=0.0, read=read_payload, metavar="MASS", unit=units.MASS
+    )
     motor_curve: tuple[tuple[float, float], ...] | str = option(
         (), read=motor_curve, metavar="SPEED:SHARE,..."
     )
