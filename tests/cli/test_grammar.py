@@ -366,6 +366,11 @@ def test_every_command_prints_json_and_is_quiet_when_asked(name: str) -> None:
             "--rotation 0,0,10deg",
             "--rotation 0,0,0.17453292519943295",
         ),
+        (
+            "drive step dual_motor_axis --duration 0.2",
+            "--set gap=1mm,kp=250",
+            "--set gap=1e-3,kp=250",
+        ),
         ("ik five_bar", "--set crank_length=260mm", "--set crank_length=0.26"),
     ],
 )

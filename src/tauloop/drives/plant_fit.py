@@ -30,6 +30,7 @@ from tauloop.common.result import Result, diagnostic, plain, provenance
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
 from tauloop.drives.criteria import NAMES, criteria_units
 from tauloop.drives.machine.lines import MOTORS, with_motors
+from tauloop.drives.parameter_values import values_in_si
 from tauloop.drives.plant_search import (
     DETERMINED,
     Observation,
@@ -125,7 +126,7 @@ class DriveLineFitOptions(Options):
     Attributes:
         unknowns: range of each unknown parameter of the drive line, SI; searched by ratio where
             both ends are positive.
-        values: change parameters for this run, such as 'gap=0.001,kp=250' (SI).
+        values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
         motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
             slave.
         tolerance: share of a measured figure that is its tolerance, where the steps do not say.
@@ -150,7 +151,7 @@ class DriveLineFitOptions(Options):
         metavar="NAME=LOW:HIGH",
         flag="--bounds",
     )
-    values: Mapping[str, float] = option(factory=dict, flag="--set")
+    values: Mapping[str, float | str] = option(factory=dict, flag="--set")
     motors: str = option(MOTORS[0], choices=MOTORS, flag="--motor-setup")
     tolerance: float = option(0.01, least=1e-12, flag="--value-tolerance")
     generations: int = option(60, least=0)
@@ -260,6 +261,8 @@ def fit_drive_line(
     """
     if isinstance(steps, str | Path):
         steps = load_steps(steps, options.tolerance)
+    others = values_in_si(line.parameters, options.values, "values")
+    options = replace(options, values=others)
     line = with_motors(line, options.motors)
     known = line.parameters.values
     named = [
@@ -288,7 +291,7 @@ def fit_drive_line(
     fit = search_plant(
         axis,
         unknowns,
-        [replace(step, parameters={**options.values, **step.parameters}) for step in steps],
+        [replace(step, parameters={**others, **step.parameters}) for step in steps],
         seed=options.seed,
         generations=options.generations,
         population=options.population,

@@ -59,7 +59,11 @@ def step(
     made = (
         None
         if control_c is None
-        else export_control(shown[0].line, options.parameters, folder=control_c)
+        else export_control(
+            shown[0].line,
+            {name: float(value) for name, value in shown[0].options.parameters.items()},
+            folder=control_c,
+        )
     )
     written = () if made is None else made.written
     log, draw = log_file(out, shown[0].to_xarray), lambda: steps_figure(*shown)

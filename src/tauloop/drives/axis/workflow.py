@@ -17,24 +17,15 @@ from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
 from tauloop.drives.machine.lines import MOTORS, with_motors
-from tauloop.equations.named_values import numbers_of
+from tauloop.drives.parameter_values import values_in_si
 from tauloop.integrate.events import ValuePassed, comparison
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.description import units
-from tauloop.mechanism.description.units import ONE
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.drive_line import DriveLine
 
 #: Samples per second of a record, and most of them.
 RATE, MOST = 400, 1_000_000
-
-
-def parameters_of(text: str) -> dict[str, float]:
-    """Plain numbers in SI units by name from ``kp=250,ki=3``.
-
-    Raises:
-        InputError: all that is wrong, at once.
-    """
-    return numbers_of(text, "parameters", ONE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +35,7 @@ class DriveOptions(Options):
     Attributes:
         step: of the reference, m or rad.
         duration: duration of the step, such as 10 or 10s.
-        parameters: change parameters for this run, such as 'gap=0.001,kp=250' (SI).
+        parameters: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
         motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
             slave.
         load: load on the judged body, N or N m.
@@ -63,8 +54,11 @@ class DriveOptions(Options):
 
     step: float = option(0.1, metavar="QUANTITY", unit=units.POSITIONS)
     duration: float = option(10.0, metavar="TIME", unit=units.TIME)
-    parameters: Mapping[str, float] = option(
-        flag="--set", factory=dict, read=parameters_of, metavar="NAME=VALUE"
+    parameters: Mapping[str, float | str] = option(
+        flag="--set",
+        factory=dict,
+        read=pairs_reader("parameters", "gap=1mm"),
+        metavar="NAME=VALUE",
     )
     motors: str = option(MOTORS[0], choices=MOTORS, flag="--motor-setup")
     load: float = option(0.0, metavar="QUANTITY", unit=units.FORCES)
@@ -170,11 +164,13 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
         'm'
     """
     options = options or DriveOptions()
+    values = values_in_si(line.parameters, options.parameters, "parameters")
+    options = replace(options, parameters=values)
     line = with_motors(line, options.motors)
     wanted = max(RATE * options.duration, 1) if options.duration > 0 else 1
     record = record_axis(
         Axis(line, events=options.events),
-        options.parameters,
+        values,
         step=options.step,
         duration=options.duration,
         load=options.load,
@@ -207,5 +203,5 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
         options=options,
         record=record,
         measured=measure(record, line.performance.of) if options.cycle and is_done else None,
-        predicted=predict(line, dict(options.parameters)) if options.cycle else None,
+        predicted=predict(line, values) if options.cycle else None,
     )

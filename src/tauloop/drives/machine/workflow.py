@@ -12,11 +12,11 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
-from tauloop.drives.axis.workflow import parameters_of
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
 from tauloop.drives.machine.lines import play_at_the_load
 from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
 from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
+from tauloop.drives.parameter_values import values_in_si
 from tauloop.equations.named_values import full_name, named_values, numbers_of, ranges_of
 from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
@@ -56,7 +56,7 @@ class BallbarOptions(Options):
         only: variations of the drives: dual, one, no-play, rigid, with commas between them; all
             without it.
         parameters: change parameters for this run, such as those of drive lines,
-            'track1.motor.drive.gap=1e-4' (SI).
+            'track1.motor.drive.gap=0.1mm' (SI, or with units).
         presliding: Coulomb friction of the machine itself as LuGre friction, whose bristles bend so
             far: m or rad.
         rtol: relative tolerance of an integration step.
@@ -78,8 +78,11 @@ class BallbarOptions(Options):
         None, read=pairs_reader("center"), flag="--pose", metavar="VALUES"
     )
     only: tuple[str, ...] = option((), read=listed, metavar="NAME,...")
-    parameters: Mapping[str, float] = option(
-        flag="--set", factory=dict, read=parameters_of, metavar="NAME=VALUE"
+    parameters: Mapping[str, float | str] = option(
+        flag="--set",
+        factory=dict,
+        read=pairs_reader("parameters", "track1.motor.drive.gap=0.1mm"),
+        metavar="NAME=VALUE",
     )
     presliding: float | None = option(
         None, read=_distance, metavar="QUANTITY", flag="--presliding-distance"
@@ -151,7 +154,7 @@ def ballbar(
         model.mechanism,
         Circle(columns=(first, second), radius=options.radius, speed=options.speed, center=center),
         variations=[WORDS[word] for word in options.only] or None,
-        values=options.parameters,
+        values=values_in_si(model.mechanism.parameters, options.parameters, "parameters"),
         integrator=options.integrator
         or replace(PATH_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
         presliding=options.presliding,

@@ -28,6 +28,7 @@ from tauloop.drives.criteria import (
     weighted_worst,
 )
 from tauloop.drives.machine.lines import MOTORS, with_motors
+from tauloop.drives.parameter_values import values_in_si
 from tauloop.drives.tuning.evaluations import Watcher
 from tauloop.drives.tuning.methods import (
     SQP,
@@ -74,7 +75,7 @@ class TuningOptions(Options):
         exact_gradients: let SQP have exact gradients, by sensitivities, in place of differences.
         start: where the search begins, by parameter, where that is not the drive line's own value.
         starts: number of searches; those after the first begin at random places within the bounds.
-        values: change parameters for this run, such as 'gap=0.001,kp=250' (SI).
+        values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
         motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
             slave.
         step: of the reference, m or rad.
@@ -102,9 +103,9 @@ class TuningOptions(Options):
     combine: str = option("sum", choices=tuple(COMBINED))
     method: SearchMethod = option(METHODS["pattern"], named=METHODS, flag="--search")
     exact_gradients: bool = False
-    start: Mapping[str, float] = option(factory=dict, flag="--initial")
+    start: Mapping[str, float | str] = option(factory=dict, flag="--initial")
     starts: int = option(1, least=1)
-    values: Mapping[str, float] = option(factory=dict, flag="--set")
+    values: Mapping[str, float | str] = option(factory=dict, flag="--set")
     motors: str = option(MOTORS[0], choices=MOTORS, flag="--motor-setup")
     step: float = option(0.1, metavar="QUANTITY", unit=units.POSITIONS)
     duration: float = option(10.0, metavar="TIME", unit=units.TIME)
@@ -251,6 +252,11 @@ def tune_drive_line(
         >>> tuned.cost < tuned.start_cost
         True
     """
+    options = replace(
+        options,
+        values=values_in_si(line.parameters, options.values, "values"),
+        start=values_in_si(line.parameters, options.start, "start"),
+    )
     line = with_motors(line, options.motors)
     starts = _starts(line, options)
     method, steps = options.method, _Steps(line, options)
@@ -299,6 +305,7 @@ class _Steps:
     def __init__(self, line: DriveLine, options: TuningOptions) -> None:
         self._line, self._options = line, options
         self._axis = Axis(line, threads=options.threads)
+        self._values = values_in_si(line.parameters, options.values, "values")
         self._integrator = replace(LINE_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol)
         self._least = np.inf
         #: Criteria by the bytes of the point: of the first, and of every one that was the best when
@@ -310,7 +317,7 @@ class _Steps:
         options = self._options
         return simulate_axis(
             self._axis,
-            {**options.values, **dict(zip(options.bounds, points.T, strict=True))},
+            {**self._values, **dict(zip(options.bounds, points.T, strict=True))},
             step=options.step,
             duration=options.duration,
             load=options.load,
@@ -349,7 +356,7 @@ class _Steps:
         sensitive = SensitiveAxis(self._line, tuple(options.bounds))
 
         def at(point: np.ndarray) -> np.ndarray:
-            values = {**options.values, **dict(zip(options.bounds, map(float, point), strict=True))}
+            values = {**self._values, **dict(zip(options.bounds, map(float, point), strict=True))}
             gradients = sensitive.gradients(
                 values, step=options.step, duration=options.duration, integrator=self._integrator
             )
@@ -382,7 +389,8 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     for name in sorted(options.start.keys() & known.keys() - options.bounds.keys()):
         problems.add("start", f"{name} is not tuned", "give its bounds, or leave it out")
     InputError.raise_if_any(problems)
-    first = np.array([options.start.get(name, known[name]) for name in options.bounds])
+    start = values_in_si(line.parameters, options.start, "start")
+    first = np.array([start.get(name, known[name]) for name in options.bounds])
     InputError.raise_if_any(box_problems(options.bounds, first, "start"))
     lower, upper = np.array([options.bounds[name] for name in options.bounds]).T
     others = np.random.default_rng(options.seed).uniform(
