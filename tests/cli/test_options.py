@@ -228,7 +228,7 @@ def test_flags_and_objects_without_a_command() -> None:
         (lambda: tl.CheckOptions(driven="yes"), ["driven"]),  # type: ignore[arg-type]
         (lambda: tl.CountOptions(entry=3), ["entry"]),  # type: ignore[arg-type]
         (lambda: tl.ControllerOptions(limit=(1.0, None)), ["limit[1]"]),  # type: ignore[arg-type]
-        (lambda: tl.DriveOptions(parameters={"kp": "1"}), ["parameters.kp"]),  # type: ignore[dict-item]
+        (lambda: tl.DriveOptions(parameters={"kp": None}), ["parameters.kp"]),  # type: ignore[dict-item]
         (lambda: tl.WorkspaceOptions(ranges={"x": (0.0, None)}), ["ranges.x[1]"]),  # type: ignore[dict-item]
     ],
 )
