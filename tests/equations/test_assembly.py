@@ -393,7 +393,7 @@ def test_loops_that_miss_by_rounded_numbers_say_so(tmp_path):
     path.write_text(text)
     with pytest.raises(AssemblyError, match="cannot be closed at this geometry") as raised:
         tl.Model(tl.load(path))
-    assert "rounded numbers of a file" in str(raised.value)
+    assert "rounded numbers in a file" in str(raised.value)
 
 
 FIVE_BAR = """<mujoco><worldbody>

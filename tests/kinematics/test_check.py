@@ -93,7 +93,7 @@ platform: {body: b, independent: [first, second]}
 def test_states_that_do_not_differ_decide_nothing(tmp_path):
     code, answer = check_text(tmp_path, CONSTANT.replace("LIMITS", "[-0.0001 deg, 0.0001 deg]"))
     assert code == 1
-    assert "poses tried around the reference pose are that pose" in texts(answer["problems"])
+    assert "poses tried around the reference pose equal it" in texts(answer["problems"])
 
 
 def test_narrow_limits_are_no_reason_to_stand_still(tmp_path):
@@ -324,7 +324,7 @@ def test_loops_that_stay_singular_are_a_problem(tmp_path):
     )
     code, answer = check_text(tmp_path, text)
     assert code == 1
-    assert "poses tried around the reference pose are that pose" in texts(answer["problems"])
+    assert "poses tried around the reference pose equal it" in texts(answer["problems"])
 
 
 # Freedoms that nothing drives

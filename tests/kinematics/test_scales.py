@@ -15,7 +15,7 @@ import tauloop as tl
 from tauloop import Model
 from tauloop.compiler.c import Interpreted
 from tauloop.equations.assembly.closing import CLOSED
-from tauloop.equations.assembly.limits import AT_THE_STOP
+from tauloop.equations.assembly.limits import STOP_TOLERANCE
 from tauloop.kinematics.states import random_states
 from tauloop.kinematics.workspaces.map import section_axes
 from tauloop.mechanism import shipped_machines
@@ -254,7 +254,7 @@ def test_a_stop_is_passed_by_a_share_of_the_machine(tmp_path: Path) -> None:
     for scale in (UNSCALED, MICRO):
         model = model_at(str(file), scale)
         at_stop = np.array([1.0, 0.0]) * scale.length
-        rounding = np.array([0.5 * AT_THE_STOP * model.assembly.loops.length, 0.0])
+        rounding = np.array([0.5 * STOP_TOLERANCE * model.assembly.loops.length, 0.0])
         assert not model.limits.beyond(at_stop + rounding)
         assert model.limits.beyond(at_stop + 4.0 * rounding)
 

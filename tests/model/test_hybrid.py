@@ -458,7 +458,7 @@ def test_thin_ball_rods_need_the_forces_of_slender_ones(is_locked: bool) -> None
 
 
 def test_locks_that_cannot_be() -> None:
-    with pytest.raises(InputError, match="not the rate of a coordinate of its own"):
+    with pytest.raises(InputError, match="not the rate of a scalar coordinate"):
         Model(load("delta"), locks=Locks(names=("leg1.shulder",)))
     with pytest.raises(InputError, match="not the rate"):
         Model(with_ball_rods(0.01), locks=Locks(names=("leg1.forearm.elbow.wx",)))

@@ -16,7 +16,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, provenance
-from tauloop.equations.assembly.cut_freedoms import SEEN, seen_cuts
+from tauloop.equations.assembly.cut_freedoms import POSITIONED_KINDS, limited_cuts
 from tauloop.formats.format import Format, Written, named
 from tauloop.formats.library import FORMATS, load, mechanism_of
 from tauloop.formats.options import ImportOptions
@@ -170,12 +170,12 @@ def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, .
     topology, q = model.topology, model.assembly.q
     at = {tree.joint.name: tuple(q[list(tree.q)].tolist()) for tree in topology.tree}
     ends = dict(zip(topology.coordinate_names, q.tolist(), strict=True))
-    cuts = [j for j in topology.cuts if j.kind in SEEN and not j.is_cut]
+    cuts = [j for j in topology.cuts if j.kind in POSITIONED_KINDS and not j.is_cut]
     shut = replace(
         topology,
         cuts=tuple(replace(j, freedoms=(Freedom(lower=-np.pi, upper=np.pi),)) for j in cuts),
     )
-    shifts = seen_cuts(mechanism, shut).positions(q[None])[0] - [sum(j.reference) for j in cuts]
+    shifts = limited_cuts(mechanism, shut).positions(q[None])[0] - [sum(j.reference) for j in cuts]
     moves = (q - topology.reference) / model.assembly.loops.coordinate_scale
     shifts = np.concatenate([moves, np.sin(shifts / 2)])
     moved = [

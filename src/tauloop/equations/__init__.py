@@ -1,4 +1,4 @@
-"""The machine as expressions: pure functions of (mechanism, q, v, ..., parameters), on symbols and numbers alike.
+"""Equations of a machine: pure functions of (mechanism, q, v, ..., parameters).
 
 Examples:
     >>> import tauloop as tl

@@ -10,16 +10,16 @@ from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.model import Inertia, Mechanism
 
-#: Products and differences of inertia below this fraction of the inertia itself do not tell
-#: transverse axes apart.
+#: Products and differences of inertia below this fraction of the inertia count as zero: all
+#: transverse axes are then principal axes.
 AXISYMMETRIC = 1e-12
 
 
 def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
-    """Kinetic energy T = sum of u^T I u / 2 over all inertias, J.
+    """Return the kinetic energy T = sum of u^T I u / 2 over all inertias, J.
 
-    On the loops' manifold it is the machine's energy; off it, it is the tree's with rods that
-    stretch.
+    On the manifold of closed loops it is the energy of the machine; elsewhere it is that of the
+    tree, whose rods stretch.
 
     Args:
         mechanism: the machine.
@@ -27,7 +27,7 @@ def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -
         entries: dynamic parameters.
 
     Raises:
-        DescriptionError: a rod has no kinetic energy (see `require_energy`).
+        DescriptionError: a rod does not have a kinetic energy (see `require_energy`).
     """
     require_energy(mechanism)
     return sum(
@@ -38,8 +38,8 @@ def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -
 def freedom_momentum(motion: TreeMotion, entries: Entries) -> ca.SX:
     """Return the momenta (n_v,) of the inertias that move with single freedoms.
 
-    Such an inertia on an angular velocity of a ball resists its rate alone, so Poincare's term
-    leaves it out.
+    Such an inertia on an angular velocity of a ball joint resists its rate only, so Poincare's term
+    does not contain it.
     """
     topology, momentum = motion.topology, ca.SX(motion.topology.n_v, 1)
     for i, (name, freedom) in enumerate(
@@ -52,7 +52,9 @@ def freedom_momentum(motion: TreeMotion, entries: Entries) -> ca.SX:
 
 
 def potential_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
-    """Potential energy of gravity and springs, J: -g . sum(m r) + sum(k q^2 / 2 - k q_0 q), up to a constant.
+    """Return the potential energy of gravity and springs, J, up to a constant.
+
+    It is -g . sum(m r) + sum(k q^2 / 2 - k q_0 q).
 
     Args:
         mechanism: the machine.
@@ -71,7 +73,7 @@ def potential_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries)
 def gravity_energy(
     mechanism: Mechanism, values: Values, elements: tuple[InertialElement, ...]
 ) -> ca.SX:
-    """Potential energy of some inertias in the field of gravity, J."""
+    """Return the potential energy of inertias in the gravity field, J."""
     gravity = values.vector(mechanism.gravity)
     return sum((-ca.dot(gravity, element.weight) for element in elements), ca.SX(0))
 
@@ -79,12 +81,13 @@ def gravity_energy(
 def require_energy(mechanism: Mechanism) -> None:
     """Raise unless every inertia has a kinetic energy.
 
-    A rod that never spins keeps no frame of its own: turned along a closed path its direction comes
-    back, and its transverse axes do not. Unless these are alike, its inertia is no function of the
-    coordinates.
+    A rod without spin has no frame of its own: after a closed path its direction is the initial
+        one,
+    but its transverse axes are not. Unless these are equivalent, its inertia is not a function of
+    the coordinates.
 
     Raises:
-        DescriptionError: which rods, and by how much their transverse inertias differ.
+        DescriptionError: the message states which rods, and the difference of transverse inertias.
     """
     problems = Problems()
     for rod in mechanism.rods:

@@ -1,8 +1,8 @@
-"""Everything that has inertia, each as a velocity u and a matrix I with kinetic energy u^T I u / 2.
+"""All inertias of a machine, each with velocity u and matrix I such that T = u^T I u / 2.
 
-Bodies and rods with a full inertia have a twist; slender rods have a constant matrix on the
-velocities of their ends, or of one end and of their direction; rotors have one rate. From this one
-list follow energies, momenta and the matrices of equivalent virtual platforms.
+Bodies and rods with a full inertia have a twist. Slender rods have a constant matrix on the
+velocities of their ends, or of one end and the direction. Rotors have one rate. Energies, momenta
+and the matrices of equivalent virtual platforms follow from this list.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
 from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.model import Inertia, Mechanism, Rod
 
-#: What an element is a part of: the platform's body, another body, a rod, or a rotor on a
-#: coordinate or motor.
+#: Kind of element: the platform's body, another body, a rod, or a rotor on a coordinate or motor.
 Kind = Literal["platform", "body", "rod", "rotor"]
 
 _ZERO = ca.DM.zeros(3, 3)
@@ -33,13 +32,13 @@ class InertialElement:
     """One inertia in the base frame.
 
     Attributes:
-        name: body, rod, coordinate or motor; the part at a telescopic rod's end has `.upper` after
-            the rod's name.
-        kind: what it is a part of.
+        name: name of the body, rod, coordinate or motor; the part at a telescopic rod's end has
+            the suffix `.upper`.
+        kind: kind of element.
         velocity: u (k,), linear in v: (v, w) of a frame, (v_A, v_B) of two ends, (v_A, u') of an
             end and a direction, or one rate.
         inertia: I (k, k), symmetric.
-        energy: kinetic energy, J, written with as few operations as the element allows.
+        energy: kinetic energy, J, with as few operations as the element allows.
         weight: sum of mass times position (3,); potential energy is -g . weight.
         moment: sum of mass times offset from the moving point (3,) where u is a twist; else None.
         ends: whether u is (v_A, v_B).
@@ -56,11 +55,14 @@ class InertialElement:
 
     @property
     def momentum(self) -> ca.SX:
-        """Momentum I u (k,)."""
+        """Return the momentum I u (k,)."""
         return self.inertia @ self.velocity
 
     def carried(self) -> ca.SX:
-        """Matrix C (k, k) with force = d(I u)/dt + C u: a twist's moment is about a point that moves, v x (w x mc)."""
+        """Return the matrix C (k, k) with force = d(I u)/dt + C u.
+
+        The moment of a twist is about a moving point, which adds v x (w x mc).
+        """
         if self.moment is None:
             return ca.SX(*self.inertia.shape)
         zero = ca.SX(3, 3)
@@ -69,10 +71,10 @@ class InertialElement:
         )
 
     def split(self) -> tuple[InertialElement, ...]:
-        """Translation with the mass centre, and rotation about it; rotors and massless elements stay as they are.
+        """Return translation with the mass centre and rotation about it as two elements.
 
-        The mass centre moves with v_c = Q/m (Q: linear momentum), and I - S^T S/m with Q = S u is
-        left to rotation.
+        Rotors and massless elements are not split. The mass centre moves with v_c = Q/m (Q: linear
+        momentum); I - S^T S/m with Q = S u is the inertia of the rotation.
         """
         if self.inertia.shape[0] < 6:
             return (self,)
@@ -98,7 +100,7 @@ class InertialElement:
 def inertial_elements(
     mechanism: Mechanism, motion: TreeMotion, entries: Entries
 ) -> tuple[InertialElement, ...]:
-    """All inertias of a machine: bodies, rods, rotors.
+    """Return all inertias of a machine: of bodies, rods and rotors.
 
     Args:
         mechanism: the machine.
@@ -138,13 +140,15 @@ def _rigid(
     twist_in_body: tuple[ca.SX, ca.SX] | None,
     pi: ca.SX,
 ) -> InertialElement:
-    """A rigid part about its frame's origin: I = [m, -[mc]; [mc], R J R^T] on the twist (v, w) in the base frame.
+    """Return a rigid part with respect to its frame's origin.
+
+    I = [m, -[mc]; [mc], R J R^T] on the twist (v, w) in the base frame.
 
     Args:
-        name, kind: of the element.
-        p, R: its frame.
+        name, kind: name and kind of the element.
+        p, R: origin and orientation of its frame.
         twist: (v, w) in the base frame.
-        twist_in_body: the same in its own axes, where it is at hand: its energy is shorter there.
+        twist_in_body: the twist in the body's axes, if known: the energy is simpler there.
         pi: ten parameters.
     """
     v, w = twist
@@ -173,7 +177,7 @@ def _paired(
     weight: ca.SX,
     ends: bool,
 ) -> InertialElement:
-    """A rod with the constant matrix [a, b; b, c] on two vectors of velocity."""
+    """Return a rod with the constant matrix [a, b; b, c] on two velocity vectors."""
     a, b, c = inertia
     return InertialElement(
         name=name,
@@ -217,7 +221,10 @@ def _rod(rod: Rod, motion: TreeMotion, entries: Entries) -> Iterator[InertialEle
 
 
 def _direction(A: PointMotion, B: PointMotion) -> tuple[ca.SX, ca.SX]:
-    """Direction u = d/|d| from A to B and its rate: exact off the loops' manifold too, so it may be differentiated."""
+    """Return the direction u = d/|d| from A to B and its rate.
+
+    They are exact off the manifold of closed loops too, so they may be differentiated.
+    """
     d, d_rate = B.p - A.p, B.v - A.v
     length = ca.norm_2(d)
     u = d / length
@@ -227,7 +234,7 @@ def _direction(A: PointMotion, B: PointMotion) -> tuple[ca.SX, ca.SX]:
 def _rod_frame(
     rod: Rod, values: Values, neighbour: BodyMotion, u: ca.SX, u_rate: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
-    """Rod frame (z = u, y along h x u) and angular velocity w = u x u' + sigma u (see `rods.full_rod`)."""
+    """Return the rod frame (z = u, y along h x u) and w = u x u' + sigma u (`rods.full_rod`)."""
     if rod.first_axis is None:
         raise AssertionError("a full rod has a first axis: the reader sees to it")
     first_axis = values.vector(rod.first_axis)
@@ -244,7 +251,7 @@ def _rod_frame(
 def _rotors(
     mechanism: Mechanism, motion: TreeMotion, entries: Entries
 ) -> Iterator[InertialElement]:
-    """Inertias on single coordinates, and those of motors, which turn with A v."""
+    """Return inertias on single coordinates, and those of motors, which rotate with A v."""
     topology = motion.topology
     rates: list[tuple[str, ca.SX]] = [
         (name, motion.v[i])

@@ -1,4 +1,4 @@
-"""Numbers of a port by name, such as ``x=100 mm, rz=10 deg``: short names, units, turns in place of quaternions."""
+"""Numbers of a port by name, such as ``x=100 mm, rz=10 deg``, with short names and units."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, U
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Last parts of the names of a quaternion's numbers, and of the rotation vector that may stand for
+#: Suffixes of the names of a quaternion's numbers, and of the rotation vector that may replace
 #: them.
 QUATERNION, ANGLES = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
-#: A force and moment at the tool centre point, in the base frame.
+#: Force and moment at the tool centre point, in the base frame.
 TOOL = Port(
     name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3
 )
 
 
 def full_name(columns: Iterable[str], name: str, where: str) -> str:
-    """A column by its name, or by the last part of it where only one column ends so.
+    """Return the full name of a column from its name or its suffix, if that is unique.
 
     Raises:
-        InputError: there is none, or there are several.
+        InputError: no column or several columns match.
     """
     columns = tuple(columns)
     if not isinstance(name, str):
@@ -38,7 +38,7 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
     if len(places) == 1:
         return places[0]
     if places:
-        what, remedy = f"{name!r} may be any of {', '.join(places)}", "write the whole name"
+        what, remedy = f"{name!r} may be any of {', '.join(places)}", "write the full name"
     else:
         ends = (column.rpartition(".")[2] for column in columns)
         what, remedy = (
@@ -49,26 +49,26 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
 
 
 def quaternion_start(port: Port) -> int | None:
-    """First of four columns that are a quaternion; None without one."""
+    """Return the first of four columns that form a quaternion; None without one."""
     ends = tuple(column.rpartition(".")[2] for column in port.columns)
     return next((i for i in range(len(ends) - 3) if ends[i : i + 4] == QUATERNION), None)
 
 
 def named_values(port: Port, where: str, values: object, default: np.ndarray) -> np.ndarray:
-    """Numbers (n,) of a port, however they are stated.
+    """Return the numbers (n,) of a port from numbers, a mapping or a text.
 
     Args:
         port: names and units.
         where: name of the option or argument, for messages.
-        values: a row of numbers in SI units; a mapping from whole names or their last parts to
-            numbers in SI units or texts with units; a text such as ``x=50mm,rz=10deg``; None for
-            the default. Where the port has a quaternion, ``rx``, ``ry``, ``rz`` (a rotation vector
-            r, rad, at most half a turn) turn that of the default: R = exp([r]) R_default.
-        default: numbers (n,), which stay where they are not named.
+        values: a row of numbers in SI units; a mapping from full names or suffixes to numbers in SI
+            units or texts with units; a text such as ``x=50mm,rz=10deg``; None for the default. If
+            the port has a quaternion, ``rx``, ``ry``, ``rz`` (a rotation vector r, rad, at most
+            half a revolution) rotate that of the default: R = exp([r]) R_default.
+        default: numbers (n,) for those that are not given.
 
     Raises:
-        InputError: names that are not known or not the only ones, wrong units, sizes, numbers that
-            are not finite; all at once.
+        InputError: unknown or ambiguous names, wrong units or sizes, numbers that are not finite;
+            all at once.
     """
     problems, port = Problems(), replace(port, name=where)
     if values is None:
@@ -90,15 +90,15 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
 def named_motion(
     ports: Mapping[str, Port], stated: object, reference: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Numbers (n,) of several ports, each as stated in the attribute of its name; see `named_values`.
+    """Return the numbers (n,) of several ports from attributes of their names; see `named_values`.
 
     Args:
-        ports: by name, such as "position".
-        stated: an object with an attribute for each.
-        reference: the position where nothing is stated; all else is zero there.
+        ports: ports by name, such as "position".
+        stated: an object with an attribute for each port.
+        reference: the default position; the default of other ports is zero.
 
     Raises:
-        InputError: all that is wrong with any of them, at once.
+        InputError: all problems of all ports, at once.
     """
     problems, values = Problems(), {}
     for name, port in ports.items():
@@ -160,10 +160,10 @@ def _by_name(
 def ranges_of(
     text: str | Iterable[str] | None, where: str = "ranges"
 ) -> dict[str, tuple[float, float]]:
-    """Ranges by name from ``a=0:1,b=2 mm:3 mm``, or from several such.
+    """Return ranges by name from one or more texts such as ``a=0:1,b=2 mm:3 mm``.
 
     Raises:
-        InputError: all that is wrong, at once.
+        InputError: all problems at once.
     """
     problems, ranges = Problems(), dict[str, tuple[float, float]]()
     for name, limits in pairs(where, text, problems, "x=-0.4:0.4").items():
@@ -178,10 +178,10 @@ def ranges_of(
 
 
 def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> dict[str, float]:
-    """Lengths, angles or numbers (or what else is wanted) by name from ``a=1,b=2 mm``.
+    """Return lengths, angles or numbers (or the wanted dimensions) by name from ``a=1,b=2 mm``.
 
     Raises:
-        InputError: all that is wrong, at once.
+        InputError: all problems at once.
     """
     problems, numbers = Problems(), dict[str, float]()
     for name, value in pairs(where, text, problems).items():
@@ -192,5 +192,5 @@ def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> 
 
 
 def wrench_of(text: str) -> tuple[float, ...]:
-    """A force and moment at the tool from text such as ``fx=10,mz=0.5``."""
+    """Return a force and moment at the tool from a text such as ``fx=10,mz=0.5``."""
     return tuple(map(float, named_values(TOOL, "wrench", text, np.zeros(6))))

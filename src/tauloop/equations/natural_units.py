@@ -1,4 +1,4 @@
-"""Natural units of a machine: a length, a mass and a time that are typical of it, so that numbers are of every size."""
+"""Natural units of a machine: a typical length, mass and time, for tolerances at any scale."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class NaturalUnits:
 
     Attributes:
         length: the characteristic length, m.
-        mass: of all bodies and rods, kg; 1 kg of a machine without mass.
-        time: of a fall by half the characteristic length, s; 1 s without gravity.
+        mass: mass of all bodies and rods, kg; 1 kg for a machine without mass.
+        time: duration of a fall by half the characteristic length, s; 1 s without gravity.
     """
 
     length: float

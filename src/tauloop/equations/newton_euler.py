@@ -1,9 +1,8 @@
-"""Tree forces by Newton-Euler and virtual work: what all coordinates need before loops and actuators share it out.
+"""Tree forces by Newton-Euler and virtual work, before loops and actuators share them.
 
-M a + h = S u + K^T lambda; this file gives the left side, linear in the dynamic parameters pi.
-Together with the loop equations it is the general inverse dynamics of parallel robots of Khalil and
-Ibrahim (Gantry-Tau paper, eq. 1). Friction, the one part that has no energy, is the same in all
-formulations.
+This module computes the left side of M a + h = S u + K^T lambda, linear in the dynamic parameters
+pi. Together with the loop equations it is the general inverse dynamics of parallel robots of Khalil
+and Ibrahim (Gantry-Tau paper, eq. 1). Friction has no energy and is the same in all formulations.
 
 Source: Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel robots;
 Gantry-Tau paper, eq. 1.
@@ -32,7 +31,7 @@ from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, Actuator, Friction, Inertia, Mechanism, Placement, Rod
 
-#: Speed up to which an element rests but for rounding, characteristic lengths per second or rad/s.
+#: Speeds up to this value count as zero, characteristic lengths per second or rad/s.
 AT_REST = 1e-12
 
 
@@ -44,18 +43,19 @@ def friction_force(
     values: Values,
     scale: float,
 ) -> ca.SX:
-    """Return the friction force of one element as `Friction` defines it: linear in all but the Stribeck speed.
+    """Return the friction force of an element as `Friction` defines it.
 
-    Rounding does not decide the side of Coulomb friction: up to `AT_REST` there is none.
+    The force is linear in all parameters except the Stribeck speed. Coulomb friction is zero for
+    speeds up to `REST_SPEED`, so that rounding does not decide its sign.
 
     Args:
         entries: dynamic parameters.
-        element: its name.
+        element: name of the element.
         velocity: m/s or rad/s.
-        friction: its law.
-        values: of the parameters.
-        scale: unit of the velocity: the characteristic length of the machine, m, or one for an
-            element that turns.
+        friction: friction law.
+        values: parameter values.
+        scale: unit of the velocity: the characteristic length of the machine, m; one for an element
+            that rotates.
     """
     if friction is None:
         return ca.SX(0)
@@ -80,9 +80,10 @@ def friction_force(
 def friction_forces(
     mechanism: Mechanism, topology: Topology, values: Values, v: ca.SX, entries: Entries
 ) -> ca.SX:
-    """Forces (n_v,), N or N m, that overcome all friction; a motor's reaches the coordinates by its transmission.
+    """Return the forces (n_v,), N or N m, that overcome all friction.
 
-    So does that of a combination of coordinates, by its ratios.
+    Friction of a motor acts on coordinates through its transmission, and friction of a combination
+    of coordinates through its ratios.
 
     Args:
         mechanism, topology, values: the machine.
@@ -108,12 +109,12 @@ Terms = Sequence[tuple[str, Expression]]
 
 
 def combination(terms: Terms, topology: Topology, values: Values) -> list[tuple[int, Any]]:
-    """Indices of the velocities that a motor, a belt or a gear combines, each with its ratio."""
+    """Return the velocity index and ratio of each coordinate of a motor, belt or gear."""
     return [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in terms]
 
 
 def combined(ratios: list[tuple[int, Any]], rates: ca.SX) -> ca.SX:
-    """Sum of ratio_j v_j over rates (n_v,)."""
+    """Return the sum of ratio_j v_j over rates (n_v,)."""
     return sum((ratio * rates[i] for i, ratio in ratios), ca.SX(0))
 
 
@@ -143,7 +144,7 @@ def _add_combined(
 
 
 def tree_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
-    """Generalised forces (n_v,) that the motion needs: M a + h, friction, drives and springs included.
+    """Return the generalized forces (n_v,) of a motion: M a + h, with friction, drives and springs.
 
     Args:
         mechanism: the machine.
@@ -173,7 +174,7 @@ def tree_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> c
 
 
 def transmission(mechanism: Mechanism, topology: Topology, values: Values) -> ca.SX:
-    """Matrix A (n_u, n_v) of actuator velocities p' = A v; actuator forces act through S = A^T."""
+    """Return A (n_u, n_v) of the actuator velocities p' = A v; actuator forces use S = A^T."""
     A = ca.SX(len(mechanism.actuators), topology.n_v)
     for i, actuator in enumerate(mechanism.actuators):
         for j, ratio in combination(actuator.drives, topology, values):
@@ -182,10 +183,10 @@ def transmission(mechanism: Mechanism, topology: Topology, values: Values) -> ca
 
 
 class _Wrenches:
-    """Force and moment about each body's origin, from all that acts on it.
+    """Total force and moment about each body's origin.
 
-    Gathered in body coordinates and in base coordinates apart, as each contribution comes: turning
-    one into the other would cost more than carrying both.
+    Contributions in body coordinates and in base coordinates are summed separately, because
+    transforming them costs more than propagating both.
     """
 
     def __init__(self, motion: TreeMotion) -> None:
@@ -204,14 +205,17 @@ class _Wrenches:
         self._in_base[body] = (f + force, n + moment)
 
     def add_at(self, placement: Placement, point: PointMotion, force: ca.SX) -> None:
-        """A force at a point of a body in base coordinates; forces at one point are summed before their moment."""
+        """Add a force at a point of a body in base coordinates.
+
+        Forces at the same point are summed before their moment is computed.
+        """
         if placement.body != BASE:
             at_point = replace(placement, turns=())
             _, before = self._at_points.get(at_point, (point, ca.SX(3, 1)))
             self._at_points[at_point] = (point, before + force)
 
     def project(self) -> ca.SX:
-        """Sweep inwards: joint forces tau = S_w^T n + S_v^T f, and wrenches carried to the inner bodies."""
+        """Return joint forces tau = S_w^T n + S_v^T f by a sweep from the outer bodies inwards."""
         tau = ca.SX(self._motion.topology.n_v, 1)
         hinges = {link.edge.outer.body: link.edge.v.start for link in self._motion.links}
         for placement, (point, force) in self._at_points.items():
@@ -239,7 +243,7 @@ class _Wrenches:
 def _add_body(
     body: str, moving: BodyMotion, gravity: ca.SX, pi: ca.SX, wrenches: _Wrenches
 ) -> None:
-    """Newton and Euler's equations of one body, in the coordinates in which its motion is at hand."""
+    """Add the Newton-Euler equations of a body in the coordinates in which its motion is known."""
     if not moving.is_native_in_base:
         own = moving.in_body
         force, moment = rigid_body_wrench(own.w, own.alpha, own.a - moving.R.T @ gravity, pi)
@@ -317,7 +321,7 @@ def _add_actuator(
         entries, actuator.name, velocity, actuator.friction, motion.values, scale
     )
     inertia = entries.get(actuator.name, "inertia")
-    # a motor may be called as its joint, which may have one
+    # a motor may have the name of its joint, and that joint may have friction too
     if actuator.inertia is not None and inertia is not None:
         force += inertia * acceleration
     for i, ratio in ratios:

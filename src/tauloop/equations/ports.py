@@ -1,6 +1,6 @@
-"""Named ports: names, units and shapes of what a function takes and gives, checked before any number is used.
+"""Named ports: names, units and shapes of a function's inputs and outputs, with checks.
 
-An entry says whose motion is given; its ports are the numbers of that motion on one machine.
+An entry selects whose motion is given. Its ports are the numbers of that motion for one machine.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tauloop.common.errors import AssemblyError, InputError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.mechanism.suggestions import listing
 
-if TYPE_CHECKING:  # functions out of the cache have ports, and no equations
+if TYPE_CHECKING:  # functions from the cache have ports but no equations
     import casadi as ca
 
     from tauloop.equations.assembly.assembly import Assembly
     from tauloop.equations.topology import Topology
 
-#: How many faulty places of one kind a message lists.
+#: Maximum number of faulty samples or columns of one kind that a message lists.
 LISTED = 5
-#: Kinds of arrays that NumPy would turn into numbers without a word: texts, dates, bytes.
+#: Kinds of arrays that NumPy would convert to numbers silently: texts, dates, bytes.
 _NO_NUMBERS = "SUmMV"
 
 
@@ -32,8 +32,8 @@ _NO_NUMBERS = "SUmMV"
 class Port:
     """One input or output of a function.
 
-    Attributes:
-        name: name of the port.
+    name: name of the port.
+        columns: name of every number in a sample.
         columns: name of every number of a sample.
         units: unit of every number, SI.
     """
@@ -49,30 +49,30 @@ class Port:
 
 
 def step_of(name: str) -> str:
-    """Name of the input that is a direction of another."""
+    """Return the name of the input that is a direction of another input."""
     return f"{name}_step"
 
 
 def factor_of(output: str) -> str:
-    """Name of the input that weighs an output."""
+    """Return the name of the input that weights an output."""
     return f"{output}_factor"
 
 
 def checked(
     ports: Mapping[str, Port], arguments: Mapping[str, object], *, finite: bool = True
 ) -> tuple[dict[str, np.ndarray], bool]:
-    """Arguments as arrays (N, n), after checking names, shapes, sample counts and finiteness.
+    """Return arguments as arrays (N, n) after checking names, shapes, sample counts and values.
 
     Args:
-        ports: the ports that must be given, by name.
+        ports: required ports by name.
         arguments: array-likes of shape (n,) for one sample or (N, n) for many; or mappings from
             column names.
-        finite: whether numbers that are not finite are refused; else `require_finite` is the
-            caller's to call.
+        finite: whether to refuse numbers that are not finite; else the caller must call
+            `require_finite`.
 
     Returns:
-        Float arrays (N, n), as they lie in memory or one row seen as many, and whether a single
-        sample was given.
+        Float arrays (N, n), possibly views of the arguments or of one repeated row; and whether a
+        single sample was given.
 
     Raises:
         InputError: all problems at once.
@@ -112,15 +112,15 @@ def checked(
 
 
 def is_one_row(array: np.ndarray) -> bool:
-    """Whether an array (N, n) is one row seen as many."""
+    """Return whether an array (N, n) is a view of one repeated row."""
     return array.shape[0] > 1 and not array.strides[0]
 
 
 def require_finite(ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray]) -> None:
-    """Refuse arrays (N, n) of ports whose numbers are not finite.
+    """Raise if arrays (N, n) of ports contain numbers that are not finite.
 
     Raises:
-        InputError: where they are not, in all arrays.
+        InputError: the message lists samples and columns of all arrays.
     """
     problems = Problems()
     _look_for_infinite(ports, arrays, problems)
@@ -146,7 +146,7 @@ def _look_for_infinite(
 
 
 def is_masked(argument: object) -> bool:
-    """Whether this is one of NumPy's masked arrays, whose module is imported by those who use them."""
+    """Return whether the argument is a masked array of NumPy, without importing that module."""
     return (
         isinstance(argument, np.ndarray)
         and type(argument) is not np.ndarray
@@ -155,11 +155,11 @@ def is_masked(argument: object) -> bool:
 
 
 def real(argument: object) -> np.ndarray:
-    """An array of real numbers.
+    """Return an array of real numbers.
 
     Raises:
-        TypeError: it is complex or masked, and NumPy would drop what makes it so.
-        ValueError, OverflowError: its parts are no numbers, too large, or differ in length.
+        TypeError: the argument is complex or masked, which NumPy would ignore.
+        ValueError, OverflowError: its elements are not numbers, too large, or differ in length.
     """
     parts = argument if isinstance(argument, list | tuple) else (argument,)
     for part in parts:
@@ -169,15 +169,15 @@ def real(argument: object) -> np.ndarray:
     if np.iscomplexobj(array):
         raise TypeError(f"its numbers are complex ({array.dtype})")
     if array.dtype.kind in _NO_NUMBERS:
-        raise TypeError(f"it holds no numbers but {array.dtype}")
+        raise TypeError(f"it contains {array.dtype}, not numbers")
     return np.asarray(array, dtype=float)
 
 
 def numbers(argument: object, where: str) -> np.ndarray:
-    """An array of real numbers, which may be the argument itself; whether they are finite is not looked at.
+    """Return an array of real numbers, possibly the argument itself, without a check of finiteness.
 
     Raises:
-        InputError: it is complex or masked, its parts are no numbers, too large, or differ in
+        InputError: it is complex or masked, its elements are not numbers, too large, or differ in
             length.
     """
     try:
@@ -189,12 +189,12 @@ def numbers(argument: object, where: str) -> np.ndarray:
 
 
 def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:
-    """Numbers by the names of columns, where some are named by what behind the last point they alone have."""
+    """Return values by full column names; keys may be suffixes that are unique."""
     ends = [column.rpartition(".")[2] for column in port.columns]
     whole = {
         end: column for end, column in zip(ends, port.columns, strict=True) if ends.count(end) == 1
     }
-    # else it is given twice
+    # else the column is given twice
     whole = {end: column for end, column in whole.items() if column not in argument}
     return {whole.get(key, key): value for key, value in argument.items()}
 
@@ -231,10 +231,10 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
 
 
 class Entry(enum.Enum):
-    """Whose motion is given, from which everything else follows: `PLATFORM`'s or `ACTUATORS`'.
+    """Motion that is given, from which all results follow: `PLATFORM` or `ACTUATORS`.
 
-    The names are those in messages, files and on the command line. What an entry is in numbers on
-    one machine tells `entry_ports`.
+    Messages, files and the command line use these names. `entry_ports` returns the numbers of an
+    entry for one machine.
     """
 
     platform = "platform"
@@ -244,19 +244,19 @@ class Entry(enum.Enum):
         return self.name
 
 
-#: The two entries of a machine: its platform's positions, and its actuators'.
+#: The two entries of a machine: motion of its platform, and motion of its actuators.
 PLATFORM, ACTUATORS = Entry.platform, Entry.actuators
 
 
 def entry_named(entry: object, where: str = "coordinates") -> Entry:
-    """Return the entry of a name: the platform's or the actuators'.
+    """Return the entry with a name: platform or actuators.
 
     Args:
         entry: "platform" or "actuators", or the entry itself.
         where: name of the argument.
 
     Raises:
-        InputError: neither.
+        InputError: the name is neither of the two.
     """
     if isinstance(entry, Entry):
         return entry
@@ -266,23 +266,23 @@ def entry_named(entry: object, where: str = "coordinates") -> Entry:
 
 
 def coordinates_text(entry: Entry, columns: Iterable[str]) -> str:
-    """Return which coordinates numbers are, such as "platform coordinates x, y, z"."""
+    """Return a text on the kind of coordinates, such as "platform coordinates x, y, z"."""
     kind = "platform" if entry is Entry.platform else "actuator"
     return f"{kind} coordinates {', '.join(name.removeprefix('platform.') for name in columns)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPorts:
-    """The motion that is given to one machine, and what of its coordinates it determines at once.
+    """The given motion of one machine, and the coordinates that it determines at once.
 
     Attributes:
-        entry: whose motion.
+        entry: the entry.
         position, velocity: ports of the given positions and velocities; accelerations have the
             velocity's columns.
         q, v: indices of the coordinates and velocities that the given motion determines at once.
         to_q, to_v: matrices from the given numbers to those coordinates and velocities.
-        offset: those coordinates where the given numbers are zero; couplings whose sum is not zero
-            leave one.
+        offset: those coordinates where the given numbers are zero; not zero for couplings with an
+            offset.
     """
 
     entry: Entry
@@ -300,7 +300,7 @@ class EntryPorts:
         return self.entry.name
 
     def whole_quaternions(self, topology: Topology) -> tuple[int, ...]:
-        """Where, among the given positions, unit quaternions begin."""
+        """Start indices of unit quaternions in the given positions."""
         return tuple(
             self.q.index(iq) for iq, _ in topology.quaternions if {*range(iq, iq + 4)} <= {*self.q}
         )
@@ -317,14 +317,14 @@ class EntryPorts:
         return Port(name="acceleration", columns=self.velocity.columns, units=units)
 
     def leading_acceleration(self, count: int) -> Port:
-        """Port of the accelerations of the first columns: in the actuators' entry those of the leading actuators."""
+        """Port of the leading actuators' accelerations, or of the platform's first columns."""
         port = self.acceleration
         return Port(
             name="actuator_acceleration", columns=port.columns[:count], units=port.units[:count]
         )
 
     def products(self, force: Port) -> dict[str, Port]:
-        """Ports of directions of a motion and of forces, and of factors of forces and accelerations, by name."""
+        """Return ports of directions and of factors, by name, for products with derivatives."""
         moved = replace(
             self.velocity, units=tuple(unit.removesuffix("/s") for unit in self.velocity.units)
         )
@@ -338,25 +338,25 @@ class EntryPorts:
         return {name: replace(port, name=name) for name, port in made.items()}
 
     def at(self, q: np.ndarray) -> np.ndarray:
-        """The given positions (..., n) at full coordinates (..., n_q)."""
+        """Return the given positions (..., n) at full coordinates (..., n_q)."""
         return np.asarray((q[..., list(self.q)] - self.offset) @ np.linalg.inv(self.to_q).T)
 
     def rates(self, v: np.ndarray) -> np.ndarray:
-        """The given velocities, or accelerations, (..., n) at those of all coordinates (..., n_v)."""
+        """Return the given rates (..., n) from those of all coordinates (..., n_v)."""
         return np.asarray(v[..., list(self.v)] @ np.linalg.inv(self.to_v).T)
 
     def known_coordinates(self, position: np.ndarray, n_q: int) -> np.ndarray:
-        """Coordinates (N, n_q) as far as positions (N, n) give them without closing a loop; else NaN."""
+        """Return the coordinates (N, n_q) that positions (N, n) determine at once; else NaN."""
         q = np.full((len(position), n_q), np.nan)
         q[:, list(self.q)] = self.given_coordinates(position)
         return q
 
     def given_coordinates(self, position: np.ndarray) -> np.ndarray:
-        """The coordinates `self.q` (..., n) at the given positions (..., n)."""
+        """Return the coordinates `self.q` (..., n) at the given positions (..., n)."""
         return np.asarray(position @ self.to_q.T + self.offset)
 
     def coordinates(self, position: ca.SX) -> dict[int, ca.SX]:
-        """Coordinates by index, from the given positions."""
+        """Return coordinates by index, from the given positions."""
         import casadi as ca
 
         values = ca.DM(self.to_q) @ position
@@ -366,7 +366,7 @@ class EntryPorts:
 
 
 def entry_ports(assembly: Assembly, entry: Entry) -> EntryPorts:
-    """Ports of the motion of the platform or of the actuators of a machine.
+    """Return the ports of the motion of a machine's platform or actuators.
 
     Raises:
         AssemblyError: actuators and passive freedoms do not determine the coordinates that the
@@ -376,10 +376,10 @@ def entry_ports(assembly: Assembly, entry: Entry) -> EntryPorts:
 
 
 def _platform_ports(assembly: Assembly) -> EntryPorts:
-    """Motion of the independent coordinates (the platform's).
+    """Return the ports of the independent (platform) coordinates.
 
-    A rotation of a free body enters with its quaternion: all four numbers where all three rotations
-    are independent, else the vector components that belong to the independent ones (the others
+    A rotation of a free body enters with its quaternion. All four numbers are given if all three
+    rotations are independent; else the vector components of the independent ones (the others
     follow).
     """
     topology = assembly.topology
@@ -401,9 +401,10 @@ def _platform_ports(assembly: Assembly) -> EntryPorts:
 
 
 def _actuator_ports(assembly: Assembly) -> EntryPorts:
-    """Motion of the actuators: positions p = A q over the coordinates that they drive, then the passive freedoms.
+    """Return the ports of the actuators' motion.
 
-    With redundant actuation only the leading actuators are given: the others follow them.
+    Positions are p = A q over the driven coordinates, followed by the passive freedoms. With
+    redundant actuation only the leading actuators are given; the others follow them.
 
     Raises:
         AssemblyError: actuators and passive freedoms do not determine the coordinates that the
@@ -459,7 +460,7 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
 
 
 def _undetermined(assembly: Assembly, driven: list[int]) -> Problem:
-    """The problem of actuators whose positions do not give the coordinates that they drive."""
+    """Return the problem that actuator positions do not determine the driven coordinates."""
     names = [assembly.mechanism.actuators[i].name for i in assembly.leading]
     coordinates = [assembly.topology.velocity_names[i] for i in driven]
     drive = "1 actuator drives" if len(names) == 1 else f"{len(names)} actuators drive"
@@ -475,12 +476,12 @@ def _undetermined(assembly: Assembly, driven: list[int]) -> Problem:
 
 
 def force_port(assembly: Assembly) -> Port:
-    """Port of the actuators' forces."""
+    """Return the port of the actuators' forces."""
     return motor_port(assembly, "force", "N m", "N")
 
 
 def motor_port(assembly: Assembly, name: str, turning: str, sliding: str) -> Port:
-    """Port of a number for each actuator, with the units of motors that turn and of those that slide."""
+    """Return a port of one number per actuator, with units for rotary and for linear motors."""
     actuators = assembly.mechanism.actuators
     units = tuple(
         turning if assembly.topology.motor_turns(actuator) else sliding for actuator in actuators
@@ -489,9 +490,9 @@ def motor_port(assembly: Assembly, name: str, turning: str, sliding: str) -> Por
 
 
 def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
-    """Quaternion numbers that stand for angular velocities among those given.
+    """Return the quaternion numbers that represent given angular velocities.
 
-    All four where all three rotations are given, else the vector components of the same names (the
+    All four if all three rotations are given; else the vector components of the same names (the
     others follow).
     """
     indices: list[int] = []
@@ -507,7 +508,7 @@ def _position_port(topology: Topology, q: list[int]) -> Port:
 
 
 def coordinate_units(topology: Topology, q: list[int] | None = None) -> tuple[str, ...]:
-    """Units of coordinates: rad for angles, 1 for quaternions, m for the rest."""
+    """Return the units of coordinates: rad for angles, 1 for quaternions, m for the rest."""
     indices = range(topology.n_q) if q is None else q
 
     def unit(i: int) -> str:

@@ -1,8 +1,8 @@
-"""Inertia and gravity forces of two-point links, reduced exactly to forces at their ends.
+"""Inertia and gravity forces of two-point links, exactly reduced to forces at their ends.
 
 Slender links have no axial inertia and need no orientation: a fixed one acts through a constant
-matrix, a telescopic one through the two-part form. A link with full inertia carries a rod frame; a
-universal joint at its start forces its spin. Sources: machines.md, "Two-point rods"; Lopes and
+matrix, a telescopic one through the two-part form. A link with full inertia has a rod frame; a
+universal joint at its start determines its spin. Sources: machines.md, "Two-point rods"; Lopes and
 Almeida for the frame.
 """
 
@@ -16,7 +16,7 @@ from tauloop.equations.tree import BodyMotion, PointMotion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndForces:
-    """What the neighbours must supply to move a link: forces at A and B and a couple on A's body (base frame)."""
+    """Forces at A and B and a couple on A's body that move a link (base frame)."""
 
     f_A: ca.SX
     f_B: ca.SX
@@ -26,7 +26,7 @@ class EndForces:
 def slender_fixed(
     A: PointMotion, B: PointMotion, gravity: ca.SX, length: ca.SX, pi: ca.SX
 ) -> EndForces:
-    """Forces at the ends of a slender link of constant length.
+    """Return the forces at the ends of a slender link of constant length.
 
     f_A = m_AA (a_A - g) + m_AB (a_B - g),  f_B = m_AB (a_A - g) + m_BB (a_B - g), with
     m_AA = m - 2h/L + J/L^2, m_AB = h/L - J/L^2, m_BB = J/L^2.
@@ -56,7 +56,9 @@ class RodMotion:
 
 
 def rod_motion(A: PointMotion, B: PointMotion, length: ca.SX, is_fixed: bool) -> RodMotion:
-    """Direction of a rod from the motion of its ends; on the loops' manifold |d| = length, and l' = 0 of a fixed one.
+    """Return the direction of a rod from the motion of its ends.
+
+    On the manifold of closed loops |d| = length, and l' = 0 for a fixed length.
 
     u' = P d'/l,  l'' = u.d'' + l |u'|^2,  u'' = (d'' - l'' u - 2 l' u')/l  with P = I - u u^T.
     """
@@ -84,11 +86,11 @@ def rod_motion(A: PointMotion, B: PointMotion, length: ca.SX, is_fixed: bool) ->
 def slender_telescopic(
     A: PointMotion, B: PointMotion, rod: RodMotion, gravity: ca.SX, pi_lower: ca.SX, pi_upper: ca.SX
 ) -> EndForces:
-    """Forces at the ends of a slender two-part telescopic link.
+    """Return the forces at the ends of a slender two-part telescopic link.
 
     With t = P (h1 (a_A - g) - h2 (a_B - g) + (J1 + J2) u'')/l: f_A = m1 (a_A - g) + h1 u'' - t,
-    f_B = m2 (a_B - g) - h2 u'' + t.  Axial parts of the distributed inertia go to the part's own
-    end, through which the actuator along the rod acts.
+    f_B = m2 (a_B - g) - h2 u'' + t.  Axial parts of the distributed inertia act at the part's own
+    end, where the actuator along the rod acts too.
 
     Args:
         A, B: motion of the ends.
@@ -120,7 +122,7 @@ def full_rod(
     pi_lower: ca.SX,
     pi_upper: ca.SX | None,
 ) -> EndForces:
-    """Forces and the couple that move a link with full inertia in its rod frame.
+    """Return the forces and the couple that move a link with full inertia in its rod frame.
 
     The rod frame has z = u and y along h x u, with h the first axis of the universal joint, fixed
     to A's body. w = u x u' + sigma u; the universal joint gives sigma = ((W - u x u') . y x h)/(u .
@@ -133,7 +135,7 @@ def full_rod(
         A, B, rod: motion of the ends and of the direction.
         neighbour: motion of A's body.
         first_axis: h in that body's coordinates, unit vector.
-        spins: whether the universal joint forces a spin.
+        spins: whether the universal joint imposes a spin.
         gravity: g (3,), m/s^2.
         pi_lower: ten parameters about A in the rod frame.
         pi_upper: ten parameters about B in the rod frame (telescopic), or None.
@@ -175,7 +177,9 @@ class _ForcedSpin:
 
 
 def _forced_spin(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX) -> _ForcedSpin:
-    """Spin from sigma D = (W - w).b with w = u x u' and b = u - c h, along y x h; u.w = 0 = u'.w are used.
+    """Return the spin from sigma D = (W - w).b with w = u x u' and b = u - c h, along y x h.
+
+    u.w = 0 = u'.w are used.
 
     (W - w).b = W.b + c h.w, and its rate is W'.b + W.(u' - c' h - c h') + c h.(u x u'') + c' h.w +
     c h'.w.
@@ -203,7 +207,7 @@ def _forced_spin(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX) -> _F
 
 
 def _is_axisymmetric(pi: ca.SX) -> bool:
-    """Whether mass centre and inertia are those of a body of revolution about the rod; known when they are baked in."""
+    """Return whether mass centre and inertia are constants with symmetry about the rod."""
     _, mc_x, mc_y, _, I_xx, I_xy, I_yy, I_xz, I_yz, _ = ca.vertsplit(pi)
     return all(entry.is_zero() for entry in (mc_x, mc_y, I_xy, I_xz, I_yz, I_xx - I_yy))
 
@@ -211,7 +215,7 @@ def _is_axisymmetric(pi: ca.SX) -> bool:
 def _axisymmetric(
     rod: RodMotion, spin: _ForcedSpin | None, a: ca.SX, pi: ca.SX
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Force, moment x u and moment . u of a part with axial symmetry, which needs no frame.
+    """Return force, moment x u and moment . u of an axisymmetric part, which needs no frame.
 
     Its angular momentum about its end is I_xx u x u' + I_zz sigma u, so that
     moment x u = P (I_xx u'' + mc_z a) - I_zz sigma (u x u'),  moment . u = I_zz sigma'.
@@ -248,19 +252,19 @@ def _rod_frame(
 
 
 def _rigid_wrench(frame: _RodFrame, a: ca.SX, pi: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Force and moment about the frame's origin that move a rigid part (base frame); a includes -g."""
+    """Return force and moment about the origin of a rigid part (base frame); a includes -g."""
     R = frame.R
     force, moment = rigid_body_wrench(R.T @ frame.w, R.T @ frame.alpha, R.T @ a, pi)
     return R @ force, R @ moment
 
 
 def rigid_body_wrench(w: ca.SX, alpha: ca.SX, a: ca.SX, pi: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Newton-Euler about a body frame's origin: the force and moment that move the body, in body coordinates.
+    """Return the force and moment about the origin that move a body, in body coordinates.
 
     f = m a + alpha x mc + w x (w x mc),  n = I alpha + w x I w + mc x a.
 
     Args:
-        w, alpha: angular velocity and acceleration (3,).
+        a: acceleration of the origin minus gravity (3,).
         a: acceleration of the origin less gravity (3,).
         pi: (m, mc_x, mc_y, mc_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the origin.
     """
@@ -270,19 +274,20 @@ def rigid_body_wrench(w: ca.SX, alpha: ca.SX, a: ca.SX, pi: ca.SX) -> tuple[ca.S
 
 
 def inertial_moment(w: ca.SX, alpha: ca.SX, pi: ca.SX) -> ca.SX:
-    """I alpha + w x I w about the origin, with the products of w written out so that equal moments cancel."""
+    """Return I alpha + w x I w about the origin.
+
+    The products of w are written out, so that equal moments of inertia cancel.
+    """
     I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = ca.vertsplit(pi[4:10])
     x, y, z = ca.vertsplit(w)
-    gyroscopic = ca.vertcat(
-        (I_zz - I_yy) * (y * z) + I_yz * (y * y - z * z) + x * (I_xz * y - I_xy * z),
-        (I_xx - I_zz) * (x * z) + I_xz * (z * z - x * x) + y * (I_xy * z - I_yz * x),
-        (I_yy - I_xx) * (x * y) + I_xy * (x * x - y * y) + z * (I_yz * x - I_xz * y),
-    )
-    return inertia_matrix(pi) @ alpha + gyroscopic
+    about_x = (I_zz - I_yy) * (y * z) + I_yz * (y * y - z * z) + x * (I_xz * y - I_xy * z)
+    about_y = (I_xx - I_zz) * (x * z) + I_xz * (z * z - x * x) + y * (I_xy * z - I_yz * x)
+    about_z = (I_yy - I_xx) * (x * y) + I_xy * (x * x - y * y) + z * (I_yz * x - I_xz * y)
+    return inertia_matrix(pi) @ alpha + ca.vertcat(about_x, about_y, about_z)
 
 
 def inertia_matrix(pi: ca.SX) -> ca.SX:
-    """Moments of inertia (3, 3) about the origin from the ten parameters."""
+    """Return the moments of inertia (3, 3) about the origin from the ten parameters."""
     I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = ca.vertsplit(pi[4:10])
     return ca.SX(
         ca.vertcat(

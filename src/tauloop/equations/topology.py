@@ -1,8 +1,8 @@
-"""Spanning tree of a mechanism: which joints carry coordinates, which ones close loops, and the order of both."""
+"""Spanning tree of a mechanism: joints with coordinates and joints that close loops."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import accumulate
 
@@ -28,12 +28,12 @@ from tauloop.mechanism.poses import turned_quaternion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeJoint:
-    """A joint of the tree, seen from its inner body (nearer the base) to its outer body.
+    """A joint of the tree, from its inner body (nearer the base) to its outer body.
 
     Attributes:
         joint: the joint of the description.
         inner, outer: its frames on those bodies.
-        is_reversed: whether the outer body is the parent of the description.
+        is_reversed: whether the outer body is the parent in the description.
         q, v: index ranges in the coordinates and velocities.
     """
 
@@ -47,18 +47,18 @@ class TreeJoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology(Shown):
-    """Coordinates of the extended space, and the loops that remain.
+    """Coordinates of the extended space, and the joints that close loops.
 
     Attributes:
-        tree: tree joints, from the base outwards.
+        tree: joints of the tree, from the base outwards.
         cuts: joints that close loops.
         telescopes: telescopic rods with the index of their length in q and in v.
         coordinate_names, velocity_names: names in order of q (n_q) and v (n_v).
-        angular: per velocity, whether it turns (rad/s) or moves (m/s).
+        angular: whether each velocity is a rotation (rad/s), not a translation (m/s).
         is_angle: per coordinate, whether it is an angle in radians.
         quaternions: (start in q, start in v) of every quaternion and its angular velocity.
-        freedoms: what acts on each velocity.
-        q_of_v: index of the scalar coordinate behind each velocity; -1 for angular velocities of
+        freedoms: forces, inertia and limits of each velocity.
+        q_of_v: index of the scalar coordinate of each velocity; -1 for angular velocities of
             quaternions.
         reference: start values of q.
     """
@@ -87,18 +87,21 @@ class Topology(Shown):
 
     @property
     def is_length(self) -> tuple[bool, ...]:
-        """Whether each coordinate is a length in metres: neither an angle nor a part of a quaternion."""
+        """Whether each coordinate is a length in metres."""
         in_quaternion = {i + k for i, _ in self.quaternions for k in range(4)}
         return tuple(not turns and i not in in_quaternion for i, turns in enumerate(self.is_angle))
 
     def coordinates_of(self, velocities: Collection[int]) -> tuple[int, ...]:
-        """Coordinates that rest where these velocities are zero; a quaternion where all its rotations are."""
+        """Return the coordinates that are constant where these velocities are zero.
+
+        A quaternion is constant if all its rotations are.
+        """
         q = [self.q_of_v[i] for i in velocities if self.q_of_v[i] >= 0]
         whole = [q0 for q0, v0 in self.quaternions if {v0, v0 + 1, v0 + 2} <= set(velocities)]
         return (*q, *(q0 + k for q0 in whole for k in range(4)))
 
     def motor_turns(self, actuator: Actuator) -> bool:
-        """Whether an actuator's motor turns, so that its position is in rad and its force in N m."""
+        """Return whether an actuator is rotary, with its position in rad and its force in N m."""
         if actuator.turns is not None:
             return actuator.turns
         return all(self.angular[self.velocity_names.index(name)] for name, _ in actuator.drives)
@@ -107,15 +110,16 @@ class Topology(Shown):
 def topology(mechanism: Mechanism) -> Topology:
     """Choose the spanning tree and number the coordinates.
 
-    The tree grows from the base by the cheapest joint: the platform's own, then fixed joints, then
-    joints that something acts on (actuators, friction, springs: these need a coordinate), then
-    those with few freedoms; among equals the shallowest, then the first in the file. What is left
-    over closes loops, as do the joints that the file cuts itself. Nothing may act on these: see
+    The tree grows from the base. Each step adds the first joint in this order: the platform's own,
+    fixed joints, joints with an actuator, friction or a spring (these need a coordinate), then
+    joints with
+    few freedoms. Ties are broken by depth, then by the order in the file. The remaining joints
+    close loops, as do the joints that the file cuts. No force may act on these joints; see
     `with_ends`.
 
     Raises:
-        DescriptionError: a joint that cannot be turned around would have to be; or something needs
-            the coordinate of an angular velocity, which has none.
+        DescriptionError: a joint that is not reversible would have to be reversed; or an element
+            acts on an angular velocity, which has no coordinate.
     """
     _require_coordinates(mechanism)
     edges = _spanning_tree(mechanism)
@@ -174,42 +178,38 @@ def topology(mechanism: Mechanism) -> Topology:
 
 
 def _require_coordinates(mechanism: Mechanism) -> None:
-    """Refuse springs, actuators and couplings on angular velocities of balls, which are no rates of coordinates."""
-    without = {
-        name
-        for joint in mechanism.joints
-        for name, suffix in zip(
-            joint.velocity_names, JOINT_KINDS[joint.kind].velocities, strict=True
-        )
-        if suffix not in JOINT_KINDS[joint.kind].coordinates
+    """Raise if springs, actuators or couplings act on angular velocities of ball joints."""
+    without_coordinate = {
+        name for joint in mechanism.joints for name in _velocities_without_coordinate(joint)
     }
-    users = [
-        (name, "a spring", [name])
-        for name, freedom in mechanism.freedoms.items()
-        if freedom.spring is not None
-    ]
-    users += [
-        (motor.name, "an actuator", [name for name, _ in motor.drives])
-        for motor in mechanism.actuators
-    ]
-    users += [
-        (gear.name, "a coupling", [name for name, _ in gear.terms]) for gear in mechanism.couplings
-    ]
     problems = Problems()
-    for where, element, names in users:
+
+    def check(where: str, element: str, names: Iterable[str]) -> None:
         for name in names:
-            if name in without:
-                what = (
-                    f"{element} acts on {name}, an angular velocity without a coordinate of its own"
-                )
-                problems.add(
-                    where, what, "act on a revolute or universal joint", file=mechanism.file
-                )
+            if name in without_coordinate:
+                what = f"{element} acts on {name}, an angular velocity without a coordinate"
+                remedy = "act on a revolute or universal joint"
+                problems.add(where, what, remedy, file=mechanism.file)
+
+    for name, freedom in mechanism.freedoms.items():
+        if freedom.spring is not None:
+            check(name, "a spring", [name])
+    for motor in mechanism.actuators:
+        check(motor.name, "an actuator", (name for name, _ in motor.drives))
+    for gear in mechanism.couplings:
+        check(gear.name, "a coupling", (name for name, _ in gear.terms))
     DescriptionError.raise_if_any(problems)
 
 
+def _velocities_without_coordinate(joint: Joint) -> list[str]:
+    """Return the names of a joint's angular velocities that are not rates of coordinates."""
+    kind = JOINT_KINDS[joint.kind]
+    names = zip(joint.velocity_names, kind.velocities, strict=True)
+    return [name for name, suffix in names if suffix not in kind.coordinates]
+
+
 def _length(rod: Rod, telescope: Telescope) -> Joint:
-    """The slide that the length of a telescopic rod is, as far as coordinates go."""
+    """Return the prismatic joint that represents the length of a telescopic rod."""
     freedoms, reference = (telescope.freedom,), (telescope.reference,)
     return Joint(
         name=rod.name,
@@ -222,14 +222,15 @@ def _length(rod: Rod, telescope: Telescope) -> Joint:
 
 
 def with_ends(mechanism: Mechanism) -> Mechanism:
-    """The same machine, in which every joint that something acts on has a coordinate.
+    """Return the machine with a coordinate for every joint that a force acts on.
 
-    In a loop whose every joint has friction, a spring, an inertia or an actuator one of them would
-    still be cut. It leads to a massless body instead, its end, which is welded to the child; the
+    If every joint of a loop has friction, a spring, an inertia or an actuator, one of them would
+    still be cut. Instead, that joint leads to a massless body, its end, which is welded to the
+    child. The
     weld closes the loop.
 
     Raises:
-        DescriptionError: a joint that cannot be turned around would have to be.
+        DescriptionError: a joint that is not reversible would have to be reversed.
     """
     cuts = _left_over(mechanism, _spanning_tree(mechanism))
     loaded = {joint.name: f"{joint.name}.end" for joint in cuts if mechanism.is_loaded(joint)}
@@ -251,7 +252,10 @@ def with_ends(mechanism: Mechanism) -> Mechanism:
 
 
 def integrate(topology: Topology, q: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Coordinates (N, n_q) after a finite displacement (N, n_v); quaternions turn by the exponential map."""
+    """Return coordinates (N, n_q) after a finite displacement (N, n_v).
+
+    Quaternions rotate by the exponential map.
+    """
     q = q.copy()
     for i, j in enumerate(topology.q_of_v):
         if j >= 0:
@@ -262,7 +266,7 @@ def integrate(topology: Topology, q: np.ndarray, step: np.ndarray) -> np.ndarray
 
 
 def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
-    """Among equals the shallowest, then the first in the file; not every joint can be turned around."""
+    """Return the joints of the tree, each with whether it is reversed."""
     return spanning_joints(
         mechanism,
         DescriptionError,
@@ -272,6 +276,6 @@ def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
 
 
 def _left_over(mechanism: Mechanism, edges: list[tuple[Joint, bool]]) -> tuple[Joint, ...]:
-    """Joints that are not in the tree."""
+    """Return the joints that are not in the tree."""
     in_tree = {joint.name for joint, _ in edges}
     return tuple(joint for joint in mechanism.joints if joint.name not in in_tree)

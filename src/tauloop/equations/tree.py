@@ -1,7 +1,7 @@
-"""Motion of the tree: poses, velocities and accelerations of all bodies, swept from the base outwards.
+"""Motion of the tree: poses, velocities and accelerations of all bodies, from the base outwards.
 
-Velocities and accelerations are kept in body coordinates, where inertias and joint axes are
-constant; points of attachment are given in base coordinates (suffix W), where loops are closed.
+Velocities and accelerations are in body coordinates, where inertias and joint axes are constant.
+Attachment points are in base coordinates (suffix W), where loops are closed.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from tauloop.mechanism.model import BASE, JOINT_KINDS, Placement
 
 @dataclass(frozen=True, slots=True)
 class Configuration(Shown):
-    """Coordinates q, with (cos, sin) of an angle given in its place where a closed form yields that pair.
+    """Coordinates q, with (cos, sin) in place of angles for which a closed form yields the pair.
 
     Attributes:
         q: coordinates (n_q,).
-        pairs: cosine and sine by index in q; other angles take theirs from q.
+        pairs: cosine and sine by index in q; those of other angles follow from q.
     """
 
     q: ca.SX
     pairs: dict[int, tuple[ca.SX, ca.SX]]
 
     def pair(self, index: int) -> tuple[ca.SX, ca.SX]:
-        """Cosine and sine of the angle at an index of q."""
+        """Return cosine and sine of the angle at an index of q."""
         return self.pairs.get(index) or (ca.cos(self.q[index]), ca.sin(self.q[index]))
 
 
@@ -40,8 +40,8 @@ class JointMotion:
 
     Attributes:
         R, p: orientation and origin of C in F.
-        inner, outer: partial velocities and their bias in the axes of F and of C: both, because
-            each is constant for some kinds of joints.
+        inner, outer: partial velocities and their bias in the axes of F and of C, because each is
+            constant for some kinds of joints.
     """
 
     R: ca.SX
@@ -57,8 +57,7 @@ class Partial:
     Attributes:
         w, v: angular velocity, and velocity of the outer origin as seen from the inner body, per
             unit velocity (3, n).
-        bias_w, bias_v: what is left of their rates, as seen from the inner body, without
-            accelerations (3,).
+        bias_w, bias_v: their rates without accelerations, as seen from the inner body (3,).
     """
 
     w: ca.SX
@@ -67,13 +66,13 @@ class Partial:
     bias_v: ca.SX
 
     def turned(self, R: ca.SX) -> Partial:
-        """The same in other axes."""
+        """Return the partial velocities in other axes."""
         return Partial(w=R @ self.w, v=R @ self.v, bias_w=R @ self.bias_w, bias_v=R @ self.bias_v)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TreeLink:
-    """One tree joint with its frames worked out: the outer body B as seen from the inner body P.
+    """A joint of the tree and its frames: the outer body B relative to the inner body P.
 
     Attributes:
         edge: the tree joint.
@@ -100,12 +99,12 @@ class TreeLink:
 
     @cached_property
     def in_body(self) -> Partial:
-        """Partial velocities of B's origin relative to P, in axes of B."""
+        """Return partial velocities of B's origin relative to P, in axes of B."""
         return _moved(self.joint.outer.turned(self.R_BC), self.p_BC, self.v)
 
     @cached_property
     def in_base(self) -> Partial:
-        """The same in axes of the base."""
+        """Return partial velocities of B's origin relative to P, in axes of the base."""
         return _moved(
             self.joint.inner.turned(self.R_P @ self.R_PF),
             self.R_P @ (self.R_PB @ self.p_BC),
@@ -131,7 +130,7 @@ class BodyMotion:
         R, p: orientation (3, 3) and origin (3,) in the base frame.
         is_native_in_base: whether the body's own coordinates are in the base frame (a free
             platform).
-        hinge: the axis of a body that only turns about a fixed one; else None.
+        hinge: the axis of a body that rotates about a fixed axis; else None.
         inner, link: the body and the joint through which it moves; None for the base.
     """
 
@@ -144,7 +143,7 @@ class BodyMotion:
 
     @cached_property
     def in_body(self) -> BodyRates:
-        """Velocities and accelerations in body coordinates; whoever uses them takes the cheaper ones."""
+        """Velocities and accelerations in body coordinates."""
         self._sweep("in_body")
         if self.inner is None or self.link is None:
             return _at_rest()
@@ -154,14 +153,14 @@ class BodyMotion:
 
     @cached_property
     def in_base(self) -> BodyRates:
-        """The same in base coordinates."""
+        """Velocities and accelerations in base coordinates."""
         self._sweep("in_base")
         if self.inner is None or self.link is None:
             return _at_rest()
         return _carried(self.link, self.link.in_base, self.link.r_W, None, self.inner.in_base)
 
     def _sweep(self, axes: str) -> None:
-        """Have those of all bodies on the way from the base, one after the other: chains may be long."""
+        """Compute the motion of all inner bodies in order; chains may be long."""
         way = []
         body = self.inner
         while body is not None and axes not in vars(body):
@@ -171,7 +170,7 @@ class BodyMotion:
             getattr(body, axes)
 
     def point(self, r: ca.SX) -> PointMotion:
-        """Motion of the point at r (body coordinates) in the base frame."""
+        """Return the motion of the point at r (body coordinates) in the base frame."""
         if self.hinge is not None:
             return self.hinge.point(self, r)
         r_W = self.R @ r
@@ -180,7 +179,9 @@ class BodyMotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hinge:
-    """A fixed axis about which a body turns: the circle of a point is two constant vectors, no cross products.
+    """A fixed axis about which a body rotates.
+
+    The circle of a point is given by two constant vectors, without cross products.
 
     Attributes:
         R, p: orientation and origin of the joint's inner frame in the base frame.
@@ -203,7 +204,7 @@ class Hinge:
     acceleration: ca.SX
 
     def point(self, body: BodyMotion, r: ca.SX) -> PointMotion:
-        """Motion of a point on the circle c P + s Q with the tangent t = c Q - s P."""
+        """Return the motion of a point on the circle c P + s Q with the tangent t = c Q - s P."""
         e = unit_vector(self.axis)
         rho = self.R_BC.T @ (r - self.p_BC)
         along = e * ca.dot(e, rho)
@@ -222,8 +223,8 @@ class PointMotion:
         body: the body.
         r: offset from its origin.
         p: position.
-        circle: velocity per unit rate of the hinge, and radius, on a body that turns about a fixed
-            axis; else None.
+        circle: velocity per unit rate of the hinge, and radius, for a body that rotates about a
+            fixed axis; else None.
     """
 
     body: BodyMotion
@@ -233,7 +234,7 @@ class PointMotion:
 
     @property
     def tangent(self) -> ca.SX | None:
-        """Velocity per unit rate of the hinge, for a body that turns about a fixed axis; else None."""
+        """Velocity per unit rate of the hinge, for a body with a fixed axis; else None."""
         return self.circle[0] if self.circle else None
 
     @cached_property
@@ -259,11 +260,11 @@ class PointMotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeMotion:
-    """Motion of everything: bodies by name, links from the base outwards, and the state it belongs to.
+    """Motion of the tree: bodies by name, links from the base outwards, and the state.
 
     Attributes:
         topology, values: the tree and its parameters.
-        bodies, links: see above.
+        bodies, links: motion of the bodies and joints.
         configuration, v, a: the state.
     """
 
@@ -281,11 +282,11 @@ class TreeMotion:
         return self.configuration.q
 
     def point(self, placement: Placement) -> PointMotion:
-        """Motion of a frame's origin in the base frame."""
+        """Return the motion of a frame's origin in the base frame."""
         return self.bodies[placement.body].point(self.values.placement(placement)[1])
 
     def length(self, q_index: int, v_index: int) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """A scalar coordinate, such as the length of a telescopic rod, with its rate and its acceleration."""
+        """Return a scalar coordinate, such as a rod's length, with its rate and acceleration."""
         return self.configuration.q[q_index], self.v[v_index], self.a[v_index]
 
 
@@ -296,7 +297,7 @@ _NATIVE_IN_INNER = ("free", "spherical", "translational")
 def tree_motion(
     topology: Topology, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX
 ) -> TreeMotion:
-    """Sweep positions, velocities and accelerations from the base to all bodies.
+    """Return the motion of all bodies by a sweep from the base outwards.
 
     With E the rotation from P to B coordinates: w_B = E w_P + S_w v,  v_B = E (v_P + w_P x p) + S_v
     v, and their rates (Khalil and Dombre, Newton-Euler sweep); the same without E in base
@@ -314,7 +315,7 @@ def tree_motion(
     for edge in topology.tree:
         P = bodies[edge.inner.body]
         own = slice(edge.v.start, edge.v.stop)
-        # with one index, nothing of a single entry is a row
+        # a single index keeps the shape of a scalar, a list would make a row
         v_joint, a_joint = v[own, 0], a[own, 0]
         link = _link(edge, values, configuration, v_joint, a_joint, P.R)
         links.append(link)
@@ -338,12 +339,12 @@ def tree_motion(
 
 
 def symbolic_motion(topology: Topology, values: Values, *, is_moving: bool = True) -> TreeMotion:
-    """Motion of all bodies at symbols of coordinates, its `q`, and of velocities, its `v`, without accelerations.
+    """Return the motion of all bodies for symbols `q` and `v`, without accelerations.
 
     Args:
         topology: the tree.
         values: parameters.
-        is_moving: whether there are velocities; positions alone are at hand sooner.
+        is_moving: whether to compute velocities; positions alone take less time.
     """
     q, zero = ca.SX.sym("q", topology.n_q), ca.SX(topology.n_v, 1)
     v = ca.SX.sym("v", topology.n_v) if is_moving else zero
@@ -353,7 +354,7 @@ def symbolic_motion(topology: Topology, values: Values, *, is_moving: bool = Tru
 def _hinge(
     edge: TreeJoint, values: Values, configuration: Configuration, rate: ca.SX, acceleration: ca.SX
 ) -> Hinge | None:
-    """The fixed axis of a body on a revolute joint of the base."""
+    """Return the fixed axis of a body on a revolute joint of the base."""
     if edge.inner.body != BASE or edge.joint.kind != "revolute":
         return None
     sign = -1 if edge.is_reversed else 1
@@ -382,12 +383,12 @@ def _at_rest() -> BodyRates:
 def _carried(
     link: TreeLink, partial: Partial, r: ca.SX, E: ca.SX | None, inner: BodyRates
 ) -> BodyRates:
-    """Velocities and accelerations of the outer body from those of the inner one, r from origin to origin.
+    """Return the rates of the outer body from those of the inner body.
 
     Args:
         link: the joint between them.
         partial: relative motion in the axes of the result.
-        r: offset in the axes of the inner body's motion.
+        r: offset from the inner to the outer origin, in the axes of the inner body's motion.
         E: rotation from those axes into those of the result; None where they are the same.
         inner: motion of the inner body.
     """
@@ -412,7 +413,7 @@ def _carried(
 def _link(
     edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX, R_P: ca.SX
 ) -> TreeLink:
-    """Move the joint's motion from its outer frame C to the origin of the outer body B."""
+    """Return the link with the joint's motion moved from its outer frame C to the origin of B."""
     R_PF, p_PF = values.placement(edge.inner)
     R_BC, p_BC = values.placement(edge.outer)
     joint = joint_motion(edge, configuration, v)
@@ -434,7 +435,7 @@ def _link(
 
 
 def _moved(at_joint: Partial, p: ca.SX, v: ca.SX) -> Partial:
-    """Partial velocities of the origin that lies at -p from the joint: u = u_C + p x w, and its rate."""
+    """Return the partial velocities of the origin at -p from the joint: u = u_C + p x w."""
     w = at_joint.w @ v
     return Partial(
         w=at_joint.w,
@@ -445,9 +446,9 @@ def _moved(at_joint: Partial, p: ca.SX, v: ca.SX) -> Partial:
 
 
 def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> JointMotion:
-    """Relative motion across one joint of any kind, from the inner to the outer frame.
+    """Return the motion across a joint of any kind, from its inner to its outer frame.
 
-    A reversed joint has the inverse motion: opposite coordinates, a conjugate quaternion, swapped
+    A reversed joint has the inverse motion: negative coordinates, a conjugate quaternion, swapped
     universal axes.
     """
     kind, axes, q = edge.joint.kind, edge.joint.axes, configuration.q
@@ -511,20 +512,21 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
 
 
 def _brought_motion(edge: TreeJoint, q: ca.SX, v: ca.SX) -> JointMotion:
-    """Relative motion across a joint whose kind gives R(x) and p(x): skew(w_i) = (dR/dx_i) R^T, v_i = dp/dx_i.
+    """Return the motion across a joint of a plug-in kind, which defines R(x) and p(x).
 
-    What is left of the rates at constant velocities is (d/dx)(W v) v, and (d/dx)(V v) v.
+    skew(w_i) = (dR/dx_i) R^T and v_i = dp/dx_i. The rates at constant velocities are (d/dx)(W v) v
+    and (d/dx)(V v) v.
     """
     x = ca.SX.sym("x", len(edge.q))
     placement = JOINT_KINDS[edge.joint.kind].placement
     assert placement is not None
-    R, p = (ca.SX(part) for part in placement([unit_vector(axis) for axis in edge.joint.axes], x))
+    axes = [unit_vector(axis) for axis in edge.joint.axes]
+    R, p = (ca.SX(result) for result in placement(axes, x))
     if edge.is_reversed:
         R, p = R.T, -R.T @ p
-    turning = ca.jacobian(ca.densify(ca.vec(R)), x)
-    W = ca.horzcat(
-        *(ca.inv_skew(ca.reshape(turning[:, i], 3, 3) @ R.T) for i in range(len(edge.q)))
-    )
+    R_rates = ca.jacobian(ca.densify(ca.vec(R)), x)
+    rotation_rates = [ca.reshape(R_rates[:, i], 3, 3) for i in range(len(edge.q))]
+    W = ca.horzcat(*(ca.inv_skew(rate @ R.T) for rate in rotation_rates))
     V = ca.jacobian(ca.densify(p), x)
     rates = [ca.jtimes(ca.densify(velocity @ v), x, v) for velocity in (W, V)]
     R, p, W, V, bias_w, bias_v = ca.substitute(
@@ -535,7 +537,10 @@ def _brought_motion(edge: TreeJoint, q: ca.SX, v: ca.SX) -> JointMotion:
 
 
 def coordinate_rates(shape: Topology, q: ca.SX) -> ca.SX:
-    """N (n_q, n_v) with dq/dt = N v; a quaternion turns by half its product with the angular velocity."""
+    """Return N (n_q, n_v) with dq/dt = N v.
+
+    The rate of a quaternion is half its product with the angular velocity.
+    """
     N = ca.SX(shape.n_q, shape.n_v)
     for i, j in enumerate(shape.q_of_v):
         if j >= 0:
@@ -549,7 +554,10 @@ def coordinate_rates(shape: Topology, q: ca.SX) -> ca.SX:
 
 
 def quaternion_rotation(quaternion: ca.SX) -> ca.SX:
-    """Rotation matrix (3, 3) of a unit quaternion (w, x, y, z), from the turned frame into the reference frame."""
+    """Return the rotation matrix (3, 3) of a unit quaternion (w, x, y, z).
+
+    It maps from the rotated frame into the reference frame.
+    """
     w, x, y, z = ca.vertsplit(quaternion)
     x2, y2, z2 = 2 * x, 2 * y, 2 * z
     xx, yy, zz = x * x2, y * y2, z * z2

@@ -1,9 +1,8 @@
-"""Values: of the description's expressions over theta, of the dynamic parameters pi, and of functions on batches.
+"""Values of expressions over theta, of the dynamic parameters pi, and of functions on batches.
 
-Expressions take numbers or CasADi symbols; pi are the parameters in which inverse dynamics is
-linear (inertia, rotor inertia, friction and springs): inverse dynamics = Y(q, v, a) pi, every entry
-an expression over theta, so that equal parts of equal legs stay tied. CasADi functions are
-evaluated on arrays (N, n) without copies.
+Expressions accept numbers or CasADi symbols. Inverse dynamics is linear in pi (inertia, rotor
+inertia, friction and springs): Y(q, v, a) pi. Every entry is an expression over theta, so equal
+parameters of equal legs stay tied. CasADi functions are evaluated on arrays (N, n) without copies.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ from tauloop.mechanism.model import (
 
 
 def sine(angle: Any) -> Any:
-    """Sine of a number (exact at multiples of a right angle) or of a symbol."""
+    """Return the sine of a number (exact at multiples of a right angle) or of a symbol."""
     return exact_sine(float(angle)) if isinstance(angle, int | float) else ca.sin(angle)
 
 
 def cosine(angle: Any) -> Any:
-    """Cosine of a number (exact at multiples of a right angle) or of a symbol."""
+    """Return the cosine of a number (exact at multiples of a right angle) or of a symbol."""
     return exact_cosine(float(angle)) if isinstance(angle, int | float) else ca.cos(angle)
 
 
@@ -73,15 +72,15 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 class Values:
-    """Leaf parameters (numbers, symbols, or some of each) from which every expression takes its value."""
+    """Independent parameters, numbers or symbols, and the values of expressions over them."""
 
     def __init__(self, theta: Mapping[str, Any]) -> None:
-        """Keep theta: leaf values by name, SI."""
+        """Store theta: independent parameter values by name, SI."""
         self._theta = theta
         self._placed: dict[int, tuple[Placement, ca.SX, ca.SX]] = {}
 
     def scalar(self, expression: Expression) -> Any:
-        """Value of one expression: a float where nothing in it is a symbol."""
+        """Return the value of an expression, a float if it contains no symbol."""
         if isinstance(expression, Constant):
             return expression.value
         if isinstance(expression, Leaf):
@@ -89,14 +88,14 @@ class Values:
         return evaluate(expression, self._theta, _OPERATIONS)
 
     def vector(self, vector: Vector) -> ca.SX:
-        """Value (3,) of a vector."""
+        """Return the value (3,) of a vector."""
         components = [self.scalar(component) for component in vector]
         if any(isinstance(component, ca.SX) for component in components):
             return ca.SX(ca.vertcat(*components))
         return ca.SX(ca.DM(components))
 
     def rotation(self, turns: tuple[Turn, ...]) -> ca.SX:
-        """Rotation matrix (3, 3) of successive turns: maps from the turned frame into the body's."""
+        """Return the matrix (3, 3) of successive rotations, from the rotated frame to the body."""
         R = ca.SX(ca.DM.eye(3))
         for turn in turns:
             angle = self.scalar(turn.angle)
@@ -104,8 +103,8 @@ class Values:
         return R
 
     def placement(self, placement: Placement) -> tuple[ca.SX, ca.SX]:
-        """Rotation (3, 3) and origin (3,) of a frame in its body."""
-        # by identity, for one that is kept; sweeps ask for each many times
+        """Return rotation (3, 3) and origin (3,) of a frame in its body."""
+        # looked up by identity: sweeps use each placement many times
         if id(placement) not in self._placed:
             self._placed[id(placement)] = (
                 placement,
@@ -116,7 +115,7 @@ class Values:
 
 
 def elementary_rotation(axis: str, c: Any, s: Any) -> ca.SX:
-    """Rotation about a coordinate axis, from the cosine and sine of its angle."""
+    """Return the rotation about a coordinate axis, from the cosine and sine of its angle."""
     R = ca.SX(3, 3)
     i = "xyz".index(axis)
     j, k = (i + 1) % 3, (i + 2) % 3
@@ -127,7 +126,7 @@ def elementary_rotation(axis: str, c: Any, s: Any) -> ca.SX:
 
 
 def unit_vector(axis: str) -> ca.SX:
-    """Unit vector (3,) of a coordinate axis."""
+    """Return the unit vector (3,) of a coordinate axis."""
     e = ca.SX(3, 1)
     e["xyz".index(axis)] = 1
     return e
@@ -145,8 +144,8 @@ class DynamicParameter:
 
     Attributes:
         name: element and suffix, such as ``plate.mcx`` or ``leg1.motor.viscous``.
-        element: the element it belongs to: body, rod, coordinate or actuator.
-        role: the suffix.
+        element: name of its body, rod, coordinate or actuator.
+        role: suffix of its name.
         unit: SI unit.
         group: "inertia", "friction", "drive" or "spring".
         expression: its value over theta.
@@ -161,22 +160,23 @@ class DynamicParameter:
 
 
 def dynamic_parameters(mechanism: Mechanism, topology: Topology) -> tuple[DynamicParameter, ...]:
-    """All entries of pi in order: bodies, rods, freedoms, actuators, losses.
+    """Return all entries of pi in order: bodies, rods, freedoms, actuators, losses.
 
     Raises:
-        DescriptionError: a joint and a motor have one name and both such a coefficient.
+        DescriptionError: a joint and a motor have the same name and both have the coefficient.
     """
     entries = tuple(_entries(mechanism, topology))
-    twice = [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]
-    if twice:
+    counts = Counter(entry.name for entry in entries)
+    repeated = [name for name, count in counts.items() if count > 1]
+    if repeated:
         raise DescriptionError(
             Problem(
                 where=name,
-                what="is a coefficient of a joint and of a motor that is called as it is",
+                what="is a coefficient of a joint and of a motor with the same name",
                 remedy="give the motor a name of its own",
                 file=mechanism.file,
             )
-            for name in twice
+            for name in repeated
         )
     return entries
 
@@ -262,7 +262,7 @@ class Entries:
     """
 
     def __init__(self, parameters: tuple[DynamicParameter, ...], pi: ca.SX) -> None:
-        """Name the entries of pi (n_pi,)."""
+        """Store pi (n_pi,) with the names of its entries."""
         self.parameters, self.pi = parameters, pi
         self._pi: Mapping[tuple[str, str], ca.SX] = {
             (p.element, p.role): pi[i] for i, p in enumerate(parameters)
@@ -273,60 +273,61 @@ class Entries:
                 self._inertial.setdefault(p.element, []).append(p.role)
 
     def get(self, element: str, role: str) -> ca.SX | None:
-        """One entry; None where the element has no such parameter."""
+        """Return an entry; None if the element has no such parameter."""
         return self._pi.get((element, role))
 
     def part(self, element: str, upper: bool = False) -> ca.SX:
-        """Inertial parameters of a body or of one part of a rod, in their order."""
+        """Return the inertial parameters of a body or of a part of a rod, in their order."""
         roles = [role for role in self._inertial[element] if role.startswith("upper_") == upper]
         return ca.vertcat(*(self._pi[element, role] for role in roles))
 
 
-#: Samples that one call of a mapped function takes; maps of these widths are made once and put
-#: together to any N.
-WIDTHS = (512, 64, 8, 1)
+#: Numbers of samples per call of a mapped function. A batch of any size is a sequence of calls with
+#: these widths, whose maps are built once.
+MAP_WIDTHS = (512, 64, 8, 1)
 
 
-#: Instructions of one call above which starting threads (some tens of microseconds) is worth it;
-#: and how many at most.
-WORTH_THREADS = 400_000
-MOST_THREADS = 8
+#: Minimum number of instructions per call for which starting threads (tens of microseconds) pays
+#: off, and the maximum number of threads.
+MIN_THREADED_INSTRUCTIONS = 400_000
+MAX_THREADS = 8
 
 
 def mapped(function: ca.Function, width: int, instructions: int) -> ca.Function:
-    """A function at so many points, on all cores where that is worth it.
+    """Return a function mapped over several points, on all cores if that is faster.
 
     Args:
-        function: at one point.
+        function: function of one point.
         width: number of points.
-        instructions: of the function, which machine code does not tell.
+        instructions: number of its instructions; unknown for machine code.
     """
     cores = os.cpu_count() or 1
-    if cores > 1 and width * instructions > WORTH_THREADS:
-        return function.map(width, "thread", min(cores, MOST_THREADS))
+    if cores > 1 and width * instructions > MIN_THREADED_INSTRUCTIONS:
+        return function.map(width, "thread", min(cores, MAX_THREADS))
     return function.map(width)
 
 
 class BatchFunction:
-    """A CasADi function of column vectors, ready for any number of samples.
+    """A CasADi function of column vectors that evaluates any number of samples.
 
-    A C-contiguous array (N, k) is laid out as the (k, N) matrix that CasADi's map wants, so buffers
+    A C-contiguous array (N, k) has the memory layout of the (k, N) matrix of CasADi's map, so
+    buffers
     are shared.
     """
 
     __slots__ = ("_maps", "function")
 
     def __init__(self, function: ca.Function) -> None:
-        """Keep the function; its inputs and outputs must be dense columns."""
+        """Store the function; its inputs and outputs must be dense columns."""
         self.function = function
         self._maps: dict[int, ca.Function] = {1: function}
 
     def __call__(self, arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
-        """Values at n samples: one array (n, k) per input, one per output."""
+        """Return values at n samples: one array (n, k) per output, from one array per input."""
         inputs = [np.ascontiguousarray(array, dtype=float) for array in arrays]
         outputs = [np.zeros((n, self.function.numel_out(i))) for i in range(self.function.n_out())]
         first = 0
-        for width in WIDTHS:
+        for width in MAP_WIDTHS:
             if n - first < width:
                 continue
             buffer, trigger = self._map(width).buffer()
@@ -346,7 +347,7 @@ class BatchFunction:
 
     @property
     def output_sizes(self) -> tuple[int, ...]:
-        """Numbers per sample of every output."""
+        """Number of values per sample of every output."""
         return tuple(self.function.numel_out(i) for i in range(self.function.n_out()))
 
     @property
@@ -360,7 +361,10 @@ def _window(array: np.ndarray, first: int, width: int) -> memoryview:
 
 
 def quantile(values: object, share: float) -> np.ndarray:
-    """The quantile over the first axis, linear between neighbours: 0.5 is the median, of infinite numbers too."""
+    """Return the quantile over the first axis, with linear interpolation; 0.5 is the median.
+
+    Infinite values are allowed.
+    """
     ordered = np.sort(np.asarray(values, dtype=float), axis=0)
     place = share * (len(ordered) - 1)
     below = int(place)

@@ -15,7 +15,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
-from tauloop.equations.assembly.limits import Beyond, require_within_limits
+from tauloop.equations.assembly.limits import LimitViolation, require_within_limits
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import (
     ACTUATORS,
@@ -105,7 +105,7 @@ class Poses(Result):
     misfit: Mapping[str, float]
     resting: tuple[str, ...]
     at_stops: tuple[str, ...]
-    beyond: tuple[tuple[Beyond, ...], ...] = field(metadata=OMITTED)
+    beyond: tuple[tuple[LimitViolation, ...], ...] = field(metadata=OMITTED)
 
     @property
     def given(self) -> str:

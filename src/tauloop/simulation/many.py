@@ -14,7 +14,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.compiler.c.calling.threads import LARGEST_PIECE, in_pieces
 from tauloop.compiler.c.printing.rows import RowKernel
-from tauloop.equations.assembly.limits import Passed
+from tauloop.equations.assembly.limits import MotionRange
 from tauloop.equations.ports import coordinate_units, numbers, velocity_units
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
@@ -118,7 +118,7 @@ def simulate_many(
         back = np.argsort(np.concatenate(order))
         arrays = [np.concatenate(several)[back] for several in zip(*parts, strict=True)]
     q, v, reached, endings, steps, error, residual, least, greatest, outside = arrays
-    passed = Passed(least=least, greatest=greatest, outside=outside)
+    passed = MotionRange(least=least, greatest=greatest, outside=outside)
     return ManySimulations(
         diagnostics=(
             *_diagnostics(endings, error, residual, simulator.model.assembly.loops.length),
@@ -149,7 +149,7 @@ def _motions(
         time: at which states are wanted (T,), s.
 
     Returns:
-        What `ManySimulations` has of each, up to its residual; and what `Passed` has.
+        What `ManySimulations` has of each, up to its residual; and what `MotionRange` has.
     """
     n, evaluator, many = len(starts[0]), simulator.model.evaluator, _one_by_one
     work, pieces = n * len(time), False

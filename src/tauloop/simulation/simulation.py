@@ -19,7 +19,7 @@ from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.functions.extended import energy_program
 from tauloop.compiler.functions.tool import WRENCH
 from tauloop.compiler.program import Program
-from tauloop.equations.assembly.limits import Beyond
+from tauloop.equations.assembly.limits import LimitViolation
 from tauloop.equations.ports import coordinate_units, numbers
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
@@ -145,7 +145,7 @@ class Simulation(Result):
 
     @property
     @in_json()
-    def beyond_stops(self) -> tuple[Beyond, ...]:
+    def beyond_stops(self) -> tuple[LimitViolation, ...]:
         """Coordinates that go beyond their stops, which do not hold them here: by how much, and when first."""
         return self.system.model.limits.beyond(self.q, self.time)
 

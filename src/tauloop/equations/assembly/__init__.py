@@ -1,4 +1,4 @@
-"""Loops put together: closing them, their rank, what moves, what is held, and what limits it.
+"""Assembly of loops: closing them, their rank, independent motions, locked freedoms and limits.
 
 Examples:
     >>> import tauloop as tl

@@ -1,7 +1,7 @@
-"""Assembly: whether the loops close, their rank and redundancy, the mobility, and what is constant on the manifold.
+"""Assembly of a machine: closed loops, their rank and redundancy, the mobility, and the constants.
 
-Decided once at build, over many assembled states, from singular values of the loop Jacobian made
-free of units.
+The decisions are made once, when the machine is built. They use the singular values of the
+unit-free loop Jacobian at many assembled states.
 
 Source: Golub, Klema and Stewart 1976, Rank degeneracy and least squares problems: rank by a gap of
 singular values.
@@ -38,7 +38,7 @@ from tauloop.equations.assembly.coordinates import (
 from tauloop.equations.assembly.leading_drive import LeadingDrive, leading_drive
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.assembly.reference_pose import (
-    NEARLY,
+    NEARLY_SINGULAR,
     Maps,
     Substitute,
     constraint_substitute,
@@ -52,16 +52,19 @@ from tauloop.equations.values import quantile
 from tauloop.mechanism.bodies import unbounded_note
 from tauloop.mechanism.model import Mechanism
 
-#: Gap between kept and dropped singular values that a rank decision needs (design, "How the general
-#: machine works").
+#: Smallest ratio of the last kept to the first dropped singular value for which a rank decision is
+#: clear (design, "How the general machine works").
 RANK_GAP = 1e3
-#: Singular values below this share of the largest, with such a gap above them, are those of rounded
-#: numbers.
+#: Singular values below this share of the largest, with such a gap above them, come from rounded
+#: numbers in the file.
 ROUNDED_EQUATIONS = 1e-4
 
 
 def most_regular(sigma: np.ndarray) -> int:
-    """The state farthest from a loss of rank, where the first state has lost some, or nearly; else 0."""
+    """Return the state farthest from a loss of rank if the first state has lost some; else 0.
+
+    A first state that has nearly lost rank counts as one that has.
+    """
     if sigma.shape[1] == 0 or not (sigma[:, 0] > 0).all():
         return 0
     relative = sigma / sigma[:, :1]
@@ -71,12 +74,15 @@ def most_regular(sigma: np.ndarray) -> int:
         return 0
     least = relative[:, rank - 1]
     best = int(np.argmax(least))
-    nearly = least[0] < NEARLY and least[best] > RANK_GAP * least[0]
+    nearly = least[0] < NEARLY_SINGULAR and least[best] > RANK_GAP * least[0]
     return best if ranks[0] < rank or nearly else 0
 
 
 def common_rank(sigma: np.ndarray, findings: Problems) -> tuple[int, float]:
-    """Rank with the largest gap common to all states; a singular reference or an unclear gap is a finding."""
+    """Return the rank of the loops and the smallest gap of singular values over all states.
+
+    A singular reference pose or an unclear gap is added to the findings.
+    """
     if sigma.shape[1] == 0 or sigma.size == 0:
         return 0, np.inf
     floor = np.maximum(sigma, RANK_FLOOR * 1e-6 * sigma[:, :1])
@@ -98,13 +104,15 @@ def common_rank(sigma: np.ndarray, findings: Problems) -> tuple[int, float]:
 def nearly_repeated(
     sigma: np.ndarray, rank: int, constant: list[str], file: str
 ) -> tuple[Problem, ...]:
-    """The problem of loop equations that repeat others up to the digits of a file, and hold freedoms thereby.
+    """Return the problem of loop equations that repeat others up to the digits of the file.
+
+    Such equations constrain freedoms that exact numbers would leave.
 
     Args:
         sigma: singular values (N, k), the largest first.
-        rank: of the loops.
+        rank: rank of the loops.
         constant: names of the velocities that are zero in every motion.
-        file: the machine's.
+        file: the machine file.
     """
     if rank < 2 or not (sigma[:, 0] > 0).all():
         return ()
@@ -116,8 +124,8 @@ def nearly_repeated(
     first = int(weak[0]) + 1
     least, most, next_one = (f"{relative[0, k]:.2g}" for k in (rank - 1, first, first - 1))
     what = (
-        f"loop equations that repeat others nearly, but not exactly: {rank - first} (singular values {least} to {most} "
-        f"of the largest, the next is {next_one}); they hold freedoms that exact numbers leave; constant: "
+        f"loop equations repeat others nearly, but not exactly: {rank - first} (singular values {least} to {most} "
+        f"of the largest, the next is {next_one}); they constrain freedoms that exact numbers would leave; constant: "
         f"{', '.join(constant) or 'none'}"
     )
     remedy = (
@@ -129,7 +137,7 @@ def nearly_repeated(
 
 
 def null_space(K_scaled: np.ndarray, rank: int, free: list[int]) -> np.ndarray:
-    """Orthonormal motions (N, n_v, mobility), unit-free; velocities that are not free rest."""
+    """Return orthonormal unit-free motions (N, n_v, mobility); velocities not in `free` are zero."""
     n, c, n_v = K_scaled.shape
     motions = np.zeros((n, n_v, len(free) - rank))
     if c == 0:
@@ -141,7 +149,10 @@ def null_space(K_scaled: np.ndarray, rank: int, free: list[int]) -> np.ndarray:
 
 
 def motions_at(loops: Loops, q: np.ndarray, rank: int, locked: tuple[int, ...]) -> np.ndarray:
-    """Motions (1, n_v, mobility), as of `null_space`, at a pose (1, n_q); none where the loops have less rank there."""
+    """Return motions (1, n_v, mobility) at a pose (1, n_q), as `null_space` does.
+
+    The result is empty (0, n_v, mobility) where the loops have a lower rank.
+    """
     free = [i for i in range(loops.topology.n_v) if i not in locked]
     K = loops.scaled(loops.residuals(q)[1])
     motions = null_space(K, rank, free)
@@ -150,7 +161,7 @@ def motions_at(loops: Loops, q: np.ndarray, rank: int, locked: tuple[int, ...]) 
 
 
 def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
-    """A subset of rows that is independent at all states: pivots over all of them, first rows preferred."""
+    """Return rows that are independent at all states, by pivoting; the first rows are preferred."""
     n, c, n_moving = K_scaled.shape
     if rank <= 0:
         return ()
@@ -173,7 +184,7 @@ def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
 
 
 #: A coordinate is constant when no motion of unit size moves it by more than this.
-FROZEN = 1e-9
+FROZEN_TOLERANCE = 1e-9
 
 
 def spread(values: np.ndarray) -> dict[str, float | None]:
@@ -184,7 +195,7 @@ def spread(values: np.ndarray) -> dict[str, float | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly(PlainData, Shown):
-    """What the loops of a machine allow.
+    """Mobility, rank, redundancy and actuation of a machine's loops.
 
     Attributes:
         loops: the loop equations.
@@ -210,12 +221,12 @@ class Assembly(PlainData, Shown):
             follow them.
         passive: indices of the passive velocities: they move while all actuators rest.
         locked: indices of the velocities that are held on request; they are among the frozen.
-        substitute: what is singular at the pose that the file gives, where a regular one is the
-            reference instead.
-        moved: notes on another reference pose than that of the file (they are among the notes too).
-        findings: what keeps the machine from working as described.
-        notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates
-            chosen for him.
+        substitute: the singularity of the pose in the file, where a regular pose is the reference
+            instead.
+        moved: notes that the reference pose differs from the file's (they are among the notes too).
+        findings: problems that keep the machine from working as described.
+        notes: information for the user: passive freedoms, redundant actuation, coordinates chosen
+            automatically.
 
     Examples:
         >>> import tauloop as tl
@@ -254,29 +265,29 @@ class Assembly(PlainData, Shown):
 
     @property
     def mechanism(self) -> Mechanism:
-        """The machine, with the ends that its loops need."""
+        """The machine, with the ends that its loops need (see `topology.with_ends`)."""
         return self.loops.mechanism
 
     @property
     def topology(self) -> Topology:
-        """Its coordinates and velocities."""
+        """Coordinates and velocities of the machine."""
         return self.loops.topology
 
     @property
     def is_redundant(self) -> bool:
-        """Whether there are more actuators than freedoms that they move, so that forces are not determined."""
+        """Whether more actuators exist than freedoms that they move: forces are then not unique."""
         return len(self.leading) < len(self.loops.mechanism.actuators)
 
     @property
     def leading_drive(self) -> LeadingDrive:
-        """What the leading actuators drive."""
+        """The coordinates that the leading actuators drive."""
         place = self.topology.q_of_v
         constants = {i: float(self.q[place[i]]) for i in self.frozen if place[i] >= 0}
         return leading_drive(self.loops, self.leading, self.passive, constants)
 
     @property
     def leading_driven(self) -> tuple[int, ...]:
-        """Velocities that the leading actuators drive, without those that follow others by couplings."""
+        """Velocities that the leading actuators drive, except those that couplings determine."""
         return self.leading_drive.v
 
     @property
@@ -287,7 +298,7 @@ class Assembly(PlainData, Shown):
 
     @property
     def multiplier_units(self) -> tuple[str, ...]:
-        """Units of the forces in the kept loop equations: N of lengths, N m of directions."""
+        """Units of the multipliers of the kept loop equations: N (lengths) or N m (directions)."""
         return tuple("N" if self.loops.is_length[i] else "N m" for i in self.rows)
 
     @property
@@ -302,7 +313,12 @@ class Assembly(PlainData, Shown):
         return tuple(self.loops.mechanism.actuators[i].name for i in self.spare)
 
     def loop_conditions(self, q: np.ndarray, known: Iterable[int]) -> np.ndarray:
-        """Condition numbers (N,) of the unit-free loops at poses (N, n_q), in velocities that are not known."""
+        """Return condition numbers (N,) of the unit-free loops in the unknown velocities.
+
+        Args:
+            q: poses (N, n_q).
+            known: indices of the velocities that are known.
+        """
         resting = {*known, *self.frozen}
         moving = [i for i in range(self.topology.n_v) if i not in resting]
         return conditions(
@@ -365,8 +381,8 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
         locked: velocities that are held at the assembled reference pose.
 
     Raises:
-        AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; says
-            which and by how much.
+        AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; the
+            message states which loops and by how much.
     """
     if not loops.topology.n_v:
         raise AssemblyError.of(
@@ -403,7 +419,7 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
 
 
 def _around(loops: Loops, probe: Probe, state: int, locked: tuple[int, ...]) -> Probe:
-    """States around one of those that were tried."""
+    """Return states around one of the states already found."""
     q, _ = close_loops(loops, probe.states[state : state + 1], held=locked)
     return probed(loops, q, locked)
 
@@ -411,13 +427,13 @@ def _around(loops: Loops, probe: Probe, state: int, locked: tuple[int, ...]) -> 
 def _decided(
     loops: Loops, probe: Probe, start: np.ndarray, wanted: tuple[int, ...], locked: tuple[int, ...]
 ) -> tuple[Assembly, Maps]:
-    """Rank, mobility and redundancy over the states, and the maps that determine the motions there.
+    """Return the assembly: rank, mobility and redundancy over the states, and its motions.
 
     Args:
         loops: the loop equations.
         probe: the states.
         start: coordinates (1, n_q) where the file starts.
-        wanted, locked: velocities that are named as independent, and that are held.
+        wanted, locked: velocities that the file names as independent, and locked velocities.
     """
     findings = Problems()
     notes = Problems()
@@ -425,7 +441,7 @@ def _decided(
     n_v = loops.topology.n_v
     motions = null_space(probe.K, rank, [i for i in range(n_v) if i not in locked])
     extent = np.abs(motions).max(axis=(0, 2)) if motions.shape[2] else np.zeros(n_v)
-    frozen = _whole_rotations(loops.topology, np.flatnonzero(extent < FROZEN).tolist())
+    frozen = _whole_rotations(loops.topology, np.flatnonzero(extent < FROZEN_TOLERANCE).tolist())
     moving = [i for i in range(n_v) if i not in frozen]
     mobility = n_v - rank - len(locked)
     rows = kept_rows(probe.K[:, :, moving], len(moving) - mobility)
@@ -470,10 +486,10 @@ def _decided(
 
 
 def _whole_rotations(topology: Topology, still: list[int]) -> tuple[int, ...]:
-    """Return the velocities that stay zero, of a rotation by quaternion all three or none.
+    """Return the velocities that stay zero; a rotation by quaternion counts with all three or none.
 
-    Where a ball turns about one axis only, no number of its quaternion is constant: its loop
-    equations are kept.
+    If a ball joint turns about one axis only, no number of its quaternion is constant, so its
+    loop equations are kept.
     """
     partly = {
         iv + k

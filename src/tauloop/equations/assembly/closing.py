@@ -1,10 +1,10 @@
-"""Closing the loops: from a reference pose, however open, to assembled states, and walks along them.
+"""Closing of the loops from a reference pose, and walks to further assembled states.
 
-The loop equations of a joint that fixes directions (a weld, a hinge) say that some directions are
-perpendicular, which also holds at orientations that the joint does not mean, a third or half turn
-away. Where a joint closed so, or did not close, the axes that have to coincide are therefore
-compared too (`loops.aligned`). Ranges of coordinates can be equations too, to close loops from afar
-without leaving them.
+The loop equations of a joint that fixes directions (a weld, a hinge) require some directions to be
+perpendicular. This also holds at unwanted orientations, a third or half turn away. Where a joint
+closed at such an orientation, or did not close, the axes that must coincide are compared too
+(`loops.aligned`). Ranges of coordinates can also be equations, to close loops from afar within
+the limits.
 """
 
 from __future__ import annotations
@@ -23,36 +23,38 @@ from tauloop.equations.topology import integrate
 
 #: Loops count as closed below this residual, characteristic lengths (or pure number).
 CLOSED = 1e-10
-#: Loops that are open by less than this are so for rounded numbers in their file, characteristic
-#: lengths: six digits.
+#: Loops with a smaller residual are open because of rounded numbers in the file (six digits),
+#: characteristic lengths.
 ROUNDED_NUMBERS = 1e-5
-#: Steps that close loops end at this residual, characteristic lengths (or pure number): rounding.
-ROUNDING = 1e-14
-#: Loops that are closed to this residual are done where a step leaves more than this share of it:
-#: the rounding of long chains of links is larger than `ROUNDING`.
-NEARLY_ROUNDING, STAGNATION = 1e-12, 0.5
+#: Iterations that close loops stop at this residual, characteristic lengths (or pure number).
+RESIDUAL_ROUNDING = 1e-14
+#: Loops closed to this residual stop when a step leaves more than the second value's share of it:
+#: the rounding errors of long chains of links exceed `RESIDUAL_ROUNDING`.
+CHAIN_ROUNDING, STAGNATION_RATIO = 1e-12, 0.5
 #: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the
 #: projection.
 PROJECTION_CUTOFF = 1e-6
 #: Singular values below this fraction of the largest belong to loops that are nearly redundant.
-WEAK = 1e-3
+WEAK_SINGULAR_VALUE = 1e-3
 #: Singular values below this fraction of the largest are zero whatever the gap.
 RANK_FLOOR = 1e-9
-#: Axes that have to coincide do so when they differ by less than this (the others are a quarter
-#: turn or more away).
-ALIGNED = 1e-6
-#: From afar: Gauss-Newton steps, further starts, and how far these lie from the first (rad, or
-#: lengths).
-FAR_ITERATIONS, STARTS, SCATTER = 300, 12, 0.6
-#: Walks and steps per walk of the states over which rank is decided, and the step length (rad, or
-#: lengths).
-WALKS, WALK_STEPS, STEP = 6, 6, 0.08
+#: Axes that must coincide do so if they differ by less than this (unwanted orientations are a
+#: quarter turn or more away).
+AXIS_TOLERANCE = 1e-6
+#: Closing from afar: Gauss-Newton iterations, number of further starts, and their standard
+#: deviation (rad, or characteristic lengths).
+FAR_ITERATIONS, FAR_STARTS, START_SCATTER = 300, 12, 0.6
+#: Walks, steps per walk and step length (rad, or characteristic lengths) for the states over which
+#: the rank is decided.
+WALK_COUNT, WALK_STEPS, WALK_STEP = 6, 6, 0.08
 
 
 def close_from_reference(
     loops: Loops, independent: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The reference pose of the file with its platform left where it is; moved too only where that cannot close.
+    """Return the assembled pose with the platform at the file's values, or the nearest one found.
+
+    The platform moves only if the loops do not close otherwise.
 
     Args:
         loops: the loop equations.
@@ -76,12 +78,12 @@ def close_from_reference(
 def _facing_right(
     loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A better closure, if there is one, where the loops are open or a joint closed a third or half turn away."""
+    """Return a better closure, if there is one, of open loops or of wrongly oriented joints."""
     strict = aligned(loops) if loops.topology.cuts else loops
-    if residual[0] <= CLOSED and strict.openings(strict.residuals(q)[0]).max() < ALIGNED:
+    if residual[0] <= CLOSED and strict.openings(strict.residuals(q)[0]).max() < AXIS_TOLERANCE:
         return q, residual
     for nearer, left in _attempts(strict, start):
-        if left < ALIGNED:
+        if left < AXIS_TOLERANCE:
             closed, closed_residual = close_loops(loops, nearer)
             if closed_residual[0] <= CLOSED:
                 return closed, closed_residual
@@ -89,7 +91,7 @@ def _facing_right(
 
 
 def _attempts(loops: Loops, start: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
-    """Coordinates (1, n_q) and residuals: by short steps, which end nearby, then by ever bolder ones."""
+    """Yield coordinates (1, n_q) and residuals: from short steps first, then from bolder ones."""
     q, residual = close_loops(loops, start, iterations=FAR_ITERATIONS)
     yield q, float(residual[0])
     for trial in (start, *scattered(loops, start)):
@@ -98,25 +100,27 @@ def _attempts(loops: Loops, start: np.ndarray) -> Iterator[tuple[np.ndarray, flo
 
 
 def scattered(loops: Loops, start: np.ndarray) -> list[np.ndarray]:
-    """Further starts (1, n_q) around one, ever farther away, always the same ones."""
+    """Return further starts (1, n_q) around a pose at growing distances; always the same ones."""
     rng = np.random.default_rng(0)
-    spread = np.linspace(SCATTER / STARTS, SCATTER, STARTS)
-    steps = rng.normal(size=(STARTS, loops.topology.n_v)) * spread[:, None] * loops.velocity_scale
+    spread = np.linspace(START_SCATTER / FAR_STARTS, START_SCATTER, FAR_STARTS)
+    steps = (
+        rng.normal(size=(FAR_STARTS, loops.topology.n_v)) * spread[:, None] * loops.velocity_scale
+    )
     return [integrate(loops.topology, start, step[None, :]) for step in steps]
 
 
 def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Close nearly redundant loops: steps along weak directions, each followed by closing the others again.
 
-    A small error of parts that are meant to be parallel leaves a residual that only a large motion
+    A small error of directions that should be parallel leaves a residual that only a large motion
     along a curved valley removes; ordinary steps cannot follow the valley.
     """
     phi, K = loops.residuals(q)
     for _ in range(60):
         if loops.openings(phi).max() < CLOSED:
             break
-        step = _full_step(loops, phi, K, RANK_FLOOR, WEAK)
-        step *= np.minimum(1.0, STEP / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
+        step = _full_step(loops, phi, K, RANK_FLOOR, WEAK_SINGULAR_VALUE)
+        step *= np.minimum(1.0, WALK_STEP / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
         for halving in range(8):
             trial = integrate(loops.topology, q, 0.5**halving * step * loops.velocity_scale)
             trial = _close_strongly(loops, trial)
@@ -130,10 +134,10 @@ def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
-    """Gauss-Newton on what the strong directions can remove."""
+    """Return the pose after Gauss-Newton steps along the strong directions."""
     for _ in range(8):
         phi, K = loops.residuals(q)
-        step = _full_step(loops, phi, K, WEAK)
+        step = _full_step(loops, phi, K, WEAK_SINGULAR_VALUE)
         q = integrate(loops.topology, q, step * loops.velocity_scale)
     return q
 
@@ -141,7 +145,10 @@ def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
 def _full_step(
     loops: Loops, phi: np.ndarray, K: np.ndarray, least: float, most: float = np.inf
 ) -> np.ndarray:
-    """Unit-free Gauss-Newton step (N, n_v) along directions of singular values between two shares of the largest."""
+    """Return the unit-free Gauss-Newton step (N, n_v) along some singular vectors.
+
+    These are the vectors whose singular values lie between two shares of the largest.
+    """
     U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
     kept = (s >= least * s[:, :1]) & (s < most * s[:, :1])
     inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
@@ -149,21 +156,21 @@ def _full_step(
 
 
 @one_blas_thread()
-@np.errstate(over="ignore", invalid="ignore")  # of starts that are too far away for numbers to hold
+@np.errstate(over="ignore", invalid="ignore")  # starts may be too far away for finite numbers
 def close_loops(
     loops: Loops, q: np.ndarray, iterations: int = 80, held: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest assembled states by damped Gauss-Newton.
+    """Return the nearest assembled states by damped Gauss-Newton iterations.
 
     Args:
         loops: the loop equations.
         q: start values (N, n_q).
-        iterations: most steps taken.
-        held: indices of velocities whose coordinates are not moved.
+        iterations: maximum number of steps.
+        held: indices of velocities whose coordinates do not move.
 
     Returns:
         Coordinates (N, n_q) and largest residuals (N,), characteristic lengths (or pure numbers);
-        infinite where a start is too far away for numbers to hold.
+        infinite where a start is too far away for finite numbers.
     """
     if not loops.names:
         return q, np.zeros(len(q))
@@ -175,7 +182,7 @@ def close_loops(
     phi[lost] = 0.0
     cost = np.sum((loops.row_scale * phi) ** 2, axis=1)
     damping = np.full(len(q), 1e-3)
-    open_samples = np.flatnonzero(loops.openings(phi) >= ROUNDING)
+    open_samples = np.flatnonzero(loops.openings(phi) >= RESIDUAL_ROUNDING)
     for _ in range(iterations):
         if not open_samples.size:
             break
@@ -185,8 +192,8 @@ def close_loops(
         trial_phi, trial_K = loops.residuals(trial)
         trial_cost = np.sum((loops.row_scale * trial_phi) ** 2, axis=1)
         is_better = trial_cost < cost[i]
-        # Rounding grows with the machine: closed loops that hardly close further are done.
-        gains_little = trial_cost > STAGNATION**2 * cost[i]
+        # Rounding errors grow with the machine: stop when closed loops hardly close further.
+        gains_little = trial_cost > STAGNATION_RATIO**2 * cost[i]
         j = i[is_better]
         q[j], phi[j], K[j] = trial[is_better], trial_phi[is_better], trial_K[is_better]
         cost[j] = trial_cost[is_better]
@@ -194,7 +201,7 @@ def close_loops(
         larger = np.maximum(damping[i], 1e-12) * 10
         damping[i] = np.where(is_better, smaller, larger)
         opening = loops.openings(phi[i])
-        is_done = (opening < ROUNDING) | ((opening < NEARLY_ROUNDING) & gains_little)
+        is_done = (opening < RESIDUAL_ROUNDING) | ((opening < CHAIN_ROUNDING) & gains_little)
         open_samples = i[~is_done]
         if not is_better.any() and damping[i].min() > 1e3:
             break
@@ -224,24 +231,24 @@ def random_walk(
     loops: Loops,
     q: np.ndarray,
     rng: np.random.Generator,
-    walks: int = WALKS,
+    walks: int = WALK_COUNT,
     steps: int = WALK_STEPS,
-    step: float = STEP,
+    step: float = WALK_STEP,
     locked: tuple[int, ...] = (),
     mirrored: bool = False,
 ) -> np.ndarray:
-    """Assembled states along random walks on the loops' manifold, within those limits of the file that the start keeps.
+    """Return assembled states along random walks within the limits that the start satisfies.
 
     Args:
         loops: the loop equations.
         q: assembled start (1, n_q).
-        rng: source of randomness.
-        walks: how many walks.
-        steps: steps of each.
+        rng: random number generator.
+        walks: number of walks.
+        steps: number of steps per walk.
         step: size of a step, rad or characteristic lengths.
         locked: indices of velocities that stay zero.
-        mirrored: whether a step that leads a coordinate beyond a limit is mirrored there; else the
-            whole step is left out, as nearly all are where many coordinates begin at a limit.
+        mirrored: whether a step that takes a coordinate beyond a limit is mirrored at it; else the
+            whole step is skipped. Nearly all are skipped if many coordinates start at a limit.
 
     Returns:
         States (walks * steps + 1, n_q), the start first.
@@ -275,7 +282,7 @@ def random_walk(
 
 
 def _mirrored(loops: Loops, inside: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Coordinates (N, n_q) with those beyond a limit mirrored at it, where other coordinates are within it."""
+    """Return coordinates (N, n_q), mirrored at the limits that they exceed."""
     lower, upper = coordinate_limits(loops.topology)
     above = np.where((q > upper) & (inside <= upper), 2.0 * upper - q, q)
     return np.where((q < lower) & (inside >= lower), 2.0 * lower - q, above)
@@ -283,7 +290,7 @@ def _mirrored(loops: Loops, inside: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 @np.errstate(over="ignore", invalid="ignore")
 def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
-    """By how much each loop misses (c,): for rods the difference of distance and length, m."""
+    """Return the error of each loop (c,): for rods the difference of distance and length, m."""
     phi, _ = loops.residuals(q)
     misses = np.abs(phi[0])
     coordinate = dict(zip(loops.topology.coordinate_names, q[0], strict=True))
@@ -295,16 +302,16 @@ def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
 
 
 def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
-    """Which rods and joints do not close at coordinates (1, n_q), and by how much; the worst first."""
+    """Return the problems of rods and joints that do not close at (1, n_q), largest error first."""
     phi = _misses(loops, q)
     remedy = (
         "check lengths and joint positions, or give a reference pose nearer to an assembled one"
     )
     if loops.openings(loops.residuals(q)[0]).max() < ROUNDED_NUMBERS:
         remedy = (
-            "this is as much as rounded numbers of a file leave: loops that constrain a machine more often than its "
-            "motion needs close only where the numbers are exact; write them with 15 digits, or leave such "
-            "constraints out (a point of contact fewer, a ball for a hinge)"
+            "rounded numbers in a file cause errors of this size: loops with redundant constraints close only with "
+            "exact numbers; write them with 15 digits, or remove redundant constraints (one contact point fewer, a "
+            "ball joint instead of a hinge)"
         )
     worst: dict[str, tuple[float, bool]] = {}
     for element, value, is_length in zip(loops.elements, phi, loops.is_length, strict=True):
@@ -324,14 +331,14 @@ def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
     ]
 
 
-#: Steps of the walks to further states, rad or characteristic lengths; states that differ by less
-#: are one.
-STEPS, SAME = (STEP, 0.1 * STEP, 0.01 * STEP), 1e-6
+#: Step lengths of the walks to further states, rad or characteristic lengths; states that differ
+#: by less than the tolerance are the same state.
+PROBE_STEPS, STATE_TOLERANCE = (WALK_STEP, 0.1 * WALK_STEP, 0.01 * WALK_STEP), 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """Assembled states around a pose, over which decisions are made.
+    """Assembled states around a pose, for decisions about the machine.
 
     Attributes:
         q: the pose (1, n_q), assembled.
@@ -348,16 +355,16 @@ class Probe:
     sigma: np.ndarray
 
     def standing_still(self, loops: Loops) -> tuple[Problem, ...]:
-        """The finding that all states are one pose; none where they differ."""
-        if (loops.gaps(self.q, self.states) > SAME).any():
+        """The finding that all states are the same pose; empty if they differ."""
+        if (loops.gaps(self.q, self.states) > STATE_TOLERANCE).any():
             return ()
         return (
             Problem(
                 where=loops.mechanism.name,
-                what=f"all {len(self.states)} poses tried around the reference pose are that pose: nothing moves within"
-                " the limits, and rank, mobility and conditions decided at one pose cannot be relied on",
-                remedy="give a reference pose within the limits and away from their ends, or widen them; a joint that "
-                "is not meant to move is a fixed one",
+                what=f"all {len(self.states)} poses tried around the reference pose equal it: nothing moves within"
+                " the limits, and rank, mobility and conditions decided at one pose are unreliable",
+                remedy="give a reference pose inside the limits, away from their ends, or widen them; a joint that "
+                "must not move is a fixed joint",
                 file=loops.mechanism.file,
             ),
         )
@@ -365,15 +372,15 @@ class Probe:
 
 @one_blas_thread()
 def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
-    """States around an assembled pose (1, n_q), by shorter steps where limits allow no long ones."""
+    """Return states around an assembled pose (1, n_q), by shorter steps where limits are narrow."""
     states = q
-    for step in STEPS:
+    for step in PROBE_STEPS:
         states = random_walk(loops, q, np.random.default_rng(0), step=step, locked=locked)
-        if (loops.gaps(q, states) > SAME).any():
+        if (loops.gaps(q, states) > STATE_TOLERANCE).any():
             break
     else:
         states = random_walk(
-            loops, q, np.random.default_rng(0), step=STEPS[-1], locked=locked, mirrored=True
+            loops, q, np.random.default_rng(0), step=PROBE_STEPS[-1], locked=locked, mirrored=True
         )
     phi, K = loops.residuals(states)
     K_scaled = loops.scaled(K)

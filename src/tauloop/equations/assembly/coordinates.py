@@ -1,7 +1,7 @@
-"""What moves an assembled machine: its independent coordinates, its actuators, and how well they determine its pose.
+"""Choice of the independent coordinates, the leading actuators and the passive freedoms.
 
-Which freedoms are independent, which actuators lead and which freedoms are passive is chosen once
-at build, for the worst of many assembled states, by pivoting on unit-free motions.
+The choice is made once, when the machine is built, for the worst of many assembled states, by
+pivoting on unit-free motions.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.values import quantile
 
-#: A pivot that shrinks below this share of a unit motion at some state determines nothing there.
-SMALLEST = 1e-8
-#: Factors on the pivots of preferred coordinates, and of those that are no angle or length of their
-#: own.
-DRIVEN, ROTATION = 10.0, 0.1
-#: Below this share of its usual pivot a row stands still at a state.
-STANDING = 1e-3
+#: A row whose pivot falls below this share of a unit motion at some state is not used.
+MIN_PIVOT = 1e-8
+#: Factors on the pivots of driven coordinates, and of velocities without a scalar coordinate.
+DRIVEN_PREFERENCE, ROTATION_PREFERENCE = 10.0, 0.1
+#: A row with less than this share of its usual pivot does not move at a state.
+STANDSTILL_RATIO = 1e-3
 #: Rows whose sizes differ by less than this share are equal, as in machines with a plane of
-#: symmetry. The first one is taken: rounding, which differs between processors, does not choose.
-#: Closed states are exact to 1e-12.
-TIE = 1e-9
-#: What lies between pivots of all states: the worst state counts, but single singular states do not
-#: rule a choice out.
-QUANTILE = 0.1
+#: symmetry. The first one is taken, so that rounding, which differs between processors, does not
+#: decide. Closed states are exact to 1e-12.
+TIE_TOLERANCE = 1e-9
+#: Quantile over the states that rates a pivot: near the worst state, but single singular states do
+#: not exclude a choice.
+PIVOT_QUANTILE = 0.1
 
 
 def independent_rows(
@@ -39,16 +38,16 @@ def independent_rows(
     *,
     sure: int = 0,
 ) -> tuple[int, ...]:
-    """Rows that are well conditioned together at all states: pivoting on what earlier choices leave of each row.
+    """Return rows that are well conditioned together at all states, chosen by pivoting.
 
     Args:
         matrices: (N, k, m) at N states.
-        count: how many rows are wanted, those in `fixed` included; fewer come back where there are
-            no more.
+        count: number of rows wanted, including those in `fixed`; the result is shorter if fewer
+            are independent.
         fixed: rows that are taken first, in this order.
         preference: factor (k,) on the size of each row; zero rules a row out.
-        sure: of the first so many states none may be an exception: no row stands still at one of
-            them.
+        sure: number of states, from the first on, without exceptions: the chosen rows move at
+            each of these states.
 
     Returns:
         Indices of the rows, in the order of their choice.
@@ -59,18 +58,18 @@ def independent_rows(
     queue = list(fixed)
     while len(chosen) < count:
         size = np.linalg.norm(left, axis=2)
-        common = quantile(size, QUANTILE) if len(size) else np.zeros(left.shape[1])
+        common = quantile(size, PIVOT_QUANTILE) if len(size) else np.zeros(left.shape[1])
         least = size[:sure].min(axis=0, initial=np.inf)
-        common = np.where(least < STANDING * common, least, common)
+        common = np.where(least < STANDSTILL_RATIO * common, least, common)
         if queue:
             row = queue.pop(0)
         else:
             score = common * weight
             score[chosen] = 0.0
-            row = int(np.argmax(score >= (1.0 - TIE) * score.max()))
-            if score[row] <= SMALLEST:
+            row = int(np.argmax(score >= (1.0 - TIE_TOLERANCE) * score.max()))
+            if score[row] <= MIN_PIVOT:
                 break
-        if common[row] > SMALLEST or row in fixed:
+        if common[row] > MIN_PIVOT or row in fixed:
             chosen.append(row)
         unit = left[:, row] / np.maximum(size[:, row], 1e-300)[:, None]
         left = left - np.einsum("nki,ni,nj->nkj", left, unit, unit)
@@ -92,7 +91,7 @@ class Actuation:
 
     @property
     def rank(self) -> int:
-        """Freedoms that the actuators move."""
+        """Number of freedoms that the actuators move."""
         return len(self.leading)
 
 
@@ -103,23 +102,23 @@ def actuation(
     rank: int,
     scalar: np.ndarray,
 ) -> Actuation:
-    """Leading actuators and passive freedoms, chosen so that they determine the motion together.
+    """Return leading actuators and passive freedoms that determine the motion together.
 
-    Passive freedoms are coordinates of the actuators first where an actuator drives several (so
-    that positions follow at once), then whatever moves most while the actuators rest.
+    Passive freedoms are coordinates of the actuators first if an actuator drives several (then
+    positions follow at once), then the velocities that move most while the actuators rest.
 
     Args:
         motions: unit-free motions (N, n_v, m).
         actuators: unit-free actuator velocities per velocity (n_u, n_v).
-        transmission: the same with its units, for which coordinates an actuator drives.
-        rank: of the actuation, at most.
-        scalar: which velocities (n_v,) belong to a coordinate of their own, not to a quaternion.
+        transmission: the same with units; it defines which coordinates an actuator drives.
+        rank: upper bound of the actuation's rank.
+        scalar: which velocities (n_v,) belong to a scalar coordinate, not to a quaternion.
     """
     m = motions.shape[2]
     leading = tuple(sorted(independent_rows(actuators @ motions, rank)))
-    rank = len(leading)  # a motor on a coordinate that never moves has a rank by rounding
+    rank = len(leading)  # a motor on a coordinate that never moves has rank by rounding only
     driven = np.flatnonzero(np.abs(transmission[list(leading)]).max(axis=0, initial=0.0) > 0)
-    weight = np.where(scalar, 1.0, ROTATION)
+    weight = np.where(scalar, 1.0, ROTATION_PREFERENCE)
     spare = len(driven) - len(leading)
     stack = np.concatenate([actuators[list(leading)] @ motions, motions], axis=1)
     chosen: tuple[int, ...] = tuple(range(rank))
@@ -138,10 +137,10 @@ SINGULAR = 1e8
 
 
 def named_independent(loops: Loops) -> tuple[int, ...]:
-    """Indices of the velocities that the file names as independent.
+    """Return the indices of the velocities that the file names as independent.
 
     Raises:
-        AssemblyError: a name belongs to no velocity of the extended space.
+        AssemblyError: a name is not a velocity of the extended space.
     """
     names = loops.topology.velocity_names
     wanted = loops.mechanism.platform.independent
@@ -166,32 +165,32 @@ def completed(
     passive: tuple[int, ...],
     notes: Problems,
 ) -> tuple[int, ...]:
-    """The independent velocities that the file names, and more where they are fewer than the mobility.
+    """Return the file's independent velocities, completed up to the mobility.
 
-    Further ones of a joint that the file names come first; where it names none, those of joints
-    between the base and the platform's body. Then come those of actuators and passive freedoms, so
-    that the state is what is driven and what is free; but none that stand still where the file
-    starts.
+    Other velocities of a joint that the file names come first. If it names none, velocities of the
+    joints between the base and the platform's body come first. Then come driven and passive
+    velocities, so that the state consists of these. Velocities that do not move at the file's
+    start pose are not chosen.
 
     Args:
         loops: the loop equations.
         motions: unit-free motions at many states (N, n_v, m).
-        at_start: those at the pose where the file starts (1, n_v, m); none (0, n_v, m) where it has
-            more.
-        wanted, passive: velocities that are named, and that nothing drives.
-        notes: receives what was chosen.
+        at_start: motions at the file's start pose (1, n_v, m); empty (0, n_v, m) where the loops
+            have a lower rank there.
+        wanted, passive: velocities that the file names, and passive velocities.
+        notes: receives a note on the choice.
     """
     mobility = motions.shape[2]
     if len(wanted) >= mobility:
         return wanted
-    weight = np.where(_scalar(loops), 1.0, ROTATION)
-    weight[np.abs(loops.transmission).max(axis=0, initial=0.0) > 0] *= DRIVEN
-    weight[list(passive)] *= DRIVEN
+    weight = np.where(_scalar(loops), 1.0, ROTATION_PREFERENCE)
+    weight[np.abs(loops.transmission).max(axis=0, initial=0.0) > 0] *= DRIVEN_PREFERENCE
+    weight[list(passive)] *= DRIVEN_PREFERENCE
     joints = [name.rpartition(".")[0] for name in loops.topology.velocity_names]
     named = {joints[i] for i in wanted} - {""}
-    weight *= np.array([DRIVEN**2 if joint in named else 1.0 for joint in joints])
+    weight *= np.array([DRIVEN_PREFERENCE**2 if joint in named else 1.0 for joint in joints])
     if not wanted:
-        weight[_carrying_platform(loops)] *= DRIVEN**2
+        weight[_carrying_platform(loops)] *= DRIVEN_PREFERENCE**2
     everywhere = np.concatenate([at_start, motions])
     chosen = tuple(
         sorted(independent_rows(everywhere, mobility, wanted, weight, sure=len(at_start)))
@@ -213,7 +212,7 @@ def completed(
 
 
 def _carrying_platform(loops: Loops) -> list[int]:
-    """Velocities of the joints on the path of the tree from the base to the platform's body."""
+    """Return the velocities of the tree's joints between the base and the platform's body."""
     above = {joint.outer.body: joint for joint in loops.topology.tree}
     body, path = loops.mechanism.platform.body, list[int]()
     while body in above:
@@ -231,7 +230,10 @@ def platform_conditions(
     motions: np.ndarray,
     findings: Problems,
 ) -> np.ndarray:
-    """Condition (N,) of the kept loops in the dependent velocities; what the independent ones lack is a finding."""
+    """Return the condition (N,) of the kept loops in the dependent velocities.
+
+    Independent velocities that do not determine the pose are added to the findings.
+    """
     names, mobility = loops.topology.velocity_names, motions.shape[2]
     listed = ", ".join(names[i] for i in independent)
     constant = [names[i] for i in independent if i in frozen]
@@ -259,11 +261,14 @@ def platform_conditions(
 
 
 def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> str:
-    """A choice that works and keeps what can be kept of the wanted velocities, in words."""
+    """Return advice that names a working choice close to the wanted velocities."""
     names, mobility = loops.topology.velocity_names, motions.shape[2]
     kept = tuple(sorted(independent_rows(motions[:, list(wanted)], min(mobility, len(wanted)))))
     chosen = independent_rows(
-        motions, mobility, [wanted[k] for k in kept], np.where(_scalar(loops), 1.0, ROTATION)
+        motions,
+        mobility,
+        [wanted[k] for k in kept],
+        np.where(_scalar(loops), 1.0, ROTATION_PREFERENCE),
     )
     if not mobility or len(chosen) < mobility:
         return f"name {mobility} coordinates, or check the joints"
@@ -271,7 +276,7 @@ def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> st
 
 
 def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actuation:
-    """What the actuators move, which of them lead, and which freedoms are passive."""
+    """Return the actuation of a machine: leading actuators and passive freedoms."""
     mobility = motions.shape[2]
     scaled = unit_free(loops)
     sigma = (
@@ -309,7 +314,7 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
 def actuator_conditions(
     loops: Loops, motions: np.ndarray, independent: tuple[int, ...], actuation: Actuation
 ) -> np.ndarray:
-    """Condition (N,) of the map from independent to actuator (and passive) velocities."""
+    """Return the condition (N,) of the map from independent to actuator and passive velocities."""
     mobility = motions.shape[2]
     if (
         not mobility
@@ -331,14 +336,17 @@ def _scalar(loops: Loops) -> np.ndarray:
 
 
 def unit_free(loops: Loops) -> np.ndarray:
-    """Actuator velocities per unit-free velocity (n_u, n_v), the largest entry of each row one."""
+    """Return actuator velocities per unit-free velocity (n_u, n_v); row maxima are one."""
     A = loops.transmission * loops.velocity_scale
     unit = np.abs(A).max(axis=1, initial=0.0)
     return np.asarray(A / np.where(unit > 0, unit, 1.0)[:, None])
 
 
 def conditions(matrices: np.ndarray) -> np.ndarray:
-    """Condition numbers (N,) in the 2-norm; infinite where singular or not finite, one for empty matrices."""
+    """Return condition numbers (N,) in the 2-norm.
+
+    They are infinite for singular matrices or matrices that are not finite, and one for empty ones.
+    """
     if matrices.shape[1] == 0 or matrices.shape[2] == 0:
         return np.ones(len(matrices))
     numbers = np.full(len(matrices), np.inf)

@@ -1,4 +1,4 @@
-"""Angles, shifts and speeds of joints that are cut: the tree has no coordinates for them, but files may limit them."""
+"""Positions and speeds of cut joints: they are not coordinates of the tree, but may have limits."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tauloop.equations.tree import BodyMotion, Configuration, TreeMotion, tree_m
 from tauloop.equations.values import BatchFunction, unit_vector
 from tauloop.mechanism.model import Freedom, Joint, Mechanism
 
-#: Kinds of cut joints whose motion follows from the two frames.
-SEEN = ("revolute", "prismatic")
+#: Kinds of cut joints whose motion follows from their two frames.
+POSITIONED_KINDS = ("revolute", "prismatic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutFreedoms:
-    """Freedoms of cut joints with limits.
+    """Freedoms of cut joints that have limits.
 
     Attributes:
-        names: of the joints.
+        names: names of the joints.
         freedoms: their limits.
         units: of their positions, rad or m.
         n_v: number of velocities.
         function: (q, v) -> positions, then speeds (2 n,); None where there are no such joints.
-        unseen: names and kinds of limited cut joints of other kinds, whose positions are not known.
+        unseen: names and kinds of limited cut joints of other kinds, whose positions are unknown.
     """
 
     names: tuple[str, ...]
@@ -40,11 +40,11 @@ class CutFreedoms:
     unseen: tuple[tuple[str, str], ...] = ()
 
     def positions(self, q: np.ndarray) -> np.ndarray:
-        """Positions (N, n) at coordinates (N, n_q)."""
+        """Return positions (N, n) at coordinates (N, n_q)."""
         return self.positions_and_speeds(q, np.zeros((len(q), self.n_v)))[0]
 
     def positions_and_speeds(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and speeds (N, n) at coordinates and velocities (N, ...)."""
+        """Return positions and speeds (N, n) at coordinates and velocities (N, ...)."""
         if self.function is None:
             return np.zeros((len(q), 0)), np.zeros((len(q), 0))
         both = self.function([np.ascontiguousarray(q), np.ascontiguousarray(v)], len(q))[0]
@@ -52,12 +52,12 @@ class CutFreedoms:
 
 
 def cut_freedoms(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
-    """The cut joints of a machine whose range or speed its file limits.
+    """Return the cut joints whose range or speed is limited.
 
     Raises:
-        InputError: such a joint is neither revolute nor prismatic, and what to do.
+        InputError: a limited cut joint is neither revolute nor prismatic.
     """
-    freedoms = seen_cuts(mechanism, topology)
+    freedoms = limited_cuts(mechanism, topology)
     if freedoms.unseen:
         raise InputError(
             Problem(
@@ -71,10 +71,10 @@ def cut_freedoms(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
     return freedoms
 
 
-def seen_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
-    """The limited cut joints whose positions are known, and which others there are."""
+def limited_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
+    """Return the limited cut joints, with those whose positions are unknown."""
     every = tuple(_limited(topology.cuts))
-    joints = tuple(joint for joint in every if joint.kind in SEEN)
+    joints = tuple(joint for joint in every if joint.kind in POSITIONED_KINDS)
     function = None
     if joints:
         q, v = ca.SX.sym("q", topology.n_q), ca.SX.sym("v", topology.n_v)
@@ -88,24 +88,26 @@ def seen_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
         units=tuple("rad" if joint.kind == "revolute" else "m" for joint in joints),
         n_v=topology.n_v,
         function=function,
-        unseen=tuple((joint.name, joint.kind) for joint in every if joint.kind not in SEEN),
+        unseen=tuple(
+            (joint.name, joint.kind) for joint in every if joint.kind not in POSITIONED_KINDS
+        ),
     )
 
 
 def cut_motions(
     mechanism: Mechanism, topology: Topology, q: ca.SX, v: ca.SX
 ) -> dict[str, tuple[ca.SX, ca.SX]]:
-    """Position and speed of every limited cut joint that is revolute or prismatic, by its name.
+    """Return position and speed of every limited revolute or prismatic cut joint, by name.
 
-    Of a revolute joint with its axis a and directions u, w across it (u x w = a) in both frames:
-    cos = u_A . u_B, sin = w_A . u_B, counted within half a turn of the middle of its range; of a
-    prismatic one the offset along a.
+    For a revolute joint with axis a and perpendicular directions u, w (u x w = a) in both frames:
+    cos = u_A . u_B, sin = w_A . u_B; the angle is within half a turn of the middle of its range.
+    The position of a prismatic joint is the offset along a.
 
     Args:
         mechanism, topology: the machine.
         q, v: coordinates and velocities.
     """
-    joints = [joint for joint in _limited(topology.cuts) if joint.kind in SEEN]
+    joints = [joint for joint in _limited(topology.cuts) if joint.kind in POSITIONED_KINDS]
     if not joints:
         return {}
     motion = tree_motion(
@@ -141,12 +143,12 @@ def _motion(joint: Joint, motion: TreeMotion) -> tuple[ca.SX, ca.SX]:
 
 
 def _turned(body: BodyMotion, rotation: ca.SX, axis: str) -> ca.SX:
-    """A joint frame's direction in the base frame."""
+    """Return a direction of a joint frame in the base frame."""
     return body.R @ (rotation @ unit_vector(axis))
 
 
 def _middle(freedom: Freedom) -> float:
-    """Middle of a range of angles; with one limit a quarter of a turn inside it."""
+    """Return the middle of a range of angles; with a single limit, a quarter turn inside it."""
     if np.isfinite(freedom.lower) and np.isfinite(freedom.upper):
         return 0.5 * (freedom.lower + freedom.upper)
     if np.isfinite(freedom.lower):

@@ -1,4 +1,4 @@
-"""The same machine at another assembled pose: decided once, its coordinates and rows stay; its branches are new."""
+"""An assembled machine at another reference pose, with the same choice of coordinates and rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tauloop.equations.ports import numbers
 
 
 def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
-    """The assembly with its reference at other coordinates (n_q,), which are closed to rounding.
+    """Return the assembly with its reference pose at other coordinates (n_q,), closed to rounding.
 
     Raises:
-        AssemblyError: the loops do not close there: which, by how much; or their rank is another
-            one there.
+        AssemblyError: the loops do not close there (the message states which, and by how much), or
+            their rank differs.
     """
     loops, start = assembly.loops, numbers(q, "start")[None, :]
     closed, residual = close_loops(loops, start, held=(*assembly.independent, *assembly.locked))

@@ -1,8 +1,8 @@
-"""Closing loops from a far start, by a trust region: for imported machines whose neutral pose is wide open.
+"""Closing of loops from a distant start by a trust region, for imported machines.
 
-Gauss-Newton steps with a damping that only doubles or halves crawl along curved valleys; a trust
-region, whose radius follows how well each linear model predicted (Branch, Coleman and Li 1999, as
-SciPy has it), goes through.
+The neutral pose of an imported machine may be far from closed. Gauss-Newton steps whose damping
+only doubles or halves progress slowly along curved valleys. A trust region adapts its radius to the
+prediction error of each linear model (Branch, Coleman and Li 1999, as in SciPy) and succeeds.
 """
 
 from __future__ import annotations
@@ -13,26 +13,25 @@ from tauloop.common.blas import one_blas_thread
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.topology import Topology, integrate
 
-#: Changes of the cost, of the coordinates and of the gradient, all free of units, below which
-#: nothing more is gained.
-ROUNDING = 1e-15
-#: Most evaluations of the loops.
-EVALUATIONS = 300
+#: Relative changes of the cost, the coordinates and the gradient below which the search stops.
+TRUST_REGION_TOLERANCE = 1e-15
+#: Maximum number of evaluations of the loops.
+MAX_EVALUATIONS = 300
 
 
 @one_blas_thread()
 def close_from_afar(
     loops: Loops, q: np.ndarray, *, held: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, float]:
-    """Coordinates that close the loops as well as can be, from one start of any distance.
+    """Return the coordinates that close the loops best, from a start at any distance.
 
-    Minimises |W phi(q)|^2, with W the row scales that make residuals free of units. A minimum that
-    does not close the loops is returned as it is: its residual tells.
+    Minimizes |W phi(q)|^2 with W the row scales that make residuals unit-free. A minimum that does
+    not close the loops is returned as it is; its residual shows that they are open.
 
     Args:
-        loops: the loop equations; `aligned` ones keep joints from closing turned over.
+        loops: the loop equations; those of `aligned` keep joints from closing upside down.
         q: start coordinates (n_q,).
-        held: indices of velocities whose coordinates are not moved.
+        held: indices of velocities whose coordinates do not move.
 
     Returns:
         Coordinates (n_q,) and the largest residual, characteristic lengths (or pure number).
@@ -60,7 +59,7 @@ def close_from_afar(
         )
         return np.asarray(scaled[:, movable])
 
-    # a tenth of a second of every start of Tauloop, rarely used
+    # imported late: it takes a tenth of a second and is rarely needed
     from scipy.optimize import least_squares
 
     solution = least_squares(
@@ -68,17 +67,19 @@ def close_from_afar(
         np.zeros(len(movable)),
         jacobian,
         method="trf",
-        xtol=ROUNDING,
-        ftol=ROUNDING,
-        gtol=ROUNDING,
-        max_nfev=EVALUATIONS,
+        xtol=TRUST_REGION_TOLERANCE,
+        ftol=TRUST_REGION_TOLERANCE,
+        gtol=TRUST_REGION_TOLERANCE,
+        max_nfev=MAX_EVALUATIONS,
     )
     closed = integrate(topology, q[None, :], displacement(solution.x))
     return closed[0], float(loops.openings(loops.residuals(closed)[0])[0])
 
 
 def _rates(topology: Topology, step: np.ndarray) -> np.ndarray:
-    """Velocities (n_v, n_v) per rate of a finite displacement (n_v,): the identity but for rotation vectors.
+    """Return velocities (n_v, n_v) per rate of a finite displacement (n_v,).
+
+    The matrix is the identity except for rotation vectors.
 
     The angular velocity of exp(w) R is J w' with J = I + (1 - cos a)/a^2 [w] + (a - sin a)/a^3
     [w]^2, a = |w|.
@@ -96,6 +97,6 @@ def _rates(topology: Topology, step: np.ndarray) -> np.ndarray:
     return rates
 
 
-#: Below this angle, rad, the coefficients of the rotation vector's rate are at their limits to
-#: 1e-8, which is enough for steps and avoids differences of nearly equal numbers.
+#: Angle, rad, below which the coefficients of the rotation vector's rate equal their limits to
+#: 1e-8. This is accurate enough for steps and avoids differences of nearly equal numbers.
 SMALL_ANGLE = 1e-4

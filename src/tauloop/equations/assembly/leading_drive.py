@@ -1,7 +1,7 @@
-"""The coordinates that positions of the leading actuators give at once.
+"""Coordinates that follow at once from the positions of the leading actuators.
 
-An actuator may drive several coordinates, as a tendon over two joints does. Couplings between them,
-and constant coordinates, are linear equations: what they leave is found before any loop is closed.
+An actuator may drive several coordinates, as a tendon over two joints does. Couplings and constant
+coordinates are linear equations between them. They are solved before any loop is closed.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.coordinates import independent_rows
 from tauloop.equations.assembly.loops import Loops
 
-#: Singular values below this share of the largest are zero: ratios of gears span fewer orders of
+#: Singular values below this share of the largest are zero: gear ratios span fewer orders of
 #: magnitude.
 RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadingDrive:
-    """Positions p of the leading actuators over coordinates x: p = matrix x + offset.
+    """Positions p of the leading actuators as functions of coordinates x: p = matrix x + offset.
 
     Attributes:
-        v: indices of the velocities that belong to x.
-        matrix: per unit of x (n_leading, len(v)).
+        v: indices of the velocities of x.
+        matrix: actuator positions per unit of x (n_leading, len(v)).
         offset: positions of the actuators where x is zero (n_leading,).
     """
 
@@ -37,16 +37,16 @@ class LeadingDrive:
 def leading_drive(
     loops: Loops, leading: Sequence[int], passive: Sequence[int], constants: dict[int, float]
 ) -> LeadingDrive:
-    """Return what the leading actuators drive, without the coordinates that follow others by couplings.
+    """Return the coordinates that the leading actuators drive and couplings do not determine.
 
-    With R x = r for the couplings among the driven coordinates, and x = (y, z) where z follows, z =
-    R_z^-1 (r - R_y y), so that p = (A_y - A_z R_z^-1 R_y) y + A_z R_z^-1 r.
+    With R x = r for the couplings among the driven coordinates and x = (y, z), where z follows y: z
+    = R_z^-1 (r - R_y y), so that p = (A_y - A_z R_z^-1 R_y) y + A_z R_z^-1 r.
 
     Args:
-        loops: the machine's.
+        loops: loops of the machine.
         leading: indices of the actuators.
-        passive: indices of the velocities that are given in addition to their motion.
-        constants: coordinates that never change, by the index of their velocity.
+        passive: indices of the passive velocities, which are given in addition.
+        constants: values of the coordinates that never change, by velocity index.
     """
     transmission = loops.transmission[list(leading)]
     driven = [int(i) for i in np.flatnonzero(np.any(transmission, axis=0))]
@@ -65,10 +65,10 @@ def leading_drive(
 def _ties(
     loops: Loops, driven: list[int], constants: dict[int, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Linear equations R x = r (k, n_driven), (k,) between driven coordinates, independent of each other.
+    """Return independent linear equations R x = r (k, n_driven), (k,) between driven coordinates.
 
-    Couplings also name other coordinates: combinations of them in which those cancel are what is
-    left.
+    Couplings may contain other coordinates too; the equations are the combinations in which these
+    cancel.
     """
     n_v = loops.topology.n_v
     rows = np.concatenate([loops.coupling_ratios, np.eye(n_v)[list(constants)]])
@@ -81,7 +81,7 @@ def _ties(
 
 
 def _followers(ratios: np.ndarray, driven: list[int], passive: Sequence[int]) -> list[int]:
-    """Which of the driven coordinates follow the others by ties; one that is given as a passive freedom does not."""
+    """Return the driven coordinates that follow the others; passive freedoms never do."""
     preference = np.array([0.0 if i in passive else 1.0 for i in driven])
     return list(independent_rows(ratios.T[None], len(ratios), preference=preference))
 
@@ -92,7 +92,7 @@ def _rank(matrix: np.ndarray) -> int:
 
 
 def _left_null_space(matrix: np.ndarray) -> np.ndarray:
-    """Combinations (k, n) of the rows of a matrix (n, m) that vanish."""
+    """Return combinations (k, n) of the rows of a matrix (n, m) that vanish."""
     if not matrix.size:
         return np.eye(len(matrix))
     U, _, _ = np.linalg.svd(matrix)

@@ -1,6 +1,6 @@
-"""How limits judge a pose or motion that is given: what lies beyond a stop, by how much, and what looks like degrees.
+"""Check of poses and motions against limits: coordinates beyond a stop, and angles in degrees.
 
-Searches keep within limits of both kinds (`Limits.room`); a given motion is judged by stops alone.
+Searches respect limits of both kinds (`Limits.room`); a given motion is checked against stops only.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from tauloop.common.errors import PoseError, Problem
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
-from tauloop.equations.assembly.cut_freedoms import CutFreedoms, seen_cuts
+from tauloop.equations.assembly.cut_freedoms import CutFreedoms, limited_cuts
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import BatchFunction, quantile
 from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 
-#: A coordinate is beyond a stop from this far on, rad or characteristic lengths: rounding of what
-#: was put onto it.
-AT_THE_STOP = 1e-9
-#: Share of a range by which poses that are sought keep off its ends.
-MARGIN = 0.02
+#: A coordinate is beyond a stop from this excess on (rad or characteristic lengths); less is a
+#: rounding error of a coordinate at the stop.
+STOP_TOLERANCE = 1e-9
+#: Share of a range that searches for poses keep free at each end.
+LIMIT_MARGIN = 0.02
 #: Names of the diagnostics.
 BEYOND_STOPS, LIKE_DEGREES = "coordinates beyond a stop", "angles that look like degrees"
-#: Beyond these many are counted, not named, in one line of text.
-NAMED = 4
+#: Maximum number of coordinates that one line of text names; further ones are counted.
+MAX_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beyond(PlainData):
+class LimitViolation(PlainData):
     """A coordinate that leaves its limits: the sample where it is farthest out, and the first one outside.
 
     Attributes:
-        coordinate: its name; the joint's for a joint that is cut.
+        coordinate: name of the coordinate, or of the joint if that is cut.
         unit: rad or m.
-        value: at the farthest sample.
-        stop: the end that it passes.
-        kind: of the limit.
+        value: value at the farthest sample.
+        stop: the limit that it exceeds.
+        kind: kind of the limit.
         sample, first: indices of the farthest sample and of the first one outside.
-        time, first_time: their times, s; None where samples have none.
-        count, samples: how many are outside, of how many.
+        time, first_time: times of these samples, s; None where samples have no times.
+        count, samples: number of samples outside, and of all samples.
     """
 
     coordinate: str
@@ -63,12 +63,12 @@ class Beyond(PlainData):
     @property
     @in_json("beyond")
     def by(self) -> float:
-        """How far beyond, rad or m."""
+        """Distance beyond the limit, rad or m."""
         return abs(self.value - self.stop)
 
     @property
     def amount(self) -> str:
-        """By how much beyond which stop, and where: for people, in deg or m."""
+        """Text on the value, the distance beyond the limit, and the samples, in deg or m."""
         factor, unit = (180.0 / np.pi, "deg") if self.unit == "rad" else (1.0, "m")
         end = {"stop": "stop", "drawing": "drawing range"}[self.kind]
         text = f"at {factor * self.value:.6g} {unit}, {factor * self.by:.4g} {unit} beyond its {end} at "
@@ -87,12 +87,12 @@ class Beyond(PlainData):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
-    """What N motions do with the n coordinates that are limited.
+class MotionRange:
+    """Range of the n limited coordinates in each of N motions.
 
     Attributes:
-        least, greatest: values (N, n), rad or m.
-        outside: counts of the samples that are out of the range (N, n).
+        least, greatest: extreme values (N, n), rad or m.
+        outside: number of samples outside the limits (N, n).
     """
 
     least: np.ndarray
@@ -102,15 +102,15 @@ class Passed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of all coordinates of a machine, and of joints that are cut.
+    """Limits of all coordinates of a machine, and of its cut joints.
 
     Attributes:
-        names, units: of the coordinates that have any; rad or m.
-        columns: their columns among the coordinates; those of cut joints come last and have none.
+        names, units: names of the limited coordinates; rad or m.
+        columns: their columns among the coordinates; cut joints come last and have no column.
         lower, upper: their ranges (n,), SI; infinite at an open end.
         scale: one radian, or the characteristic length of the machine, m (n,).
-        is_stop: whether the range is of stops (n,).
-        cuts: the cut joints; None where the tree has all joints.
+        is_stop: whether the limits are stops (n,).
+        cuts: the cut joints; None where no joint is cut.
     """
 
     names: tuple[str, ...]
@@ -123,64 +123,65 @@ class Limits:
     cuts: CutFreedoms | None
 
     def values(self, q: np.ndarray) -> np.ndarray:
-        """What is limited (N, n), at coordinates (N, n_q)."""
+        """Return the limited coordinates (N, n) at coordinates (N, n_q)."""
         own = q[:, list(self.columns)]
         return own if self.cuts is None else np.concatenate([own, self.cuts.positions(q)], axis=1)
 
     def of(self, kinds: tuple[LimitKind, ...]) -> np.ndarray:
-        """Which of them have limits of these kinds (n,)."""
+        """Return which coordinates have limits of these kinds (n,)."""
         return np.array(
             [("stop" if stops else "drawing") in kinds for stops in self.is_stop], dtype=bool
         )
 
     def room(self, q: np.ndarray, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> np.ndarray:
-        """Distance of what is limited from the nearer end of its range (N, n), rad or m; negative beyond it.
+        """Return the distance (N, n) to the nearer limit, rad or m; negative beyond it.
 
         Args:
             q: coordinates (N, n_q).
-            kinds: the kinds of limits that count: all for a search; the others are infinitely far.
+            kinds: kinds of limits to respect; coordinates with others are infinitely far from
+                theirs.
         """
         values = self.values(q)
         room = np.minimum(values - self.lower, self.upper - values)
         return np.asarray(np.where(self.of(kinds), room, np.inf))
 
     def margins(self, q: np.ndarray, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> np.ndarray:
-        """Return the room (N, n) in units of `scale`; negative from `AT_THE_STOP` beyond an end on.
+        """Return the room (N, n) in units of `scale`, increased by `STOP_TOLERANCE`.
 
         Args:
             q: coordinates (N, n_q).
-            kinds: the kinds of limits that count, as in `room`.
+            kinds: kinds of limits to respect, as in `room`.
         """
-        return np.asarray(self.room(q, kinds) / self.scale + AT_THE_STOP)
+        return np.asarray(self.room(q, kinds) / self.scale + STOP_TOLERANCE)
 
-    def passed(self, q: np.ndarray) -> Passed:
-        """What motions do with what is limited.
+    def passed(self, q: np.ndarray) -> MotionRange:
+        """Return the range of the limited coordinates in each motion.
 
         Args:
-            q: coordinates (N, T, n_q); samples that are not numbers are none.
+            q: coordinates (N, T, n_q); samples that are NaN are ignored.
         """
         values = self.values(q.reshape(-1, q.shape[-1])).reshape(*q.shape[:2], -1)
         least, greatest = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
         outside = np.zeros(least.shape)
         for k in np.flatnonzero(self._is_outside(least, greatest).any(axis=0)):
             outside[:, k] = self._is_outside(values[:, :, k], values[:, :, k], int(k)).sum(axis=1)
-        return Passed(least=least, greatest=greatest, outside=outside)
+        return MotionRange(least=least, greatest=greatest, outside=outside)
 
     def beyond(
         self,
         q: np.ndarray,
         time: np.ndarray | None = None,
         kind: LimitKind = "stop",
-        passed: Passed | None = None,
-    ) -> tuple[Beyond, ...]:
-        """What leaves its limits of one kind; the farthest sample of each coordinate.
+        passed: MotionRange | None = None,
+    ) -> tuple[LimitViolation, ...]:
+        """Return the coordinates beyond their limits of one kind, each with its farthest sample.
 
         Args:
-            q: coordinates (n_q,), (N, n_q), or (N, T, n_q) of N motions; samples that are not
-                numbers are none.
-            time: of the samples (N,), or of those of all motions (T,), s.
-            kind: of limits.
-            passed: what `passed` says of these motions, where it is known.
+            q: coordinates (n_q,), (N, n_q), or (N, T, n_q) of N motions; samples that are NaN are
+                ignored.
+            time: times of the samples (N,), or of the samples of all motions (T,), s.
+            kind: kind of limits.
+            passed: result of `passed` for these motions, if known.
         """
         q = np.atleast_2d(np.asarray(q, dtype=float))
         if not self.of((kind,)).any() or not q.size:
@@ -201,7 +202,7 @@ class Limits:
             values = self.values(q[earliest])[:, k]
             first = int(np.flatnonzero(self._is_outside(values, values, int(k)))[0])
             beyond.append(
-                Beyond(
+                LimitViolation(
                     coordinate=self.names[k],
                     unit=self.units[k],
                     value=float(value[far, k]),
@@ -220,14 +221,17 @@ class Limits:
     def _is_outside(
         self, least: np.ndarray, greatest: np.ndarray, k: int | slice = slice(None)
     ) -> np.ndarray:
-        """Whether values between these leave ranges (of one coordinate), of any kind; not numbers do not."""
-        rounding = AT_THE_STOP * self.scale[k]
+        """Return whether values between these exceed limits of any kind; NaN does not."""
+        rounding = STOP_TOLERANCE * self.scale[k]
         return np.asarray(
             (self.lower[k] - least > rounding) | (greatest - self.upper[k] > rounding)
         )
 
     def like_degrees(self, q: np.ndarray) -> tuple[str, ...]:
-        """Angles of which every value leaves its range, of whatever kind, by more than its width, but none in degrees.
+        """Return the angles that look like degrees.
+
+        All values of such an angle exceed its limits, the median by more than the width of the
+        range, and all are within the limits when read in degrees.
 
         Args:
             q: coordinates (n_q,), (N, n_q) or (N, T, n_q), rad.
@@ -253,7 +257,7 @@ class Limits:
         return tuple(self.names[k] for k in np.flatnonzero(suspect))
 
     def degrees_suspected(self, q: np.ndarray) -> tuple[Problem, ...]:
-        """For a motion (N, n_q) that is out of reach: the problem that its angles look like degrees, if they do."""
+        """Return the problem that angles of an unreachable motion (N, n_q) look like degrees."""
         names = self.like_degrees(q)
         if not names:
             return ()
@@ -263,23 +267,23 @@ class Limits:
     evidence = old_attribute("evidence", "diagnostics")
 
     def diagnostics(
-        self, q: np.ndarray, time: np.ndarray | None = None, passed: Passed | None = None
+        self, q: np.ndarray, time: np.ndarray | None = None, passed: MotionRange | None = None
     ) -> tuple[Diagnostic, ...]:
         """Return diagnostics of coordinates beyond their stops, and of those that look like degrees.
 
-        A machine without stops has none of the first kind, and where nothing looks like degrees
-        there is none of the second.
+        A machine without stops has no diagnostic of the first kind. The second exists only if some
+        angle looks like degrees.
 
         Args:
             q: coordinates (n_q,), (N, n_q) or (N, T, n_q), as in `beyond`.
-            time: of the samples (N,) or (T,), s.
-            passed: what `passed` says of these motions, where it is known.
+            time: times of the samples (N,) or (T,), s.
+            passed: result of `passed` for these motions, if known.
         """
         rows = []
         if self.is_stop.any():
             beyond = self.beyond(q, time, passed=passed)
-            text = "; ".join(str(item) for item in beyond[:NAMED])
-            more = f"; and {len(beyond) - NAMED} more" if len(beyond) > NAMED else ""
+            text = "; ".join(str(item) for item in beyond[:MAX_NAMED])
+            more = f"; and {len(beyond) - MAX_NAMED} more" if len(beyond) > MAX_NAMED else ""
             rows.append(
                 diagnostic(
                     BEYOND_STOPS,
@@ -296,7 +300,7 @@ class Limits:
                     len(names),
                     at_most=0.0,
                     advice=f"all values of {', '.join(names)} lie far outside the limits, and inside when read as "
-                    "degrees: angles are in rad, or say their unit",
+                    "degrees: give angles in rad, or with their unit",
                 )
             )
         for name, kind in self.cuts.unseen if self.cuts is not None else ():
@@ -318,13 +322,13 @@ def beyond_limits(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def require_within_limits(diagnostics: Iterable[Diagnostic]) -> None:
-    """Refuse a result of which something lies beyond a stop, or looks like degrees.
+    """Raise if a result has coordinates beyond a stop or angles that look like degrees.
 
     Args:
-        diagnostics: of any result.
+        diagnostics: diagnostics of any result.
 
     Raises:
-        PoseError: which coordinates, by how much, and where.
+        PoseError: coordinates are beyond a stop; the message states which, by how much and where.
     """
     remedy = "stay within the stops, or mend the machine file: {drawing: [lower, upper]} is a range that stops nothing"
     PoseError.raise_if_any(
@@ -334,7 +338,7 @@ def require_within_limits(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:
-    """Limits of a machine's coordinates, and of its cut joints."""
+    """Return the limits of a machine's coordinates and of its cut joints."""
     limited = [
         (i, freedom)
         for i, freedom in zip(topology.q_of_v, topology.freedoms, strict=True)
@@ -344,7 +348,7 @@ def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:
     names = tuple(topology.coordinate_names[i] for i in columns)
     units = tuple("rad" if topology.is_angle[i] else "m" for i in columns)
     every = [freedom for _, freedom in limited]
-    cuts = seen_cuts(mechanism, topology) if topology.cuts else None
+    cuts = limited_cuts(mechanism, topology) if topology.cuts else None
     if cuts is not None:
         names, units, every = names + cuts.names, units + cuts.units, [*every, *cuts.freedoms]
     return Limits(
@@ -360,12 +364,12 @@ def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:
 
 
 def _stops(freedom: Freedom) -> bool:
-    """Whether a freedom has a stop (a cut joint may limit its speed alone)."""
+    """Return whether a freedom has a stop (a cut joint may have a limit of speed only)."""
     return freedom.limit == "stop" and bool(np.isfinite([freedom.lower, freedom.upper]).any())
 
 
 def coordinate_limits(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limits (n_q,) of the coordinates, of all kinds, SI; infinite where the file gives none."""
+    """Return lower and upper limits (n_q,) of the coordinates, SI; infinite without limits."""
     lower, upper = np.full(topology.n_q, -np.inf), np.full(topology.n_q, np.inf)
     for i, freedom in zip(topology.q_of_v, topology.freedoms, strict=True):
         if i >= 0:
@@ -374,14 +378,22 @@ def coordinate_limits(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
 
 
 def excess(loops: Loops, q: np.ndarray) -> np.ndarray:
-    """By how much coordinates (..., n_q) are beyond their limits (..., n_q), m or rad; negative below the lower one."""
+    """Return the excess of coordinates (..., n_q) over their limits, rad or m.
+
+    It is negative below the lower limit.
+    """
     lower, upper = coordinate_limits(loops.topology)
     beyond = q - np.clip(q, lower, upper)
-    return np.asarray(np.where(np.abs(beyond) > AT_THE_STOP * loops.coordinate_scale, beyond, 0.0))
+    return np.asarray(
+        np.where(np.abs(beyond) > STOP_TOLERANCE * loops.coordinate_scale, beyond, 0.0)
+    )
 
 
 def moved_inside(loops: Loops, q: np.ndarray) -> np.ndarray:
-    """Coordinates (..., n_q), those beyond their limits in the middle of their range, or at its only end."""
+    """Return coordinates (..., n_q) with those beyond a limit moved inside.
+
+    They move to the middle of the range, or to its only limit.
+    """
     lower, upper = coordinate_limits(loops.topology)
     bounded = np.isfinite(lower) & np.isfinite(upper)
     with np.errstate(invalid="ignore"):
@@ -390,13 +402,13 @@ def moved_inside(loops: Loops, q: np.ndarray) -> np.ndarray:
 
 
 def limited(loops: Loops) -> Loops:
-    """The same loops with one more equation for every limited coordinate: by how much it leaves its range.
+    """Return the loops with one more equation for every limited coordinate: its excess is zero.
 
     They serve to close the loops from afar; poses within the limits satisfy them.
     """
     topology = loops.topology
     lower, upper = coordinate_limits(topology)
-    margin = np.where(np.isfinite(upper - lower), MARGIN * (upper - lower), 0.0)
+    margin = np.where(np.isfinite(upper - lower), LIMIT_MARGIN * (upper - lower), 0.0)
     chosen = [
         i
         for i, j in enumerate(topology.q_of_v)

@@ -1,9 +1,9 @@
-"""The loop equations of one machine: what rods and cut joints impose, and as functions of the full coordinates.
+"""Loop equations of a machine: conditions of rods and cut joints as functions of all coordinates.
 
-Every row is one of three kinds: a distance (a rod), a coordinate of the offset between two points,
-or the cosine of an angle between two directions. Residuals are in metres (or are pure numbers for
-directions), so multipliers are forces in newtons (or couples in newton metres). The rows come with
-their rates and accelerations; `Loops` evaluates them on batches, for assembly and its checks.
+Every equation is one of three kinds: a distance (a rod), a component of the offset between two
+points, or the cosine of an angle between two directions. Residuals are in metres (pure numbers for
+directions), so multipliers are forces in newtons (or moments in newton metres). Each equation has
+its rate and acceleration. `Loops` evaluates them on batches, for assembly and its checks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tauloop.mechanism.model import Coupling, Joint, Mechanism, Rod
 
 
 class Moving:
-    """A number or vector with its first and second rate, each worked out when first asked for.
+    """A number or vector with its first and second rate, each computed on first use.
 
     Attributes:
         x: its value.
@@ -35,7 +35,7 @@ class Moving:
     def __init__(
         self, x: ca.SX, rate: Callable[[], ca.SX], acceleration: Callable[[], ca.SX]
     ) -> None:
-        """Keep the value, and how its rates are found."""
+        """Store the value and the functions that compute its rates."""
         self.x, self._rate, self._acceleration = x, rate, acceleration
 
     @cached_property
@@ -49,7 +49,7 @@ class Moving:
         return self._acceleration()
 
     def component(self, i: int) -> Moving:
-        """One component of a vector."""
+        """Return one component of a vector."""
         return Moving(self.x[i], lambda: self.rate[i], lambda: self.acceleration[i])
 
 
@@ -62,9 +62,9 @@ class ClosureRow:
 
     Attributes:
         element: name of the rod or cut joint.
-        what: which condition of that element.
+        what: the condition of that element, for messages.
         moving: psi with its rates.
-        scale: the length L of a rod (m), else one; constant where psi = 0 is differentiated.
+        scale: the length L of a rod (m), else one; psi = 0 is differentiated at constant scale.
         is_length: whether phi is in metres (else a pure number).
         difference: d from A to B of a rod; else None.
     """
@@ -113,10 +113,10 @@ class ClosureRow:
 
 
 def closure(mechanism: Mechanism, motion: TreeMotion) -> tuple[ClosureRow, ...]:
-    """All loop equations of a mechanism, rods first, then cut joints, then couplings.
+    """Return all loop equations of a mechanism: of rods, then cut joints, then couplings.
 
-    A rod's is phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms"); a
-    coupling's is phi = sum of ratio_j q_j - offset.
+    A rod has phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms"); a
+    coupling has phi = sum of ratio_j q_j - offset.
     """
     lengths = {rod.name: motion.length(iq, iv) for rod, iq, iv in motion.topology.telescopes}
     rows = [_rod_row(rod, motion, lengths) for rod in mechanism.rods]
@@ -171,7 +171,7 @@ def _between(A: PointMotion, B: PointMotion) -> Moving:
 
 
 def _direction(body: BodyMotion, e: ca.SX) -> Moving:
-    """A unit vector fixed to a body."""
+    """Return a unit vector that is fixed to a body."""
     e_W = body.R @ e
 
     def acceleration() -> ca.SX:
@@ -186,7 +186,7 @@ def _frame(joint_placement_rotation: ca.SX, body: BodyMotion) -> dict[str, Movin
 
 
 def _product_row(joint: Joint, what: str, e: Moving, f: Moving, *, is_length: bool) -> ClosureRow:
-    """That the scalar product of two vectors is zero."""
+    """Return the loop equation that the scalar product of two vectors is zero."""
     return ClosureRow(
         element=joint.name,
         what=what,
@@ -203,10 +203,10 @@ def _product_row(joint: Joint, what: str, e: Moving, f: Moving, *, is_length: bo
     )
 
 
-#: Which conditions a cut joint imposes: coordinates of the offset in the parent frame (or of the
-#: base frame, when all three vanish), and pairs (parent axis, child axis) of directions that stay
-#: perpendicular; "u" and "w" stand for the two directions across the joint's axis, "a" for the axis
-#: itself.
+#: Conditions of each kind of cut joint: components of the offset in the parent frame that are zero
+#: ("all": the three components in the base frame), and pairs (parent axis, child axis) of
+#: directions
+#: that stay perpendicular. "a" is the joint's axis, "u" and "w" are perpendicular to it.
 _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fixed": ("all", ("xy", "yz", "zx")),
     "revolute": ("all", ("ua", "wa")),
@@ -282,7 +282,7 @@ class Loops(Shown):
     length: float
 
     def residuals(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals phi (N, c) and Jacobians K (N, c, n_v) at coordinates (N, n_q)."""
+        """Return residuals phi (N, c) and Jacobians K (N, c, n_v) at coordinates (N, n_q)."""
         n, c = len(q), len(self.names)
         if c == 0:
             return np.zeros((n, 0)), np.zeros((n, 0, self.topology.n_v))
@@ -290,7 +290,7 @@ class Loops(Shown):
         return phi, K.reshape(n, self.topology.n_v, c).transpose(0, 2, 1)
 
     def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Loop bias k (N, c): accelerations must satisfy K a = k."""
+        """Return the loop bias k (N, c): accelerations satisfy K a = k."""
         if not self.names:
             return np.zeros((len(q), 0))
         return self.acceleration([q, v], len(q))[0]
@@ -311,24 +311,27 @@ class Loops(Shown):
         return np.where(self.topology.is_length, self.length, 1.0)
 
     def openings(self, phi: np.ndarray) -> np.ndarray:
-        """Return the largest residual of each row of residuals (N, c), in characteristic lengths or pure numbers."""
+        """Return the largest residual per row (N, c), characteristic lengths or pure numbers."""
         return np.asarray(np.abs(self.row_scale * phi).max(axis=1, initial=0.0))
 
     def largest_residual(self, phi: np.ndarray) -> np.ndarray:
-        """Return the largest of each row of residuals (N, c), m; pure numbers count by the characteristic length."""
+        """Return the largest residual of each row (N, c), m.
+
+        Pure numbers are multiplied by the characteristic length.
+        """
         return self.length * self.openings(phi)
 
     def gaps(self, start: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return the largest difference of any coordinate of poses (N, n_q), rad or characteristic lengths."""
+        """Return the largest coordinate differences (N,), rad or characteristic lengths."""
         return np.asarray((np.abs(q - start) / self.coordinate_scale).max(axis=-1, initial=0.0))
 
     def scaled(self, K: np.ndarray) -> np.ndarray:
-        """Jacobians made free of units."""
+        """Return unit-free Jacobians."""
         return np.asarray(self.row_scale[:, None] * K * self.velocity_scale)
 
 
 def nominal(mechanism: Mechanism, symbols: Mapping[str, Any] | None = None) -> Values:
-    """Nominal parameter values, with symbols in place of some."""
+    """Return nominal parameter values, some of them replaced by symbols."""
     return Values({**mechanism.parameters.values, **(symbols or {})})
 
 
@@ -362,7 +365,7 @@ def loops(mechanism: Mechanism) -> Loops:
 def _coupling_equations(
     mechanism: Mechanism, topology: Topology, values: Values
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ratios (n, n_v) and sums (n,) of the couplings at the nominal values."""
+    """Return ratios (n, n_v) and sums (n,) of the couplings at the nominal values."""
     ratios = np.zeros((len(mechanism.couplings), topology.n_v))
     for row, coupling in zip(ratios, mechanism.couplings, strict=True):
         for index, ratio in combination(coupling.terms, topology, values):
@@ -371,8 +374,8 @@ def _coupling_equations(
     return ratios, np.array(offsets, dtype=float)
 
 
-#: Axes of both frames that have to coincide in a cut joint, beyond being perpendicular to others;
-#: "a": the joint's own.
+#: Axes of both frames that must coincide in a cut joint, in addition to perpendicular directions;
+#: "a": the joint's axis.
 _COINCIDENT = {
     "fixed": "xyz",
     "prismatic": "xyz",
@@ -385,11 +388,11 @@ _COINCIDENT = {
 
 
 def aligned(loops: Loops) -> Loops:
-    """The same loops with three more equations e_A - e_B = 0 for every axis that two frames of a cut joint share.
+    """Return the loops with equations e_A - e_B = 0 for every axis that a cut joint's frames share.
 
-    Closed loops satisfy them unless a joint came out a third or half turn away, where its
-    directions are perpendicular too. They are redundant, so they serve to close the loops from afar
-    and to see which way a joint closed.
+    Closed loops satisfy them unless a joint closed a third or half turn away, where its directions
+    are perpendicular too. They are redundant: they serve to close loops from afar and to detect
+    the orientation in which a joint closed.
     """
     if not loops.topology.cuts:
         return loops
@@ -422,7 +425,7 @@ def aligned(loops: Loops) -> Loops:
 
 
 def stacked(rows: tuple[ClosureRow, ...]) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Residuals, rates and accelerations of loop equations as columns (c,)."""
+    """Return residuals, rates and accelerations of loop equations as columns (c,)."""
     if not rows:
         return ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1)
     return (

@@ -1,4 +1,4 @@
-"""Which joints could have the motors of a machine whose description does not state it."""
+"""Joints that could have the motors of a machine whose file does not state them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import listing
 
-#: Sets of joints that are compared; of more, one is chosen by pivoting.
+#: Maximum number of sets to compare; beyond it, one set is chosen by pivoting.
 MAX_SETS = 2000
-#: Sets that are shown.
+#: Number of sets that a message lists.
 SHOWN_SETS = 5
 
 
 def motor_candidates(assembly: Assembly) -> list[tuple[str, ...]]:
-    """Sets of joints whose motors would move all freedoms that these joints have, the best first.
+    """Return sets of joints whose motors would move all freedoms of these joints, the best first.
 
-    Each set has full rank at the assembled states. Joints on the base come first, as motors usually
-    are there; among equals the better conditioned set does.
+    Each set has full rank at the assembled states. Sets with more joints on the base come first, as
+    motors usually are there; then the better conditioned sets.
     """
     topology, loops = assembly.topology, assembly.loops
     names = [name for name in assembly.mechanism.unstated_motors if name in topology.velocity_names]
@@ -50,7 +50,7 @@ def motor_candidates(assembly: Assembly) -> list[tuple[str, ...]]:
 
 
 def _conditions(rows: np.ndarray, rank: int) -> np.ndarray:
-    """Condition numbers (N,) of rows (N, k, m) as maps onto their `rank` freedoms."""
+    """Return condition numbers (N,) of rows (N, k, m) as maps onto their `rank` freedoms."""
     if rows.shape[2] == rank:
         return conditions(rows)
     sigma = np.linalg.svd(rows, compute_uv=False)
@@ -59,7 +59,7 @@ def _conditions(rows: np.ndarray, rank: int) -> np.ndarray:
 
 
 def unstated_motors(assembly: Assembly) -> Problem:
-    """The problem of a description that does not state which joints have motors; the remedy names candidates."""
+    """Return the problem that the file does not state the motors; the remedy names candidates."""
     joints, mobility = assembly.mechanism.unstated_motors, assembly.mobility
     freedoms = "1 freedom" if mobility == 1 else f"{mobility} freedoms"
     what = (

@@ -1,10 +1,11 @@
-"""The point nearest to the origin that keeps linear conditions, for many samples at once: how cables share a load.
+"""Point nearest to the origin under linear conditions, for many samples: how cables share a load.
 
-min |y|^2 with G y >= h, by the dual method of Goldfarb and Idnani (1983): from the origin, the
-condition that is missed most is added, and conditions that would have to pull are dropped, until
-none is missed. Every change brings the dual closer, so it ends after a few; where none is possible,
-the conditions contradict each other and the method says how: weights c >= 0 with G^T c = 0 and c.h
-> 0 (Farkas).
+Minimizes |y|^2 subject to G y >= h by the dual method of Goldfarb and Idnani (1983). From the
+origin, the most violated condition is added; conditions whose multiplier would become negative are
+dropped, until none is violated. Every change increases the dual objective, so the method ends after
+a few. If no change is possible, the conditions contradict each other, and the method returns
+weights
+c >= 0 with G^T c = 0 and c.h > 0 (Farkas).
 """
 
 from __future__ import annotations
@@ -13,29 +14,27 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Conditions may be missed by this share of the largest side: rounding, 5e-9 N of 500 N.
-MISSED = 1e-11
-#: A condition that conditions at work leave less than this share of (of the longest row) depends on
-#: them.
-DEPENDENT = 1e-11
-#: Changes after which the search is given up: each adds or drops a condition, and a handful is
-#: usual.
-MOST_CHANGES = 200
-#: The margin is looked for below this many times the largest side; beyond it has no bound.
-BEYOND = 1e6
-#: Farkas weights tried for a margin; each is one of finitely many, and two or three are usual.
-MOST_WEIGHTS = 100
+#: Violations up to this share of the largest side are rounding errors: 5e-9 N of 500 N.
+VIOLATION_TOLERANCE = 1e-11
+#: A condition depends on the active ones if they leave less than this share of the longest row.
+DEPENDENCE_TOLERANCE = 1e-11
+#: Maximum number of changes; each adds or drops a condition, and a handful is usual.
+MAX_CHANGES = 200
+#: Start of the search for a margin, relative to the largest side; a larger margin is unbounded.
+MAX_RELATIVE_MARGIN = 1e6
+#: Maximum number of Farkas weights tried for a margin; two or three are usual.
+MAX_WEIGHT_ITERATIONS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
-    """The nearest points of N samples.
+    """Nearest points of N samples.
 
     Attributes:
         point: y (N, r).
         multipliers: mu >= 0 (N, n) with y = G^T mu, and zero where G y > h.
-        missed: by how much the worst condition is missed, of the largest side (N,).
-        weights: c >= 0 (N, n), their sum one, with G^T c = 0 where the conditions contradict each
+        missed: largest violation of a condition relative to the largest side (N,).
+        weights: c >= 0 (N, n) with sum one and G^T c = 0 where the conditions contradict each
             other; else zeros.
     """
 
@@ -46,7 +45,7 @@ class Nearest:
 
 
 def nearest(rows: np.ndarray, sides: np.ndarray) -> Nearest:
-    """The point nearest to the origin with G y >= h, by samples.
+    """Return the point nearest to the origin with G y >= h for each sample.
 
     Args:
         rows: G (N, n, r).
@@ -56,14 +55,14 @@ def nearest(rows: np.ndarray, sides: np.ndarray) -> Nearest:
         quadratic programs", Mathematical Programming 27, 1983.
     """
     search = _NearestSearch(rows, sides)
-    for _ in range(MOST_CHANGES):
+    for _ in range(MAX_CHANGES):
         if not search.change():
             break
     return search.result()
 
 
 class _NearestSearch:
-    """Where the search of every sample stands."""
+    """Current state of the search for every sample."""
 
     def __init__(self, rows: np.ndarray, sides: np.ndarray) -> None:
         n, m, r = rows.shape
@@ -78,7 +77,7 @@ class _NearestSearch:
         )
 
     def change(self) -> bool:
-        """Add or drop a condition of every sample that is not done; False where all are."""
+        """Add or drop a condition of each unfinished sample; return False if all are finished."""
         self._choose()
         s = self._left
         if not len(s):
@@ -91,8 +90,12 @@ class _NearestSearch:
         length = (rest**2).sum(axis=1)
         missed = self._sides[s, i] - (g * self._y[s]).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            full = np.where(length > (DEPENDENT * self._longest[s]) ** 2, missed / length, np.inf)
-            drops = np.where(self._at_work[s] & (share > DEPENDENT), self._mu[s] / share, np.inf)
+            full = np.where(
+                length > (DEPENDENCE_TOLERANCE * self._longest[s]) ** 2, missed / length, np.inf
+            )
+            drops = np.where(
+                self._at_work[s] & (share > DEPENDENCE_TOLERANCE), self._mu[s] / share, np.inf
+            )
         until = drops.min(axis=1, initial=np.inf)
         step = np.minimum(full, until)
         stuck = ~np.isfinite(step)
@@ -111,31 +114,36 @@ class _NearestSearch:
         return True
 
     def _choose(self) -> None:
-        """The condition that each sample misses most, where it is not adding one; samples that miss none are done."""
+        """Choose the most violated condition of each sample that is not adding one.
+
+        Samples without a violated condition are finished.
+        """
         s = self._left
         free = self._added[s] < 0
         miss = self._sides[s] - np.einsum("nkr,nr->nk", self._rows[s], self._y[s])
         miss[self._at_work[s]] = -np.inf
         worst = np.argmax(miss, axis=1) if miss.shape[1] else np.zeros(len(s), dtype=int)
         most = miss.max(axis=1, initial=-np.inf)
-        keeps = ~free | (most > MISSED * self._scale[s])
+        keeps = ~free | (most > VIOLATION_TOLERANCE * self._scale[s])
         self._added[s[free & keeps]] = worst[free & keeps]
         self._left = s[keeps]
 
     def _shares(self, working: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """How the conditions at work make up another one, by least squares (N, n)."""
+        """Return the least-squares coefficients (N, n) of a condition in the active ones."""
         if not working.shape[2]:
             return np.zeros(working.shape[:2])
-        return np.asarray(np.einsum("nrk,nr->nk", np.linalg.pinv(working, rcond=DEPENDENT), g))
+        return np.asarray(
+            np.einsum("nrk,nr->nk", np.linalg.pinv(working, rcond=DEPENDENCE_TOLERANCE), g)
+        )
 
     def _contradict(self, s: np.ndarray, i: np.ndarray, share: np.ndarray) -> None:
-        """Note the weights of conditions that contradict each other."""
+        """Store the weights of conditions that contradict each other."""
         weights = np.where(self._at_work[s], np.maximum(-share, 0.0), 0.0)
         weights[np.arange(len(s)), i] = 1.0
         self._weights[s] = weights / weights.sum(axis=1, keepdims=True)
 
     def result(self) -> Nearest:
-        """The points, made anew from the multipliers, and what they miss."""
+        """Return the points, recomputed from the multipliers, and their violations."""
         y = np.einsum("nk,nkr->nr", self._mu, self._rows)
         miss = (self._sides - np.einsum("nkr,nr->nk", self._rows, y)).max(axis=1, initial=0.0)
         missed = np.maximum(miss, 0.0) / np.where(self._scale > 0, self._scale, 1.0)
@@ -148,30 +156,30 @@ class _NearestSearch:
 
 
 def margin(rows: np.ndarray, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The largest m with G y >= h + m for some y: how far the conditions can be kept from, or how far they are missed.
+    """Return the largest m for which some y satisfies G y >= h + m.
 
-    By Newton's method on the dual: weights c of conditions that contradict each other at m bound it
-    by -c.h, where they hold just so; it ends when none contradict.
+    Newton's method on the dual: weights c of conditions that contradict each other at m give the
+    bound -c.h, where the conditions become consistent. It ends when there is no contradiction.
 
     Args:
         rows: G (N, n, r).
         sides: h (N, n).
 
     Returns:
-        m (N,), negative where no y keeps the conditions, infinite where nothing bounds it; and the
-        weights (N, n) that bound it, zeros where nothing does.
+        m (N,), negative where no y satisfies the conditions, infinite where nothing bounds it;
+        and the weights (N, n) that bound it, zero where nothing does.
     """
     n = len(rows)
     scale = np.abs(sides).max(axis=1, initial=0.0) + 1e-300
-    margins, weights = BEYOND * scale, np.zeros(sides.shape)
+    margins, weights = MAX_RELATIVE_MARGIN * scale, np.zeros(sides.shape)
     left = np.arange(n)
-    for _ in range(MOST_WEIGHTS):
+    for _ in range(MAX_WEIGHT_ITERATIONS):
         if not len(left):
             break
         tried = nearest(rows[left], sides[left] + margins[left, None])
         contradicts = tried.weights.any(axis=1)
         bound = -(tried.weights * sides[left]).sum(axis=1)
-        lower = contradicts & (bound < margins[left] - MISSED * scale[left])
+        lower = contradicts & (bound < margins[left] - VIOLATION_TOLERANCE * scale[left])
         weights[left[lower]] = tried.weights[lower]
         margins[left[lower]] = bound[lower]
         left = left[lower]

@@ -1,14 +1,14 @@
-"""The assembled pose that a machine starts from: the nearest to its file's start values that is within its limits.
+"""Reference pose of a machine: the assembled pose within the limits nearest to its start values.
 
-Closing takes the nearest assembled state, which may be none that is meant: the platform moved away
-although the legs could reach it, an angle came out full turns away, or a coordinate left its range.
-Then the loops are closed again from further starts, and the nearest of the poses found is taken.
+Closing the loops gives the nearest assembled state, which may be the wrong one: the platform moved
+although the legs could reach it, an angle is off by full turns, or a coordinate exceeds its limits.
+In these cases the loops are closed from further starts, and the nearest resulting pose is used.
 
-It may be singular. All consistent motions of a pose, free of units, are the columns of N (K N = 0).
+The pose may be singular. The columns of N are all consistent unit-free motions of a pose (K N = 0).
 With P the rows of the independent velocities and A those of the actuators and passive freedoms, a
-pose is singular where P N, A N or K loses rank: then the independent coordinates do not determine
-the machine, the actuators do not hold it, or ways to move branch off. A regular pose nearby is then
-the reference instead.
+pose is singular where P N, A N or K loses rank: the independent coordinates do not determine the
+machine, the actuators do not hold it, or paths of motion branch. A regular pose nearby is then the
+reference instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tauloop.common.errors import Problem
 from tauloop.common.plain import OMITTED, PlainData, json_keys
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.closing import (
-    ALIGNED,
+    AXIS_TOLERANCE,
     CLOSED,
     RANK_FLOOR,
     Probe,
@@ -40,33 +40,32 @@ from tauloop.equations.assembly.loops import Loops, aligned
 from tauloop.equations.topology import integrate
 from tauloop.mechanism.model import LIMIT_KINDS
 
-#: A pose is singular where a kept singular value falls below this share of the largest, and not so
-#: at other poses; a map whose least stretch is below this share of its largest over all states has
-#: lost a direction. Loops closed to 1e-10 tell how far a pose is from a dead centre to the root of
-#: that, 1e-5: nearer ones may lie beyond it.
-NEARLY = 1e-4
+#: A pose is singular if a kept singular value is below this share of the largest there, but not at
+#: other poses. A map has lost a direction if its smallest stretch is below this share of its
+#: largest over all states. Loops closed to 1e-10 locate a dead centre to the square root of that,
+#: 1e-5; nearer poses may lie beyond it.
+NEARLY_SINGULAR = 1e-4
 
 
-#: Further starts from which the nearest pose is chosen, and standard deviation of their positions,
-#: in lengths.
-STARTS, SPREAD = 40, 1.0
-#: Poses are the same when they are nearer than this, rad or characteristic lengths.
-SAME = 1e-5
-#: A start value that closing moves by less than this, rad or characteristic lengths, was meant.
-NEAR = 0.35
-#: A message names at most this many coordinates, and none that moved less, rad or characteristic
-#: lengths.
-NAMED, SHOWN = 6, 1e-3
+#: Number of further starts, and standard deviation of their positions in characteristic lengths.
+RANDOM_STARTS, START_SPREAD = 40, 1.0
+#: Poses nearer than this are the same, rad or characteristic lengths.
+POSE_TOLERANCE = 1e-5
+#: A start value that closing moves by less than this is intended, rad or characteristic lengths.
+INTENDED_MOVE = 0.35
+#: Maximum number of coordinates that a message names, and the smallest displacement that it shows,
+#: rad or characteristic lengths.
+MAX_NAMED, MIN_NAMED_MOVE = 6, 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencePose:
-    """Where a machine starts.
+    """Reference pose of a machine.
 
     Attributes:
         q: coordinates (1, n_q).
         residual: largest residual there (1,), characteristic lengths (or pure number).
-        notes, findings: what was done about limits, and what could not be.
+        notes, findings: how limits were respected, and which limits could not be.
     """
 
     q: np.ndarray
@@ -76,7 +75,7 @@ class ReferencePose:
 
 
 def reference_pose(loops: Loops, independent: tuple[int, ...]) -> ReferencePose:
-    """The assembled pose that is meant by the start values of the file.
+    """Return the assembled pose that belongs to the start values of the file.
 
     Args:
         loops: the loop equations.
@@ -87,7 +86,7 @@ def reference_pose(loops: Loops, independent: tuple[int, ...]) -> ReferencePose:
     q, residual = close_from_reference(loops, independent)
     notes: tuple[Problem, ...] = ()
     way = np.abs(displacement(loops, start, q)[0, list(independent)])
-    if residual[0] <= CLOSED and way.max(initial=0.0) > NEAR:
+    if residual[0] <= CLOSED and way.max(initial=0.0) > INTENDED_MOVE:
         poses = nearest_first(loops, start, closed_from_further_starts(loops, start, independent))
         if len(poses):
             q, residual = close_loops(loops, poses[:1])
@@ -103,7 +102,7 @@ def _from_further_starts(loops: Loops, moved: int, start: np.ndarray, poses: np.
     name = loops.topology.velocity_names[moved]
     return Problem(
         where="reference pose",
-        what=f"the loops close from the start values of the file only with {name} moved off; it stays, and "
+        what=f"the loops close from the start values of the file only if {name} moves; it stays at its value, and "
         f"the nearest of {len(poses)} poses found from further starts is the reference: {pose}",
         remedy="give a reference pose on the branch that you want",
         file=loops.mechanism.file,
@@ -111,7 +110,10 @@ def _from_further_starts(loops: Loops, moved: int, start: np.ndarray, poses: np.
 
 
 def displacement(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Way from one pose to others, free of units: (N, n_v) from (1, n_q) to (N, n_q); rotations by their vectors."""
+    """Return the unit-free displacements (N, n_v) from one pose (1, n_q) to others (N, n_q).
+
+    Rotations are rotation vectors.
+    """
     topology = loops.topology
     way = np.zeros((len(q), topology.n_v))
     for i, j in enumerate(topology.q_of_v):
@@ -129,12 +131,15 @@ def displacement(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def distance(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Root of the sum of squares (N,) of the ways of all coordinates, rad or characteristic lengths."""
+    """Return the Euclidean norm (N,) of the displacement, rad or characteristic lengths."""
     return np.asarray(np.linalg.norm(displacement(loops, start, q), axis=1))
 
 
 def distance_modulo_turns(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return the `distance` (N,) without whole turns: an angle of half a turn is the same to either side."""
+    """Return the `distance` (N,) without full revolutions.
+
+    An angle of half a revolution is the same in both directions.
+    """
     way, turns = displacement(loops, start, q), np.asarray(loops.topology.angular, dtype=bool)
     way[:, turns] = (way[:, turns] + np.pi) % (2 * np.pi) - np.pi
     return np.asarray(np.linalg.norm(way, axis=1))
@@ -145,25 +150,26 @@ def closed_from_further_starts(
     start: np.ndarray,
     held: tuple[int, ...] = (),
     *,
-    count: int = STARTS,
+    count: int = RANDOM_STARTS,
     searched: Loops | None = None,
 ) -> np.ndarray:
-    """Different assembled poses (M, n_q) within the limits, from one start and random ones; always the same.
+    """Return different assembled poses (M, n_q) within the limits, from one start and random ones.
+
+    Repeated calls return the same poses.
 
     Args:
-        loops: the loop equations.
-        start: coordinates (1, n_q); those that are held stay there, lengths lie around them, and
-            angles anywhere.
+        start: coordinates (1, n_q). Held ones stay there, lengths scatter around them, and angles
+            are uniform.
         held: indices of velocities whose coordinates stay.
-        count: how many random starts.
-        searched: loops with further equations, which are closed before the loops themselves.
+        count: number of random starts.
+        searched: loops with additional equations, which are closed before the loops themselves.
     """
     topology, rng = loops.topology, np.random.default_rng(0)
     turning = np.asarray(topology.angular, dtype=bool)
     step = np.where(
         turning,
         rng.uniform(-np.pi, np.pi, (1 + count, topology.n_v)),
-        SPREAD * loops.length * rng.normal(size=(1 + count, topology.n_v)),
+        START_SPREAD * loops.length * rng.normal(size=(1 + count, topology.n_v)),
     )
     step[0] = 0.0
     step[:, list(held)] = 0.0
@@ -173,7 +179,7 @@ def closed_from_further_starts(
     q, residual = close_loops(loops, q, held=held)
     q, residual = _on_the_nearest_turn(loops, start, q, residual)
     strict = aligned(loops) if topology.cuts else loops
-    upright = strict.openings(strict.residuals(q)[0]) < ALIGNED
+    upright = strict.openings(strict.residuals(q)[0]) < AXIS_TOLERANCE
     lengths = [i for _, i, _ in topology.telescopes]
     good = (
         (residual < CLOSED)
@@ -185,7 +191,7 @@ def closed_from_further_starts(
 
 
 def nearest_first(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Poses (M, n_q) by their distance from one (1, n_q); among equals the one with larger coordinates comes first."""
+    """Return poses (M, n_q) by distance from one (1, n_q); ties by larger coordinates."""
     away = np.round(distance(loops, start, q), 3)
     sizes = q / loops.coordinate_scale
     return q[np.lexsort((*(-np.round(column, 3) for column in sizes.T[::-1]), away))]
@@ -194,7 +200,10 @@ def nearest_first(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
 def _different(loops: Loops, q: np.ndarray) -> np.ndarray:
     kept: list[np.ndarray] = []
     for pose in q:
-        if not kept or distance_modulo_turns(loops, pose[None, :], np.array(kept)).min() > SAME:
+        if (
+            not kept
+            or distance_modulo_turns(loops, pose[None, :], np.array(kept)).min() > POSE_TOLERANCE
+        ):
             kept.append(pose)
     return np.array(kept).reshape(len(kept), q.shape[1])
 
@@ -202,12 +211,12 @@ def _different(loops: Loops, q: np.ndarray) -> np.ndarray:
 def _on_the_nearest_turn(
     loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Poses (N, n_q) whose angles are brought within half a turn of the start, where the loops stay closed."""
+    """Return poses (N, n_q) with angles within half a revolution, where loops stay closed."""
     turns = np.where(loops.topology.is_angle, np.round((q - start) / (2 * np.pi)), 0.0)
     if not turns.any():
         return q, residual
     turned, left = close_loops(loops, q - 2 * np.pi * turns, iterations=3)
-    same = loops.gaps(q - 2 * np.pi * turns, turned) < SAME
+    same = loops.gaps(q - 2 * np.pi * turns, turned) < POSE_TOLERANCE
     better = same & ((left <= CLOSED) | (residual > CLOSED))
     return np.where(better[:, None], turned, q), np.where(better, left, residual)
 
@@ -215,7 +224,7 @@ def _on_the_nearest_turn(
 def _within_limits(
     loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
 ) -> ReferencePose:
-    """A pose within the limits, where closing left them."""
+    """Return a pose within the limits if closing exceeded them."""
     limits = limits_of(loops.mechanism, loops.topology)
     exceeded = "; ".join(str(item) for kind in LIMIT_KINDS for item in limits.beyond(q, kind=kind))
     inside = moved_inside(loops, start)
@@ -250,12 +259,12 @@ def _within_limits(
 
 
 def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
-    """Values at a pose (n_q,) of the coordinates that lie farthest on the way (n_v,) to it."""
+    """Return a text with the values at a pose (n_q,) of the most displaced coordinates (n_v,)."""
     topology = loops.topology
     moved = [
         i
         for i in np.argsort(-np.abs(way), kind="stable")
-        if topology.q_of_v[i] >= 0 and abs(way[i]) > SHOWN
+        if topology.q_of_v[i] >= 0 and abs(way[i]) > MIN_NAMED_MOVE
     ]
     return ", ".join(
         f"{topology.velocity_names[i]} = "
@@ -264,23 +273,23 @@ def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
             if topology.angular[i]
             else f"{q[topology.q_of_v[i]]:.4g} m"
         )
-        for i in sorted(moved[:NAMED])
+        for i in sorted(moved[:MAX_NAMED])
     )
 
 
-#: What each kind of singular pose does.
-MEANING = {
+#: Effect of each kind of singularity.
+SINGULARITY_EFFECTS = {
     "parallel": "the machine moves although all actuators rest",
     "serial": "actuators move although the independent coordinates rest",
-    "dead centre": "an actuator or independent coordinate has turned back, whatever moves",
-    "constraint": "ways to move branch off",
+    "dead centre": "an actuator or independent coordinate is at a turning point of its motion",
+    "constraint": "paths of motion branch off",
 }
 
 
 def in_words(kinds: tuple[str, ...], detail: str) -> str:
-    """Kinds of singularities with their meaning, and what shows them."""
+    """Return a text on kinds of singularities with their meaning and details."""
     return "; ".join(
-        [*(f"{kind}: {MEANING[kind]}" for kind in kinds), *([detail] if detail else [])]
+        [*(f"{kind}: {SINGULARITY_EFFECTS[kind]}" for kind in kinds), *([detail] if detail else [])]
     )
 
 
@@ -289,11 +298,10 @@ class Substitute(PlainData):
     """A regular pose that stands in for a singular reference pose of the file.
 
     Attributes:
-        kinds: of singularities there, among `MEANING`.
-        detail: which coordinates or actuators stand still there (dead centres), or which rank the
-            loops have.
-        condition: largest over least stretch of the worst map there; infinite at the singularity
-            itself.
+        kinds: kinds of singularities, keys of `SINGULARITY_EFFECTS`.
+        detail: coordinates or actuators at a dead centre, or the rank of the loops.
+        condition: largest over smallest stretch of the worst map at the singular pose; infinite at
+            an exact singularity.
         q: the singular pose (n_q,).
     """
 
@@ -304,26 +312,26 @@ class Substitute(PlainData):
 
     @property
     def text(self) -> str:
-        """Which singularity it is, in words, and the condition there."""
+        """The kinds of singularity and the condition number, as a text."""
         return f"{in_words(self.kinds, self.detail)}; condition {self.condition:.3g} there"
 
     def note(
         self, loops: Loops, q: np.ndarray, independent: tuple[int, ...], condition: float
     ) -> Problem:
-        """The note that another pose is used.
+        """Return the note that another pose is used.
 
         Args:
             loops: the loop equations.
             q: the pose used (n_q,).
-            independent: indices of the velocities whose coordinates are named.
-            condition: of the pose used.
+            independent: indices of the independent velocities, whose coordinates the note names.
+            condition: condition number of the pose used.
         """
         way = np.zeros(loops.topology.n_v)
         way[list(independent)] = 1.0
         pose = named_pose(loops, q, way)
         return Problem(
             where="reference pose",
-            what=f"is singular ({self.text}); a regular pose nearby is used instead, wherever no other pose is given: "
+            what=f"is singular ({self.text}); a regular pose nearby is used instead, unless another pose is given: "
             f"{pose} (condition {condition:.3g})",
             remedy="give a regular reference pose, on the branch that you want",
             file=loops.mechanism.file,
@@ -332,11 +340,11 @@ class Substitute(PlainData):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maps:
-    """What determines the motions of the machine at many states: unit-free rows of each map, times N.
+    """Maps from consistent motions to independent and to driven velocities, at many states.
 
     Attributes:
-        serial, parallel: P N and A N (N, m, m).
-        names: of the rows of each.
+        serial, parallel: P N and A N (N, m, m), unit-free.
+        names: names of the rows of each.
     """
 
     serial: np.ndarray
@@ -348,7 +356,7 @@ class Maps:
 def maps_of(
     loops: Loops, motions: np.ndarray, independent: tuple[int, ...], actuation: Actuation
 ) -> Maps:
-    """Maps from all motions (N, n_v, m) to the independent, and to the driven and passive, velocities."""
+    """Return the maps from all motions (N, n_v, m) to independent, and to driven, velocities."""
     names = loops.topology.velocity_names
     rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(actuation.passive)]])
     actuators = (actuator.name for actuator in loops.mechanism.actuators)
@@ -361,7 +369,10 @@ def maps_of(
 
 
 def weakness(matrices: np.ndarray) -> np.ndarray:
-    """Largest stretch over all states, over the least one of each (N,): at least one, infinite where a map lost one."""
+    """Return the largest stretch over all states divided by the smallest of each state (N,).
+
+    It is at least one, and infinite where a map has lost a direction.
+    """
     n, rows, m = matrices.shape
     if not m:
         return np.ones(n)
@@ -373,7 +384,7 @@ def weakness(matrices: np.ndarray) -> np.ndarray:
 
 
 def constraint_substitute(probe: Probe, regular: int) -> Substitute:
-    """What says that the loops lose rank at a pose, and not at that state around it."""
+    """Return the substitute for a pose where the loops lose rank, with a regular state nearby."""
     ranks = (probe.sigma > RANK_FLOOR * probe.sigma[:, :1]).sum(axis=1)
     least = probe.sigma[0, ranks[regular] - 1]
     return Substitute(
@@ -387,16 +398,18 @@ def constraint_substitute(probe: Probe, regular: int) -> Substitute:
 
 
 def regular_state(maps: Maps, q: np.ndarray) -> tuple[int, Substitute | None]:
-    """The best conditioned of the states and what makes the first one singular; 0 and None where it is regular.
+    """Return the index of the best conditioned state and the singularity of the first one.
 
-    Args:
+    The result is 0 and None if the first state is regular.
+
+    maps: maps at all states.
         maps: at all states.
         q: the first state (1, n_q).
     """
     serial, parallel = weakness(maps.serial), weakness(maps.parallel)
     worst = np.maximum(serial, parallel)
     best = int(np.argmin(worst))
-    if worst[0] < 1.0 / NEARLY or not worst[best] < 1.0 / NEARLY:
+    if worst[0] < 1.0 / NEARLY_SINGULAR or not worst[best] < 1.0 / NEARLY_SINGULAR:
         return 0, None
     kinds, still = lost(maps)
     return best, Substitute(
@@ -408,13 +421,13 @@ def regular_state(maps: Maps, q: np.ndarray) -> tuple[int, Substitute | None]:
 
 
 def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Which kinds of singularity the first state has, and which coordinates or actuators stand still there.
+    """Return the kinds of singularity of the first state, and the coordinates at a dead centre.
 
-    Where no map has lost a direction the kind is that of the one that is nearest to it.
+    If no map has lost a direction, the kind is that of the map nearest to it.
     """
     kinds, names = [], []
     serial, parallel = weakness(maps.serial), weakness(maps.parallel)
-    enough = min(1.0 / NEARLY, max(serial[0], parallel[0]))
+    enough = min(1.0 / NEARLY_SINGULAR, max(serial[0], parallel[0]))
     for kind, weak, matrices, rows in (
         ("serial", serial, maps.serial, maps.serial_names),
         ("parallel", parallel, maps.parallel, maps.parallel_names),
@@ -425,7 +438,7 @@ def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
         still = [
             name
             for name, now, most in zip(rows, size[0], size.max(axis=0), strict=True)
-            if now < NEARLY * most
+            if now < NEARLY_SINGULAR * most
         ]
         kinds.append("dead centre" if still else kind)
         names += still
@@ -433,6 +446,6 @@ def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def standing(names: tuple[str, ...]) -> str:
-    """That coordinates or actuators stand still, in words; nothing where none does."""
+    """Return the text that coordinates or actuators do not move; empty without any."""
     verb = "stands" if len(names) == 1 else "stand"
     return f"{', '.join(names)} {verb} still" if names else ""

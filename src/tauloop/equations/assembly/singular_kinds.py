@@ -1,4 +1,4 @@
-"""Which kind of singularity a pose of an assembled machine has, or is nearest to."""
+"""Kind of singularity of a pose of an assembled machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from tauloop.equations.assembly.reference_pose import in_words, lost, maps_of, s
 
 
 def singular_kind(assembly: Assembly, q: np.ndarray) -> str:
-    """The kinds of singularity at coordinates (n_q,) in words: parallel, serial, dead centre or constraint."""
+    """Return a text on the kinds of singularity at coordinates (n_q,).
+
+    The kinds are parallel, serial, dead centre and constraint.
+    """
     loops, locked = assembly.loops, list(assembly.locked)
     states = np.concatenate([q[None, :], assembly.states])
     K = loops.scaled(loops.residuals(states)[1])
     if not np.isfinite(K).all():
-        return "of unknown kind: no coordinates there"
+        return "of unknown kind: the coordinates there are unknown"
     K[:, :, locked] = 0.0
     if assembly.rank:
         sigma = np.linalg.svd(K[:1], compute_uv=False)[0]

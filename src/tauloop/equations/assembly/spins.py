@@ -1,8 +1,8 @@
-"""Freedoms that are held: coordinates by name, and the spins of axisymmetric bodies.
+"""Locked freedoms: coordinates by name, and spins of axisymmetric bodies.
 
-A body that turns about an axis of symmetry of its own mass, through joints that leave this turn
-free, moves nothing: a rod between two balls, for one. Its spin is a passive freedom, felt by the
-rest only through its own momentum.
+A body that turns about its axis of symmetry through joints that leave this rotation free moves
+nothing else. An example is a rod between two ball joints. Its spin is a passive freedom that acts
+on other bodies only through its angular momentum.
 """
 
 from __future__ import annotations
@@ -26,27 +26,26 @@ from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.model import BASE, Freedom, Friction, Mechanism, Placement
 from tauloop.mechanism.suggestions import unknown_names
 
-#: A spin moves other bodies and the ends of rods by less than this share of what the turn itself
-#: is.
-STILL = 1e-6
-#: Mass centres of bodies that spin lie nearer to the axis than this share of the machine's
-#: characteristic length.
-OFF_AXIS = 1e-3
-#: Moments of inertia across the axis agree to this share: rods of CAD have clevises and screws. The
-#: difference enters forces by the rod's own rotation alone, and is stated where it is above
-#: `EXACT`.
-NEARLY_SYMMETRIC, EXACT = 0.05, 1e-4
+#: A spin displaces other bodies and the ends of rods by less than this share of its rotation.
+STILLNESS_TOLERANCE = 1e-6
+#: Mass centres of spinning bodies are nearer to the axis than this share of the characteristic
+#: length.
+AXIS_OFFSET_TOLERANCE = 1e-3
+#: Moments of inertia across the axis may differ by the first share: CAD rods have clevises and
+#: screws. The difference affects forces only through the rotation of the rod. It is reported
+#: above the second share.
+SYMMETRY_TOLERANCE, REPORTED_ASYMMETRY = 0.05, 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spin:
-    """A passive freedom that is the spin of axisymmetric bodies.
+    """A passive freedom that is a spin of axisymmetric bodies.
 
     Attributes:
-        index: of the passive velocity.
-        name: its name.
+        index: index of the passive velocity.
+        name: name of the passive velocity.
         bodies: the bodies that spin with it.
-        asymmetry: by how much moments of inertia across the axis differ, as a share of the largest.
+        asymmetry: difference of the moments of inertia across the axis, as a share of the largest.
     """
 
     index: int
@@ -56,15 +55,15 @@ class Spin:
 
 
 def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
-    """Assemble a machine and hold what is to be held.
+    """Assemble a machine and lock the requested freedoms.
 
-    A spin that has a coordinate of its own is held there. The spin of a body on a ball joint is
-    held by a universal joint in its place, both axes across the spin at the reference pose; the
-    assembly has the changed mechanism.
+    A spin with a coordinate of its own is locked there. The spin of a body on a ball joint is
+    locked by a universal joint in its place, whose axes are both perpendicular to the spin's axis
+    at the reference pose. The assembly then has the changed mechanism.
 
     Raises:
         AssemblyError: the loops cannot be closed.
-        InputError: a name is not a velocity, or not the rate of a coordinate of its own.
+        InputError: a name is not a velocity, or not the rate of a scalar coordinate.
     """
     current, names = loops_of_file, list(locks.names)
     _require_scalar(current.topology, locks.names)
@@ -83,7 +82,7 @@ def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
         changed = loops(_with_universal_joints(assembly, balls)) if balls else current
         locked = assemble(changed, _indices(changed, held))
         if locks.spins is None and locked.findings and not assembly.findings:
-            break  # held, the machine would not work: these spins do more than they seem to
+            break  # the machine would not work: these spins do more than turn symmetric bodies
         notes += map(_note, spins, [assembly.mechanism.file] * len(spins))
         current, names, assembly = changed, held, locked
     return replace(assembly, notes=(*assembly.notes, *notes)) if notes else assembly
@@ -92,7 +91,7 @@ def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
 def _note(spin: Spin, file: str) -> Problem:
     bodies = ", ".join(spin.bodies)
     what = f"the spin of {bodies} is locked: nothing drives it, and it moves nothing else"
-    if spin.asymmetry > EXACT:
+    if spin.asymmetry > REPORTED_ASYMMETRY:
         difference = f"moments of inertia across it differ by {100 * spin.asymmetry:.2g} %"
         what += f" ({difference}: a free spin would change forces a little)"
     return Problem(
@@ -105,7 +104,11 @@ def _note(spin: Spin, file: str) -> Problem:
 
 
 def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
-    """Whether a spin is that of a link between balls, or of a pin, which nothing names and on which nothing acts."""
+    """Return whether a spin is locked by default.
+
+    It is that of a link between ball joints or of a pin, the file does not name it, and no force
+    acts on it.
+    """
     mechanism, topology = assembly.mechanism, assembly.topology
     is_idle = lies_between_balls(mechanism, spin.bodies) or is_pin(mechanism, spin.bodies)
     if mechanism.platform.body in spin.bodies or not is_idle:
@@ -121,12 +124,12 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
         return False
     if is_ball:
         return _acts_alike(joint.freedoms)
-    # at rest within its stops, friction and rotor inertia have no forces; a spring has one
+    # at rest within its stops, friction and rotor inertia exert no force; a spring does
     return mechanism.freedoms.get(spin.name, Freedom()).spring is None
 
 
 def _acts(freedom: Freedom) -> bool:
-    """Whether a freedom has forces, inertia or stops of its own."""
+    """Return whether a freedom has forces, inertia or stops."""
     stops = np.isfinite([freedom.lower, freedom.upper]).any()
     return bool(
         stops
@@ -135,10 +138,10 @@ def _acts(freedom: Freedom) -> bool:
 
 
 def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
-    """Whether two perpendicular axes of a ball joint have together what its three have without a spin.
+    """Return whether two perpendicular axes of a ball joint have the effect of its three axes.
 
-    Viscous friction and inertia that are equal about all axes do not depend on the axes'
-    directions; all else does.
+    Equal viscous friction and equal inertia about all axes do not depend on the axes' directions;
+    everything else does.
     """
     for freedom in freedoms:
         friction = freedom.friction
@@ -160,21 +163,21 @@ def _require_scalar(topology: Topology, names: tuple[str, ...]) -> None:
     known = [
         name for name, i in zip(topology.velocity_names, topology.q_of_v, strict=True) if i >= 0
     ]
-    what, remedy = "is not the rate of a coordinate of its own", f"lock one of {', '.join(known)}"
+    what, remedy = "is not the rate of a scalar coordinate", f"lock one of {', '.join(known)}"
     InputError.raise_if_any(unknown_names(names, known, what, "locks.{}", remedy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BodyMotions:
-    """Where bodies are, and their motions per unit of each passive freedom.
+    """Orientations of bodies, and their motions per unit of each passive freedom.
 
     Attributes:
         names: bodies (k,).
         rotation: their orientations (N, k, 3, 3).
         center: their mass centres (N, k, 3), base frame.
-        turn, shift: of these bodies, and of their mass centres (N, k, 3, p); massless ones shift
-            nothing.
-        ends: shift of the ends of all rods (N, r, 3, p).
+        turn, shift: angular velocities of these bodies, and velocities of their mass centres
+            (N, k, 3, p); zero shift for massless bodies.
+        ends: velocities of the ends of all rods (N, r, 3, p).
     """
 
     names: tuple[str, ...]
@@ -186,7 +189,7 @@ class _BodyMotions:
 
 
 def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
-    """The passive freedoms that turn axisymmetric bodies about their axes and move nothing else, at all states."""
+    """Return the passive freedoms that only spin axisymmetric bodies at all states."""
     if not assembly.passive:
         return ()
     moved = _body_motions(assembly)
@@ -201,18 +204,19 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
         if not (largest > 0).all():
             continue
         if (
-            np.linalg.norm(moved.ends[..., k], axis=2).max(axis=1, initial=0.0) > STILL * unit
+            np.linalg.norm(moved.ends[..., k], axis=2).max(axis=1, initial=0.0)
+            > STILLNESS_TOLERANCE * unit
         ).any():
             continue
-        turning = (rate > STILL * largest[:, None]).any(axis=0)
-        if (shift[:, ~turning] > STILL * unit[:, None]).any():
+        turning = (rate > STILLNESS_TOLERANCE * largest[:, None]).any(axis=0)
+        if (shift[:, ~turning] > STILLNESS_TOLERANCE * unit[:, None]).any():
             continue
         bodies = np.flatnonzero(turning)
         asymmetry = max(
             (_asymmetry(group, unit) for group in _rigid_groups(moved, inertias, bodies, k)),
             default=0.0,
         )
-        if asymmetry < NEARLY_SYMMETRIC:
+        if asymmetry < SYMMETRY_TOLERANCE:
             name = assembly.topology.velocity_names[index]
             spinning = tuple(moved.names[b] for b in bodies)
             spins.append(Spin(index=index, name=name, bodies=spinning, asymmetry=asymmetry))
@@ -220,7 +224,10 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
 
 
 def _passive_motions(assembly: Assembly, q: np.ndarray) -> np.ndarray:
-    """Velocities (N, n_v, p) per unit of each passive freedom, the actuators and the other passive freedoms at rest."""
+    """Return velocities (N, n_v, p) per unit of each passive freedom.
+
+    The actuators and the other passive freedoms rest.
+    """
     loops, n_v = assembly.loops, assembly.topology.n_v
     _, K = loops.residuals(q)
     fixed = np.concatenate(
@@ -280,7 +287,7 @@ def _body_motions(assembly: Assembly) -> _BodyMotions:
 
 
 def _about_center(mechanism: Mechanism, name: str) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, mass centre (3,) in the body, and moments of inertia (3, 3) about it; zero for a massless body."""
+    """Return mass, mass centre (3,) and moments of inertia (3, 3) about it; zero if massless."""
     inertia = mechanism.body(name).inertia
     if inertia is None:
         return 0.0, np.zeros(3), np.zeros((3, 3))
@@ -290,12 +297,12 @@ def _about_center(mechanism: Mechanism, name: str) -> tuple[float, np.ndarray, n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """Bodies that spin as one, at N states.
+    """Bodies that spin together, at N states.
 
     Attributes:
-        turn: their angular velocity (N, 3) per unit of the spin.
-        shift: that of their common mass centre (N, 3).
-        inertia: about that centre (N, 3, 3), base frame.
+        turn: angular velocity (N, 3) per unit of the spin.
+        shift: velocity of the common mass centre (N, 3).
+        inertia: inertia about that centre (N, 3, 3), base frame.
     """
 
     turn: np.ndarray
@@ -309,13 +316,20 @@ def _rigid_groups(
     bodies: np.ndarray,
     k: int,
 ) -> list[_Group]:
-    """Bodies of a spin by their angular velocity: a rod may be two halves that a loop welds together."""
+    """Return the bodies of a spin grouped by angular velocity.
+
+    A rod may consist of two halves that a loop welds together.
+    """
     groups: list[_Group] = []
     left = [int(b) for b in bodies if inertias[moved.names[b]][2].any()]
     while left:
         turn = moved.turn[:, left[0], :, k]
         size = np.linalg.norm(turn, axis=1).max()
-        alike = [b for b in left if np.abs(moved.turn[:, b, :, k] - turn).max() < STILL * size]
+        alike = [
+            b
+            for b in left
+            if np.abs(moved.turn[:, b, :, k] - turn).max() < STILLNESS_TOLERANCE * size
+        ]
         left = [b for b in left if b not in alike]
         mass = np.array([inertias[moved.names[b]][0] for b in alike])
         share = mass / mass.sum() if mass.any() else np.zeros(len(mass))
@@ -333,13 +347,15 @@ def _rigid_groups(
 
 
 def _asymmetry(group: _Group, unit: np.ndarray) -> float:
-    """Return by what share of the largest moment of inertia a spin moves the mass; infinity where its centre moves.
+    """Return the share of the largest moment of inertia by which a spin moves mass.
+
+    It is infinite if the mass centre moves.
 
     Args:
-        group: what spins.
-        unit: the turn (N,) times the machine's characteristic length.
+        group: bodies that spin together.
+        unit: the rotation (N,) times the machine's characteristic length.
     """
-    if (np.linalg.norm(group.shift, axis=1) > OFF_AXIS * unit).any():
+    if (np.linalg.norm(group.shift, axis=1) > AXIS_OFFSET_TOLERANCE * unit).any():
         return np.inf
     size = np.abs(group.inertia).max()
     if size == 0.0:
@@ -353,7 +369,7 @@ def _asymmetry(group: _Group, unit: np.ndarray) -> float:
 
 
 def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
-    """The machine at its assembled pose with universal joints for the ball joints that leave spins free."""
+    """Return the machine with universal joints in place of ball joints that leave spins free."""
     topology, mechanism, q = assembly.topology, assembly.mechanism, assembly.q
     moved = _body_motions(assembly)
     orientation = {name: moved.rotation[:, b] for b, name in enumerate(moved.names)}
@@ -387,11 +403,11 @@ def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
 
 
 def _axes_across(turn: np.ndarray, neighbor: np.ndarray, *, is_first: bool) -> np.ndarray:
-    """Axes (3, 3) of a universal joint in the base frame at the reference pose, the spin's axis last.
+    """Return axes (3, 3) of a universal joint in the base frame at the reference pose.
 
-    The joint cannot hold the spin where the axis that its neighbour carries is along the spin. So
-    this axis is the one from which the link stays away farthest over all states, across the spin at
-    the reference pose.
+    The spin's axis is last. The joint cannot lock the spin where the axis on its neighbour is
+    parallel to the spin. Therefore this axis is the perpendicular direction from which the link
+    stays farthest away over all states.
 
     Args:
         turn: angular velocity (N, 3) of the spin, the reference pose first.

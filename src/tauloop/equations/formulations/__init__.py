@@ -1,4 +1,4 @@
-"""The formulations of dynamics, side by side: all give the same tree forces M a + h of any mechanism."""
+"""Formulations of dynamics: all give the same tree forces M a + h of any mechanism."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tauloop.mechanism.suggestions import suggestion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formulation:
-    """One way to the tree forces.
+    """One method to compute the tree forces.
 
     Attributes:
-        name: as commands and functions take it.
-        forces: (mechanism, motion, entries) -> M a + h (n_v,), from a `TreeMotion`, which has
-            topology and values of the machine's parameters, and from `Entries`, which have the
-            dynamic parameters, `parameters`, and `pi`.
-        idea: how it works, in one sentence.
-        valid: for which machines and motions.
-        choose: when to take it.
-        source: where it comes from.
+        name: name in commands and functions.
+        forces: function (mechanism, motion, entries) -> M a + h (n_v,). The `TreeMotion` contains
+            topology and parameter values; `Entries` contains the dynamic parameters, `parameters`
+            and `pi`.
+        idea: principle, in one sentence.
+        valid: machines and motions for which it is valid.
+        choose: when to use it.
+        source: literature.
     """
 
     name: str
@@ -84,14 +84,14 @@ FORMULATIONS: tuple[Formulation, ...] = (
 
 
 def formulation_table() -> str:
-    """The formulations as a table in Markdown, for the documentation."""
+    """Return the table of formulations in Markdown, for the documentation."""
     rows = [("formulation", "idea", "valid for", "choose it", "source"), ("---",) * 5]
     rows += [(f"`{f.name}`", f.idea, f.valid, f.choose, f.source) for f in FORMULATIONS]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def formulation_named(name: str) -> Formulation:
-    """A formulation by name.
+    """Return a formulation by name.
 
     Raises:
         InputError: no formulation has this name.

@@ -1,4 +1,4 @@
-"""Tree forces by generalized momentum: each inertia's force is the rate of its momentum.
+"""Tree forces by generalized momentum: the force on each inertia is the rate of its momentum.
 
 Source: Lopes and Almeida (RCID paper), eqs. 12, 24, 37, 50 and 68.
 """
@@ -19,15 +19,14 @@ from tauloop.mechanism.model import Mechanism
 def generalized_momentum_forces(
     mechanism: Mechanism, motion: TreeMotion, entries: Entries
 ) -> ca.SX:
-    """Generalised forces (n_v,) that the motion needs; as `newton_euler.tree_forces`.
+    """Return the generalized forces (n_v,) of a motion; see `newton_euler.tree_forces`.
 
-    tau = sum of J^T (d(I J v)/dt + C v) + dU/dq + friction, with u = J v the velocity of one
-    inertia in the base frame and C v the part of a twist's moment that comes from the motion of its
-    reference point.
+    tau = sum of J^T (d(I J v)/dt + C v) + dU/dq + friction, with u = J v the velocity of an inertia
+    in the base frame. C v is the part of a twist's moment due to the motion of its reference point.
 
-    Differentiates with respect to symbols of its own (`StateSymbols`). A rod with `spin: none`
-    takes its inertia along in its link frame, as the paper does; where its transverse inertias
-    differ, that is not Newton-Euler's force.
+    Derivatives are taken with respect to internal symbols (`StateSymbols`). A rod with `spin: none`
+    moves its inertia in its link frame, as in the paper. If its transverse inertias differ, this is
+    not the force of Newton-Euler.
 
     Args:
         mechanism: the machine.

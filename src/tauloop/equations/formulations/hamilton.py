@@ -1,4 +1,4 @@
-"""Tree forces by Hamilton's equations in the extended space: the rate of momenta in place of accelerations.
+"""Tree forces by Hamilton's equations in the extended space, with rates of momenta.
 
 Source: Miller (NUWAR paper), eqs. 1 to 8 and section 4.
 """
@@ -18,7 +18,7 @@ from tauloop.mechanism.model import Mechanism
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanonicalTerms:
-    """What Hamilton's equations p' + remainder = S u + K^T lambda need.
+    """Terms of Hamilton's equations p' + remainder = S u + K^T lambda.
 
     Attributes:
         momentum: p = dT/dv (n_v,).
@@ -32,11 +32,12 @@ class CanonicalTerms:
 
 
 def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> CanonicalTerms:
-    """Momenta and the terms beside their rate: dH/dq = -dL/dq, at constant p and at constant v.
+    """Return the momenta, their rate and the other terms; dH/dq = -dL/dq (constant p, v).
 
-    On angular velocities Poincare's term p x w joins dH/dq. Differentiates with respect to symbols
-    of its own (`StateSymbols`). Without accelerations in the motion the rate is of no use, and the
-    other two are whole: a sampled motion gives p' by two-point differences.
+    For angular velocities Poincare's term p x w is added to dH/dq. Derivatives are taken with
+    respect to internal symbols (`StateSymbols`). If the motion has no accelerations, `rate` is not
+    valid, but
+    the other two terms are: two-point differences of a sampled motion give p'.
 
     Args:
         mechanism: the machine.
@@ -44,7 +45,7 @@ def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         entries: dynamic parameters.
 
     Raises:
-        DescriptionError: a rod has no kinetic energy.
+        DescriptionError: a rod does not have a kinetic energy.
     """
     state = StateSymbols(motion.topology)
     on_symbols = state.motion(motion.values)
@@ -63,11 +64,11 @@ def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
 
 
 def hamilton_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
-    """Generalised forces (n_v,) that the motion needs, with exact rates of momenta; as `newton_euler.tree_forces`.
+    """Return the generalized forces (n_v,) of a motion, with exact rates of momenta.
 
-    tau = p' + dH/dq + friction. The loops' multipliers then follow from the rows without an
-    actuator (Miller's platform rows), and the actuator forces from the others: what sorting [S K^T]
-    into blocks finds by itself.
+    See `newton_euler.tree_forces`. tau = p' + dH/dq + friction. The multipliers of the loops follow
+    from the rows without an actuator (Miller's platform rows), and the actuator forces from the
+    other rows. Sorting [S K^T] into blocks finds this order automatically.
 
     Args:
         mechanism: the machine.
@@ -75,7 +76,7 @@ def hamilton_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         entries: dynamic parameters, SI.
 
     Raises:
-        DescriptionError: a rod has no kinetic energy.
+        DescriptionError: a rod does not have a kinetic energy.
     """
     terms = canonical_terms(mechanism, motion, entries)
     return terms.rate + terms.remainder

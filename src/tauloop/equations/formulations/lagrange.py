@@ -19,11 +19,11 @@ from tauloop.mechanism.model import Mechanism
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KoditschekForm:
-    """Matrices of M a + V v + gravity = forces on all velocities of the tree, friction apart.
+    """Matrices of M a + V v + gravity = forces on all velocities of the tree, without friction.
 
     Attributes:
         M: mass matrix (n_v, n_v), symmetric.
-        M_rate: its rate along the motion.
+        M_rate: rate of M along the motion.
         V: velocity terms (n_v, n_v); M' - 2 V is skew.
         gravity: gradient of the potential energy (n_v,), springs included.
     """
@@ -37,15 +37,15 @@ class KoditschekForm:
 def koditschek_matrices(
     state: StateSymbols, energy: ca.SX, of_freedoms: ca.SX
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Matrices (M, M', V) of a kinetic energy that is written on the symbols of a state.
+    """Return the matrices (M, M', V) of a kinetic energy written in the symbols of a state.
 
-    V = (M' + U^T - U)/2 + P with U_ij = sum_k v_k dM_kj/dq_i. P is Poincare's term, skew as well,
-    so that M' - 2 V stays skew on angular velocities too.
+    V = (M' + U^T - U)/2 + P with U_ij = sum_k v_k dM_kj/dq_i. P is Poincare's term, which is skew
+    too, so M' - 2 V stays skew for angular velocities.
 
     Args:
         state: the symbols.
         energy: kinetic energy.
-        of_freedoms: the part of the momenta (n_v,) that has no such term (see `freedom_momentum`).
+        of_freedoms: part of the momenta (n_v,) without such a term (see `freedom_momentum`).
     """
     momentum = ca.gradient(energy, state.v)
     M = ca.jacobian(momentum, state.v)
@@ -55,7 +55,9 @@ def koditschek_matrices(
 
 
 def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> KoditschekForm:
-    """Koditschek's form of a whole machine; differentiates with respect to symbols of its own (`StateSymbols`).
+    """Return Koditschek's form of a whole machine.
+
+    Derivatives are taken with respect to internal symbols (`StateSymbols`).
 
     Args:
         mechanism: the machine.
@@ -63,7 +65,7 @@ def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         entries: dynamic parameters.
 
     Raises:
-        DescriptionError: a rod has no kinetic energy.
+        DescriptionError: a rod does not have a kinetic energy.
     """
     state = StateSymbols(motion.topology)
     on_symbols = state.motion(motion.values)
@@ -78,7 +80,7 @@ def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
 
 
 def lagrange_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
-    """Generalised forces (n_v,) that the motion needs; as `newton_euler.tree_forces`.
+    """Return the generalized forces (n_v,) of a motion; see `newton_euler.tree_forces`.
 
     tau = M a + V v + dU/dq + friction with Koditschek's V.
 
@@ -88,7 +90,7 @@ def lagrange_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         entries: dynamic parameters, SI.
 
     Raises:
-        DescriptionError: a rod has no kinetic energy.
+        DescriptionError: a rod does not have a kinetic energy.
     """
     form = koditschek_form(mechanism, motion, entries)
     friction = friction_forces(mechanism, motion.topology, motion.values, motion.v, entries)

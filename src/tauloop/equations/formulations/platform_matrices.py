@@ -1,8 +1,9 @@
-"""Each inertia as an equivalent virtual platform: matrices I, V and a gravity vector that all add up in one frame.
+"""Equivalent virtual platforms: matrices I, V and a gravity vector of each inertia, in one frame.
 
-f = I x'' + V x' + G is what one body or rod asks of the platform, so that bodies can be compared
-and summed. Source: Lopes and Almeida (RCID paper), eqs. 24 to 33 (platform), 38 to 41 (actuators),
-51 to 55 and 69 to 73 (links), 75 to 78 (gravity); signs as restored in the project's notes.
+f = I x'' + V x' + G is the force that a body or rod requires from the platform, so bodies can be
+compared and summed. Source: Lopes and Almeida (RCID paper), eqs. 24 to 33 (platform), 38 to 41
+(actuators), 51 to 55 and 69 to 73 (links), 75 to 78 (gravity); signs corrected as in the project's
+notes.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from tauloop.mechanism.model import Mechanism
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualPlatform:
-    """Matrices of one inertia on the independent velocities x', friction and springs apart.
+    """Matrices of one inertia on the independent velocities x', without friction and springs.
 
-    V is not unique: by momentum and by energy V x' is the same, and only by energy is M' - 2 V
-    skew.
+    V is not unique: V x' is the same by momentum and by energy, but M' - 2 V is skew only by
+        energy.
 
     Attributes:
-        name: body, rod, coordinate or motor.
+        name: name of the body, rod, coordinate or motor.
         kind: "platform", "body", "rod" or "rotor".
-        part: "translation", "rotation", or "whole" where it is not split.
+        part: "translation", "rotation", or "whole" if it is not split.
         M: inertia matrix (m, m).
         V: Coriolis and centripetal matrix (m, m).
         gravity: G (m,).
@@ -43,7 +44,10 @@ class VirtualPlatform:
     gravity: ca.SX
 
     def mapped(self, T: ca.SX, T_rate: ca.SX) -> VirtualPlatform:
-        """The same on other velocities y' with x' = T y': T^T M T, T^T (V T + M T'), T^T G (eqs. 26, 32, 33)."""
+        """Return the matrices for velocities y' with x' = T y'.
+
+        They are T^T M T, T^T (V T + M T') and T^T G (eqs. 26, 32, 33).
+        """
         return VirtualPlatform(
             name=self.name,
             kind=self.kind,
@@ -63,22 +67,24 @@ def virtual_platforms(
     *,
     by_momentum: bool = True,
 ) -> tuple[VirtualPlatform, ...]:
-    """Every inertia as a virtual platform, translation with its mass centre and rotation about it apart.
+    """Return every inertia as a virtual platform, split into translation and rotation.
 
-    By momentum, with u = J v its velocity and v = G x': B = J G, M = B^T I B, V = B^T d(I B)/dt. By
-    energy, with Koditschek's V_tree: M = G^T M_tree G, V = G^T (V_tree G + M_tree G'), and then M'
-    - 2 V is skew. Differentiates with respect to symbols of its own (`StateSymbols`).
+    Translation is that of the mass centre, and rotation is about it. By momentum, with u = J v the
+    velocity and v = G x': B = J G, M = B^T I B, V = B^T d(I B)/dt. By energy, with Koditschek's
+    V_tree:
+    M = G^T M_tree G, V = G^T (V_tree G + M_tree G'); then M' - 2 V is skew. Derivatives are taken
+    with respect to internal symbols (`StateSymbols`).
 
     Args:
         mechanism: the machine.
         motion: positions and velocities of all bodies.
         entries: dynamic parameters.
-        G: embedding (n_v, m), velocities of all coordinates per unit of x'.
-        G_rate: its rate along the motion.
-        by_momentum: by generalized momentum, or by energies in Koditschek's form.
+        G: embedding (n_v, m): velocities of all coordinates per unit of x'.
+        G_rate: rate of G along the motion.
+        by_momentum: whether to use generalized momentum, or energies in Koditschek's form.
 
     Raises:
-        DescriptionError: a rod has no kinetic energy, which the form by energies needs.
+        DescriptionError: a rod does not have a kinetic energy, which the form by energies needs.
     """
     if not by_momentum:
         require_energy(mechanism)
@@ -124,18 +130,18 @@ def _by_energy(
 
 
 def euler_axes(R: ca.SX, w: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Matrix J_A with w = J_A (psi', theta', phi') for R = R_z(psi) R_y(theta) R_x(phi) (eq. 9), and its rate.
+    """Return J_A with w = J_A (psi', theta', phi'), R = R_z(psi) R_y(theta) R_x(phi), and its rate.
 
-    Its columns are the base's z axis, the turned y axis, which turns with psi' about z, and the
-    platform's own x axis.
+    See eq. 9. The columns are the z axis of the base, the rotated y axis, which rotates about z
+    with psi', and the x axis of the platform.
 
     Args:
         R: orientation of the platform (3, 3).
-        w: its angular velocity (3,).
+        w: angular velocity of the platform (3,).
 
     Returns:
-        J_A (3, 3), its rate (3, 3), and cos(theta), not negative: where it vanishes, so do the
-        Euler angles.
+        J_A (3, 3), its rate (3, 3), and cos(theta) >= 0; the Euler angles are singular where it is
+        zero.
     """
     x, z = R[:, 0], ca.SX([0, 0, 1])
     cos_theta = ca.sqrt(x[0] * x[0] + x[1] * x[1])

@@ -1,8 +1,8 @@
-"""Symbols of a state that expressions can be differentiated by: along the motion, and in the direction of velocities.
+"""Symbols of a state for derivatives along the motion and in the direction of velocities.
 
-The one place where equations make symbols of their own: energies and momenta are written on these,
-differentiated, and the caller's expressions put in their place, so that what the caller gets
-depends on nothing else.
+Only this module creates symbols inside equations. Energies and momenta are written in these symbols
+and differentiated. Then the caller's expressions replace the symbols, so that the result depends on
+these expressions only.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tauloop.equations.values import Values
 class StateSymbols:
     """Symbols x = (q, cosines, sines), v and a, with x' = N(x) v.
 
-    An angle's cosine and sine are symbols beside it, with rates -s v and c v: closed forms yield
-    the pair, not the angle. A quaternion turns with the angular velocity in its reference frame, q'
-    = (0, w) q / 2.
+    The cosine and sine of an angle are symbols in addition to the angle, with rates -s v and c v,
+    because closed forms yield the pair, not the angle. A quaternion rotates with the angular
+    velocity in its reference frame, q' = (0, w) q / 2.
 
     Attributes:
         v, a: velocities and accelerations (n_v,).
@@ -29,7 +29,7 @@ class StateSymbols:
     """
 
     def __init__(self, topology: Topology) -> None:
-        """Make the symbols of one machine."""
+        """Create the symbols of one machine."""
         self._topology = topology
         n_q, n_v = topology.n_q, topology.n_v
         q = ca.SX.sym("q", n_q)
@@ -55,33 +55,34 @@ class StateSymbols:
         self.N = N
 
     def motion(self, values: Values) -> TreeMotion:
-        """Motion of the tree on these symbols."""
+        """Return the motion of the tree in these symbols."""
         return tree_motion(self._topology, values, self._configuration, self.v, self.a)
 
     def rate(self, expression: ca.SX) -> ca.SX:
-        """Time derivative along the motion: (d/dx) N v + (d/dv) a."""
+        """Return the time derivative along the motion: (d/dx) N v + (d/dv) a."""
         column = ca.densify(ca.vec(expression))
         rate = ca.jtimes(column, self._x, self.N @ self.v) + ca.jtimes(column, self.v, self.a)
         return ca.reshape(rate, expression.shape)
 
     def rate_at_constant_velocity(self, expression: ca.SX) -> ca.SX:
-        """Time derivative of a function of the coordinates, (d/dx) N v."""
+        """Return the time derivative of a function of the coordinates, (d/dx) N v."""
         rate = ca.jtimes(ca.densify(ca.vec(expression)), self._x, self.N @ self.v)
         return ca.reshape(rate, expression.shape)
 
     def along_velocities(self, expression: ca.SX) -> ca.SX:
-        """Derivatives (k, n_v) of a column in the direction of each velocity, N^T d/dx: at constant velocities."""
+        """Return the derivatives (k, n_v) of a column by direction of each velocity, (d/dx) N."""
         return ca.jacobian(ca.densify(expression), self._x) @ self.N
 
     def gradient(self, scalar: ca.SX) -> ca.SX:
-        """Derivatives (n_v,) of a scalar in the direction of each velocity."""
+        """Return the derivatives (n_v,) of a scalar in the direction of each velocity."""
         return self.N.T @ ca.gradient(scalar, self._x)
 
     def poincare(self, momentum: ca.SX) -> ca.SX:
-        """Skew matrix P (n_v, n_v) with P v = p x w for every quaternion, p its part of the momentum dT/dv.
+        """Return the skew matrix P (n_v, n_v) with P v = p x w for every quaternion.
 
-        Angular velocities are not rates of coordinates, and Lagrange's equations get this term
-        (Poincare 1901); with w in the reference frame d/dt dT/dw - w x dT/dw = N^T dT/dq + forces.
+        p is the quaternion's part of the momentum dT/dv. Angular velocities are not rates of
+        coordinates, so Lagrange's equations contain this term (Poincare 1901). With w in the
+        reference frame, d/dt dT/dw - w x dT/dw = N^T dT/dq + forces.
         """
         n_v = self._topology.n_v
         P = ca.SX(n_v, n_v)
@@ -90,7 +91,7 @@ class StateSymbols:
         return P
 
     def at(self, expressions: Iterable[ca.SX], motion: TreeMotion) -> list[ca.SX]:
-        """The same expressions at another state."""
+        """Return the expressions at another state."""
         configuration = motion.configuration
         pairs = [configuration.pair(i) for i in self._angles]
         x = ca.vertcat(configuration.q, *(c for c, _ in pairs), *(s for _, s in pairs))

@@ -31,7 +31,7 @@ NOTHING = 1e-9
 
 def _health(*, batch: bool, single: bool) -> tuple[tuple[str, str], ...]:
     """What the four numbers of health are, with units."""
-    none, converged = (floats.BEYOND, floats.CONVERGED) if single else (1e300, CONVERGED)
+    none, converged = (floats.FLOAT_MARK, floats.CONVERGED) if single else (1e300, CONVERGED)
     pivot = f"({_short(none)} without any); "
     pivot += f"below {floats.SMALLEST_PIVOT:g}: singular" if single else "near 0: singular"
     iterations = "most Newton iterations of a loop"

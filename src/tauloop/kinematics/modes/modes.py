@@ -21,7 +21,7 @@ from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.assembly.coordinates import conditions
-from tauloop.equations.assembly.limits import Beyond, Limits
+from tauloop.equations.assembly.limits import Limits, LimitViolation
 from tauloop.equations.assembly.loops import aligned
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import (
@@ -103,7 +103,7 @@ class Mode(PlainData):
     residual: float
     condition: float = field(metadata=json_keys(nullable=True))
     is_reference: bool
-    beyond: tuple[Beyond, ...] = field(metadata=json_keys("beyond_stops"))
+    beyond: tuple[LimitViolation, ...] = field(metadata=json_keys("beyond_stops"))
 
     @property
     @in_json()

@@ -17,7 +17,7 @@ from tauloop.compiler.c.printing.source import CFunction, thread_text
 from tauloop.compiler.catalogue import KINEMATICS
 from tauloop.compiler.limits import CONVERGED
 from tauloop.compiler.program import Evaluate, Newton, Program
-from tauloop.equations.assembly.limits import AT_THE_STOP
+from tauloop.equations.assembly.limits import STOP_TOLERANCE
 from tauloop.equations.values import BatchFunction
 from tauloop.geometry.clearance import RodClearance
 from tauloop.kinematics.singularities import actuator_map
@@ -116,7 +116,7 @@ class PoseKernel:
             (limits.lower / limits.scale)[self._stops],
             (limits.upper / limits.scale)[self._stops],
             self._clearance.pairs,
-            np.array([least, clearance, ranges, parallel, AT_THE_STOP, CONVERGED], dtype=float),
+            np.array([least, clearance, ranges, parallel, STOP_TOLERANCE, CONVERGED], dtype=float),
         )
         assert self._kernel is not None
         figures, q = self._kernel(

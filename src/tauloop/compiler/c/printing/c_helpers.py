@@ -1,4 +1,4 @@
-"""C that lies in files beside this module, and what of it generated code calls: elementary functions, lanes, cables."""
+"""C files of this package, and the parts of them that generated code calls."""
 
 from __future__ import annotations
 
@@ -7,19 +7,27 @@ import re
 from importlib.resources import files
 
 from tauloop.compiler.c.printing.single import in_single
-from tauloop.equations.assembly.nearest import DEPENDENT, MISSED, MOST_CHANGES
+from tauloop.equations.assembly.nearest import (
+    DEPENDENCE_TOLERANCE,
+    MAX_CHANGES,
+    VIOLATION_TOLERANCE,
+)
 
-#: Pieces that stand in front of those that need them.
+#: Pieces that must precede others.
 _NEEDED = {
     "tl_reduced": ("tl_sin", "tl_cos"),
     "TL_SHUFFLE": ("tl_turn", "tl_back", "tl_squares"),
     "tl_wholef": ("tl_floorf", "tl_sinf", "tl_cosf", "tl_expf"),
     "tl_reducedf": ("tl_sinf", "tl_cosf"),
 }
-_SIZES = f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED {MISSED!r}\n#define TL_DEPENDENT {DEPENDENT!r}\n"
-#: In floats conditions of cables are kept to a millionth of the largest side.
+_SIZES = (
+    f"#define TL_MOST_CHANGES {MAX_CHANGES}\n"
+    f"#define TL_MISSED {VIOLATION_TOLERANCE!r}\n"
+    f"#define TL_DEPENDENT {DEPENDENCE_TOLERANCE!r}\n"
+)
+#: In floats, conditions of cables are satisfied to a millionth of the largest side.
 _SINGLE_SIZES = (
-    f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED 1e-6f\n#define TL_DEPENDENT 1e-5f\n"
+    f"#define TL_MOST_CHANGES {MAX_CHANGES}\n#define TL_MISSED 1e-6f\n#define TL_DEPENDENT 1e-5f\n"
 )
 
 

@@ -1,8 +1,8 @@
-"""Single precision: generated C of doubles, written again in floats.
+"""Single precision: generated C code of doubles, converted to floats.
 
-What is printed for one sample holds nothing but doubles, counters and calls of a few functions. In
-floats each number keeps its meaning, rounded to the nearest float; every call becomes one of
-`single.c`, or of sqrtf and fabsf.
+The code for one sample contains only doubles, counters and calls of a few functions. In floats each
+number keeps its meaning, rounded to the nearest float. Every call becomes a call of a function in
+`single.c`, or of sqrtf or fabsf.
 """
 
 from __future__ import annotations
@@ -12,31 +12,30 @@ import re
 
 import numpy as np
 
-#: Newton's loop ends after a step this short: what quadratic convergence leaves then is below a
-#: float's rounding.
+#: Newton's loop ends after a step this short; the error is then below a float's rounding, because
+#: convergence is quadratic.
 LAST_STEP = 1e-4
-#: It gives up after this many steps, so that the longest time of a call is known.
+#: Maximum number of Newton steps, which bounds the time of a call.
 NEWTON_ITERATIONS = 20
-#: Root of the sum of squares of inputs and outputs from which on a result is refused: products of
-#: three are still floats.
+#: Limit of the Euclidean norm of inputs and outputs, beyond which a result is refused: products of
+#: three such numbers are still floats.
 LARGEST = 1e12
-#: A pivot below this share of its typical size means a singular pose: rounding alone may be 1e-6 of
-#: it.
+#: Pivots below this share of their typical size indicate a singular pose: rounding may reach 1e-6
+#: of it.
 SMALLEST_PIVOT = 1e-4
-#: Position residuals above this mean that Newton's method has not arrived: a float's rounding of
-#: ten characteristic lengths, tenfold.
+#: Position residuals above this indicate that Newton's method has not converged: ten times a
+#: float's rounding of ten characteristic lengths.
 CONVERGED = 1e-5
-#: A projection onto the loops ends with the step that began at a residual below this, in
-#: characteristic lengths or pure numbers: a float's rounding of ten characteristic lengths,
-#: tenfold.
+#: A projection onto the loops ends with the step that starts from a residual below this, in
+#: characteristic lengths or pure numbers: ten times a float's rounding of ten characteristic
+#: lengths.
 RETURNED = 1e-5
-#: Least relative error of a step that can be asked for: a state's own rounding is a tenth of it.
+#: Smallest tolerance of a step: the rounding error of a state is a tenth of it.
 LEAST_TOLERANCE = 1e-6
-#: No step of an integrator is shorter, s: instants of some seconds are floats a tenth of this
-#: apart.
+#: Smallest step of an integrator, s: times of some seconds are floats a tenth of this apart.
 SHORTEST_STEP = 1e-6
-#: Marks beyond all numbers that a float can hold become this one.
-BEYOND = 1e30
+#: Replaces marks that exceed the range of floats.
+FLOAT_MARK = 1e30
 
 _FUNCTIONS = {
     "sqrt": "sqrtf",
@@ -59,14 +58,14 @@ _WORDS = re.compile(
 
 
 def in_single(text: str) -> str:
-    """C of doubles as C of floats; comments, texts and whole numbers stay."""
+    """Return C code of doubles as C code of floats; comments, strings and integers stay."""
     return _WORDS.sub(_word, text)
 
 
 def single_number(value: float) -> str:
-    """A number as C reads the nearest float of it; what no float can hold becomes `BEYOND`."""
+    """Return the C text of the nearest float; numbers out of range become `FLOAT_MARK`."""
     limited = (
-        math.copysign(BEYOND, value) if abs(value) > float(np.finfo(np.float32).max) else value
+        math.copysign(FLOAT_MARK, value) if abs(value) > float(np.finfo(np.float32).max) else value
     )
     return f"{np.float32(limited)!s}f"
 
