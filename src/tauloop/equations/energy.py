@@ -12,7 +12,7 @@ from tauloop.mechanism.model import Inertia, Mechanism
 
 #: Products and differences of inertia below this fraction of the inertia count as zero: all
 #: transverse axes are then principal axes.
-AXISYMMETRIC = 1e-12
+SYMMETRY_TOLERANCE = 1e-12
 
 
 def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
@@ -100,8 +100,8 @@ def require_energy(mechanism: Mechanism) -> None:
             size = max(abs(Ixx), abs(Iyy))
             unequal = max(abs(Ixx - Iyy), abs(Ixy), abs(Ixz), abs(Iyz))
             if (
-                unequal > AXISYMMETRIC * size
-                or max(abs(mcx), abs(mcy)) > AXISYMMETRIC * (size * mass) ** 0.5
+                unequal > SYMMETRY_TOLERANCE * size
+                or max(abs(mcx), abs(mcy)) > SYMMETRY_TOLERANCE * (size * mass) ** 0.5
             ):
                 problems.add(
                     rod.name,

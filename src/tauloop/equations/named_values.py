@@ -16,7 +16,7 @@ from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Suffixes of the names of a quaternion's numbers, and of the rotation vector that may replace
 #: them.
-QUATERNION, ANGLES = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
+QUATERNION_SUFFIXES, ROTATION_VECTOR = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
 #: Force and moment at the tool centre point, in the base frame.
 TOOL = Port(
     name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3
@@ -51,7 +51,7 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
 def quaternion_start(port: Port) -> int | None:
     """Return the first of four columns that form a quaternion; None without one."""
     ends = tuple(column.rpartition(".")[2] for column in port.columns)
-    return next((i for i in range(len(ends) - 3) if ends[i : i + 4] == QUATERNION), None)
+    return next((i for i in range(len(ends) - 3) if ends[i : i + 4] == QUATERNION_SUFFIXES), None)
 
 
 def named_values(port: Port, where: str, values: object, default: np.ndarray) -> np.ndarray:
@@ -120,7 +120,10 @@ def _by_name(
     start = quaternion_start(port)
     units = dict(zip(port.columns, port.units, strict=True))
     if start is not None:
-        units |= {port.columns[start].removesuffix(QUATERNION[0]) + name: "rad" for name in ANGLES}
+        units |= {
+            port.columns[start].removesuffix(QUATERNION_SUFFIXES[0]) + name: "rad"
+            for name in ROTATION_VECTOR
+        }
     numbers: dict[str, float] = {}
     for name, value in values.items():
         with problems.collecting(InputError):

@@ -32,7 +32,7 @@ from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, Actuator, Friction, Inertia, Mechanism, Placement, Rod
 
 #: Speeds up to this value count as zero, characteristic lengths per second or rad/s.
-AT_REST = 1e-12
+REST_SPEED = 1e-12
 
 
 def friction_force(
@@ -59,7 +59,7 @@ def friction_force(
     """
     if friction is None:
         return ca.SX(0)
-    sign = ca.sign(velocity * (ca.fabs(velocity) > AT_REST * scale))
+    sign = ca.sign(velocity * (ca.fabs(velocity) > REST_SPEED * scale))
     factors = {
         "viscous": velocity,
         "coulomb": sign,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # functions from the cache have ports but no equations
     from tauloop.equations.topology import Topology
 
 #: Maximum number of faulty samples or columns of one kind that a message lists.
-LISTED = 5
+MAX_LISTED = 5
 #: Kinds of arrays that NumPy would convert to numbers silently: texts, dates, bytes.
 _NO_NUMBERS = "SUmMV"
 
@@ -135,9 +135,9 @@ def _look_for_infinite(
         if not finite.all():
             bad = np.argwhere(~finite)
             places = ", ".join(
-                f"sample {i} column {ports[name].columns[j]}" for i, j in bad[:LISTED]
+                f"sample {i} column {ports[name].columns[j]}" for i, j in bad[:MAX_LISTED]
             )
-            more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
+            more = f" and {len(bad) - MAX_LISTED} more" if len(bad) > MAX_LISTED else ""
             problems.add(
                 ports[name].name,
                 f"is not finite at {places}{more}",
