@@ -8,7 +8,7 @@ from tauloop.common.errors import Problem, Problems
 from tauloop.compiler.state import CONVERGED, SolveDiagnostics
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.coordinates import conditions
-from tauloop.equations.ports import LISTED, EntryPorts
+from tauloop.equations.ports import MAX_LISTED, EntryPorts
 
 #: Below this condition number a pose is regular, whatever a pivot says.
 REGULAR = 1e6
@@ -157,6 +157,6 @@ def overflowed(bad: np.ndarray, n: int, what: str) -> Problem:
 def _samples(bad: np.ndarray, n: int) -> str:
     if n == 1:
         return "this pose"
-    listed = ", ".join(str(i) for i in bad[:LISTED])
-    more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
+    listed = ", ".join(str(i) for i in bad[:MAX_LISTED])
+    more = f" and {len(bad) - MAX_LISTED} more" if len(bad) > MAX_LISTED else ""
     return f"sample{'s' if len(bad) > 1 else ''} {listed}{more} of {n}"

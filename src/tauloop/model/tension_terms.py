@@ -19,7 +19,7 @@ from tauloop.compiler.functions.tool import WRENCH, tool_jacobian
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.assembly.nearest import margin, nearest
-from tauloop.equations.ports import LISTED, EntryPorts, numbers
+from tauloop.equations.ports import MAX_LISTED, EntryPorts, numbers
 from tauloop.equations.tree import Configuration
 from tauloop.equations.values import BatchFunction
 from tauloop.mechanism.bodies import cables
@@ -191,7 +191,7 @@ class TensionTerms:
         margins, blamed = self.margin()
         missing = self.missing()
         problems, forces = Problems(), " and those of the winches' forces" if self.limited else ""
-        for i, sample in enumerate(samples[:LISTED]):
+        for i, sample in enumerate(samples[:MAX_LISTED]):
             at = f"sample {sample} of {count}: " if count > 1 else ""
             parts = [
                 f"{name} {value:.4g} {unit}"

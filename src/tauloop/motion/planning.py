@@ -16,7 +16,12 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
-from tauloop.equations.named_values import QUATERNION, full_name, named_values, quaternion_start
+from tauloop.equations.named_values import (
+    QUATERNION_SUFFIXES,
+    full_name,
+    named_values,
+    quaternion_start,
+)
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.logs import read_log, samples
 from tauloop.logs.log import channels
@@ -407,8 +412,8 @@ def _with_turn(
     if first is None:
         what = f"the {functions.ports.name} has no free orientation: {', '.join(port.columns)}"
         raise InputError.of("turn", what, "leave it out, or move its coordinates by an end")
-    names = port.columns[first : first + len(QUATERNION)]
+    names = port.columns[first : first + len(QUATERNION_SUFFIXES)]
     if set(names) & set(moved):
         raise InputError.of("turn", "given beside components of the quaternion", "one of them")
-    turned = AxisTurn(base[first : first + len(QUATERNION)], rotation)
+    turned = AxisTurn(base[first : first + len(QUATERNION_SUFFIXES)], rotation)
     return (*moved, *names), turned if path is None else Together((path, turned))

@@ -14,7 +14,7 @@ from tauloop.calibration.problem.residuals import ForwardKinematics, ResidualKin
 from tauloop.calibration.problem.stations import ITERATIONS, STEP, Elimination, Station, square
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
 from tauloop.equations.assembly.assembly import Assembly
-from tauloop.equations.ports import LISTED
+from tauloop.equations.ports import MAX_LISTED
 
 #: StepGauge of the straight line in encoder space from the reference pose to the measured ones.
 WAYPOINTS = 12
@@ -301,7 +301,7 @@ def _inverse(F_v: np.ndarray, station: Station) -> np.ndarray:
         return np.linalg.inv(F_v)
     except np.linalg.LinAlgError as error:
         bad = np.flatnonzero(np.linalg.matrix_rank(F_v) < F_v.shape[1])
-        listed = ", ".join(str(i) for i in bad[:LISTED])
+        listed = ", ".join(str(i) for i in bad[:MAX_LISTED])
         what = (
             "singular pose (of the measurement: its coordinates do not follow from it) in pose "
             f"{listed} of {len(F_v)}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.equations.named_values import ANGLES, QUATERNION, quaternion_start
+from tauloop.equations.named_values import QUATERNION_SUFFIXES, ROTATION_VECTOR, quaternion_start
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.model import Model
 
@@ -70,11 +70,11 @@ def pose_axes(model: Model) -> PoseAxes:
             place=None,
             start=np.zeros(4),
         )
-    prefix = port.columns[first].removesuffix(QUATERNION[0])
+    prefix = port.columns[first].removesuffix(QUATERNION_SUFFIXES[0])
     return PoseAxes(
         columns=(
             *port.columns[:first],
-            *(prefix + name for name in ANGLES),
+            *(prefix + name for name in ROTATION_VECTOR),
             *port.columns[first + 4 :],
         ),
         units=(*port.units[:first], *("rad",) * 3, *port.units[first + 4 :]),

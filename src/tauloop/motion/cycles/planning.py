@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.common.errors import InputError, PoseError, Problem
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
-from tauloop.equations.named_values import QUATERNION, quaternion_start
+from tauloop.equations.named_values import QUATERNION_SUFFIXES, quaternion_start
 from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion.clothoids import polyline
@@ -378,7 +378,7 @@ def _way(
             ) from error
     turn = None
     if first is not None:
-        whole = slice(first, first + len(QUATERNION))
+        whole = slice(first, first + len(QUATERNION_SUFFIXES))
         turn = turn_between(a[whole].tolist(), b[whole].tolist())
     if len(corners) < 2 and np.array_equal(a, b):
         raise InputError.of(name, "goes nowhere", "leave one of the two stations out")

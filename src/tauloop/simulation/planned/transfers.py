@@ -14,7 +14,11 @@ from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic, provenance
-from tauloop.equations.named_values import QUATERNION, named_values, quaternion_start
+from tauloop.equations.named_values import (
+    QUATERNION_SUFFIXES,
+    named_values,
+    quaternion_start,
+)
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import (
     pairs_reader,
@@ -265,7 +269,7 @@ def _ends(model: Model, options: TransferOptions) -> tuple[np.ndarray, np.ndarra
         if first is None:
             what = f"the platform has no free orientation: {', '.join(port.columns)}"
             raise InputError.of("turn", what, "leave it out, or move its coordinates by an end")
-        whole = slice(first, first + len(QUATERNION))
+        whole = slice(first, first + len(QUATERNION_SUFFIXES))
         end[whole] = AxisTurn(start[whole], np.array(options.turn)).at(np.ones(1)).position[0]
     if np.array_equal(start, end):
         raise InputError.of("end", "is the start: the motion goes nowhere", "name another end")

@@ -15,7 +15,7 @@ from tauloop.common.plain import json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, provenance
-from tauloop.equations.named_values import QUATERNION
+from tauloop.equations.named_values import QUATERNION_SUFFIXES
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
@@ -131,7 +131,11 @@ def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, flo
         name: (low, high)
         for name, low, high in zip(limits.names, limits.lower, limits.upper, strict=True)
     }
-    free = [i for i, name in enumerate(port.columns) if name.rpartition(".")[2] not in QUATERNION]
+    free = [
+        i
+        for i, name in enumerate(port.columns)
+        if name.rpartition(".")[2] not in QUATERNION_SUFFIXES
+    ]
     moved = sorted(free, key=lambda i: port.columns[i] not in ends)[: CORNERS.shape[1]]
     if not moved:
         return
