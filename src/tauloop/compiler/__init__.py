@@ -1,4 +1,4 @@
-"""Equations in the order in which they are solved: straight-line code with Newton loops in between.
+"""Programs: equations in the order of their solution, as straight-line code and Newton loops.
 
 Examples:
     >>> import tauloop as tl

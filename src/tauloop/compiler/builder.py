@@ -1,8 +1,9 @@
-"""Builds programs: one stretch of straight-line code after the other, with Newton loops in between.
+"""Construction of programs: stretches of straight-line code with Newton loops in between.
 
-Linear blocks are eliminated within the straight-line code, in a pivot order that is chosen at build
-from sampled states, so that nothing is compared at run time and nothing divides by zero where the
-natural order would; closed forms leave their discriminants and eliminations their pivots as
+Linear blocks are eliminated within the straight-line code. Their pivot order is chosen at build
+from sampled states. So nothing is compared at run time, and no pivot is zero where the natural
+order would divide by zero. Closed forms leave their discriminants, and eliminations their pivots,
+as
 diagnostics.
 """
 
@@ -23,11 +24,11 @@ from tauloop.equations.values import BatchFunction, quantile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What stands for the solution of a step and for what was computed before it.
+    """Symbols for the solution of a step and for values computed before it.
 
     Attributes:
         point: the solution.
-        held: values by name.
+        held: other values by name.
     """
 
     point: ca.SX
@@ -35,14 +36,14 @@ class _Found:
 
 
 class ProgramBuilder:
-    """A program under construction. Its symbols are the inputs and whatever earlier steps have solved for."""
+    """A program under construction; its symbols are the inputs and solutions of earlier steps."""
 
     def __init__(self, name: str, samples: Mapping[str, np.ndarray]) -> None:
         """Start an empty program.
 
         Args:
             name: name of the program.
-            samples: values (M, n) of inputs at sampled states, from which pivot orders are chosen.
+            samples: values (M, n) of inputs at sampled states, for the choice of pivot orders.
         """
         self._name = name
         self._samples = dict(samples)
@@ -63,11 +64,11 @@ class ProgramBuilder:
         return self._symbol(name, size)
 
     def declares(self, name: str) -> bool:
-        """Whether an input is declared already."""
+        """Return whether an input is already declared."""
         return name in self._symbols
 
     def declared(self, name: str) -> ca.SX:
-        """An input that is declared already."""
+        """Return a declared input."""
         return self._symbols[name]
 
     def _symbol(self, name: str, size: int) -> ca.SX:
@@ -79,17 +80,17 @@ class ProgramBuilder:
         return f"{stem}_{self._count}"
 
     def _needed(self, *expressions: ca.SX) -> list[str]:
-        """Names of the symbols that expressions depend on, in order of their declaration."""
+        """Return the names of the symbols in expressions, in order of their declaration."""
         stack = ca.vertcat(*(ca.vec(e) for e in expressions))
         used = {symbol.element_hash() for symbol in ca.symvar(stack)}
-        return [
-            name
-            for name, symbol in self._symbols.items()
-            if any(symbol[i].element_hash() in used for i in range(symbol.numel()))
-        ]
+
+        def is_used(symbol: ca.SX) -> bool:
+            return any(symbol[i].element_hash() in used for i in range(symbol.numel()))
+
+        return [name for name, symbol in self._symbols.items() if is_used(symbol)]
 
     def evaluate(self, outputs: dict[str, ca.SX]) -> None:
-        """Emit straight-line code for the named outputs, columns each; common subexpressions are shared."""
+        """Emit straight-line code for named outputs (columns), sharing common subexpressions."""
         names = list(outputs)
         columns = [ca.densify(ca.vec(outputs[name])) for name in names]
         needed = self._needed(*columns)
@@ -102,13 +103,13 @@ class ProgramBuilder:
         )
 
     def at_samples(self, expression: ca.SX) -> np.ndarray:
-        """Values (M, numel) of an expression at the sampled states, but where it has none (beyond a dead centre)."""
+        """Return values (M, numel) of an expression at the sampled states where it is finite."""
         values = self.values_at(expression, {})
         known = np.isfinite(values).all(axis=1)
         return values[known] if known.any() else values
 
     def values_at(self, expression: ca.SX, samples: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Values (M, numel) of an expression at the sampled states, with some inputs in place of theirs."""
+        """Return values (M, numel) of an expression at the sampled states, some inputs replaced."""
         column = ca.densify(ca.vec(expression))
         needed = self._needed(column)
         known = {**self._samples, **samples}
@@ -121,11 +122,11 @@ class ProgramBuilder:
         return values
 
     def closed_form(self, record: ClosedForm, discriminant: ca.SX, extremes: ca.SX) -> None:
-        """Keep the diagnostics of a block that was solved in closed form.
+        """Store the diagnostics of a block that was solved in closed form.
 
         Args:
-            record: which block.
-            discriminant: the loop closes where it is not negative.
+            record: record of the block.
+            discriminant: negative where the loop cannot close.
             extremes: least and greatest psi over the unknown, and the rod's length or zero (3,).
         """
         self._closed_forms.append(record)
@@ -134,7 +135,7 @@ class ProgramBuilder:
 
     @property
     def extremes(self) -> ca.SX:
-        """Extremes of all closed forms so far (3 n,), for the diagnosis of poses out of reach."""
+        """Return the extremes of all closed forms so far (3 n,), to diagnose unreachable poses."""
         return ca.vertcat(ca.SX(0, 1), *self._extremes)
 
     def newton(
@@ -148,7 +149,7 @@ class ProgramBuilder:
         residual_sizes: np.ndarray,
         sizes: np.ndarray,
     ) -> ca.SX:
-        """Solve residual(unknown) = 0 by Newton's method; returns the symbols that stand for the solution.
+        """Solve residual(unknown) = 0 by Newton's method; return the symbols of the solution.
 
         Args:
             residual: equations (n,), in terms of `unknown` and of this builder's symbols.
@@ -157,8 +158,8 @@ class ProgramBuilder:
             what: names of the equations.
             unknowns: names of the unknowns.
             samples: the solution (M, n) at the sampled states.
-            residual_sizes: units (n,) of the equations, in which what is left of them is an output.
-            sizes: units (n,) of the unknowns, in which steps are measured.
+            residual_sizes: units (n,) of the equations, for the final residual.
+            sizes: units (n,) of the unknowns, for the length of a step.
         """
         start_name, fixed_name, solution = (
             self._fresh("start"),
@@ -180,7 +181,7 @@ class ProgramBuilder:
         outputs = ca.cse(
             [ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))]
         )
-        # what no iteration changes is computed once, before the first
+        # values that are constant during the iteration are computed before it
         outputs, constants, expressions = ca.extract_parametric(outputs, known, {})
         fixed = {fixed_name: ca.vertcat(*expressions)} if expressions else {}
         if fixed:
@@ -211,9 +212,9 @@ class ProgramBuilder:
         """Solve A x = b block by block.
 
         Args:
-            A: square matrix (n, n), its structural zeros tell the blocks.
+            A: square matrix (n, n); its structural zeros define the blocks.
             b: right sides (n, k).
-            what: what the equations are for, in messages.
+            what: purpose of the equations, for messages.
 
         Returns:
             x (n, k).
@@ -240,22 +241,25 @@ class ProgramBuilder:
         return x
 
     def solve_symmetric(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
-        """Solve A x = b for a symmetric positive matrix (n, n), as `solve`; only its lower half is used."""
+        """Solve A x = b for a symmetric positive matrix (n, n); only its lower half is read."""
         self._keep_block(A, what, "L D L^T")
         x, pivots = solve_symmetric(A, b)
         self._keep_pivots(pivots, what)
         return x
 
     def orthogonal(self, R: ca.SX, what: str) -> Factors:
-        """Orthogonal factors of a tall matrix (n, m) of full rank."""
+        """Return orthogonal factors of a tall matrix (n, m) of full rank."""
         self._keep_block(R.T, what, "orthogonal factors")
         factorised = factors(R)
         self._keep_pivots(factorised.pivots, what)
         return factorised
 
     def _keep_block(self, A: ca.SX, what: str, method: str) -> None:
-        how = "constant" if A.is_constant() else "division" if A.size1() == 1 else method
-        self._linear_blocks.append(LinearBlock(what=what, size=A.size1(), method=how))
+        if A.is_constant():
+            method = "constant"
+        elif A.size1() == 1:
+            method = "division"
+        self._linear_blocks.append(LinearBlock(what=what, size=A.size1(), method=method))
 
     def _keep_pivots(self, pivots: ca.SX, what: str) -> None:
         changing = [pivot for pivot in ca.vertsplit(pivots) if not pivot.is_constant()]
@@ -263,7 +267,7 @@ class ProgramBuilder:
         self._pivot_values += changing
 
     def _records(self, pivots: ca.SX, what: Iterable[str]) -> tuple[Pivot, ...]:
-        """What pivots (n,) are for, and their typical size: the median at the samples where they have one."""
+        """Return records of pivots (n,) with their typical size: the median over finite samples."""
         sizes = np.abs(self.values_at(pivots, {})).T
         known = (size[np.isfinite(size)] if np.isfinite(size).any() else size for size in sizes)
         return tuple(
@@ -274,15 +278,16 @@ class ProgramBuilder:
     def nearest(
         self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]
     ) -> _Found:
-        """The point y (r,) nearest to the origin with rows y >= sides; a step of its own.
+        """Return the point y (r,) nearest to the origin with rows y >= sides, as a separate step.
 
-        What is needed behind it is computed before it, so that nothing is computed twice.
+        Values that later code needs are computed before this step, so that nothing is computed
+        twice.
 
         Args:
             rows: G (n, r).
             sides: h (n,).
-            held: what the code behind this step needs.
-            outputs: results of the program that are known already.
+            held: values that the code after this step needs.
+            outputs: results of the program that are already known.
         """
         names = {name: self._fresh(name) for name in ("rows", "sides", *held)}
         known = {"rows": rows.T, "sides": sides, **held}
@@ -307,7 +312,7 @@ class ProgramBuilder:
         )
 
     def _new_diagnostics(self) -> dict[str, ca.SX]:
-        """Diagnostics that no step has left yet."""
+        """Return the diagnostics that no step has written yet."""
         diagnostics = {
             "discriminants": ca.vertcat(ca.SX(0, 1), *self._discriminants),
             "pivots": ca.vertcat(ca.SX(0, 1), *self._pivot_values),
@@ -334,20 +339,20 @@ class ProgramBuilder:
 
 
 def _matrices(columns: np.ndarray, size: int) -> np.ndarray:
-    """Matrices (M, n, n) from their columns in a row."""
+    """Return matrices (M, n, n) from rows that contain their columns."""
     return columns.reshape(len(columns), size, size).transpose(0, 2, 1)
 
 
-#: A pivot whose worst relative size is at least this share of the best candidate's may be taken for
-#: its sparsity.
+#: A pivot may be chosen for its sparsity if its worst relative size is at least this share of the
+#: best candidate's.
 PREFERENCE = 0.2
 
 
 def pivot_order(samples: np.ndarray) -> tuple[tuple[int, int], ...]:
-    """Rows and columns in which to eliminate, chosen for the worst pivot over all samples.
+    """Return the elimination order of rows and columns with the best worst pivot over all samples.
 
-    At every step the candidates are judged by their least size over the samples, relative to the
-    largest entry of their row; among the good ones the one that fills in least is taken
+    At every step the candidates are rated by their smallest size over the samples, relative to the
+    largest entry of their row. Among the good ones the one with the least fill-in is taken
     (Markowitz).
 
     Args:
@@ -400,7 +405,7 @@ def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[c
     for step, (i, j) in enumerate(order):
         pivots.append(A[i, j])
         rest = order[step + 1 :]
-        # the last reciprocal would be used only once: a division is shorter
+        # the last reciprocal would be used only once, so a division is shorter
         reciprocal = 1 / A[i, j]
         reciprocals.append(reciprocal if rest else None)
         for r, _ in rest:
@@ -424,7 +429,9 @@ def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[c
 
 
 def solve_symmetric(A: ca.SX, b: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Solve A x = b for a symmetric positive matrix by L D L^T, which needs no pivoting; only the lower half is read.
+    """Solve A x = b for a symmetric positive matrix by L D L^T without pivoting.
+
+    Only the lower half is read.
 
     Returns:
         x (n, k) and the pivots D (n,).

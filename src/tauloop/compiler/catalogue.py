@@ -1,4 +1,4 @@
-"""The catalogue: every program that a machine may have, as objects."""
+"""Catalogue of all programs of a machine, as objects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _STATE = ("position", "velocity")
 _MOTION = ("position", "velocity", "acceleration")
 
 
-#: Positions; with velocities; with accelerations.
+#: Positions; positions and velocities; positions, velocities and accelerations.
 KINEMATICS = tuple(
     ProgramSpec(
         name=f"kinematics_{levels}",
@@ -75,7 +75,7 @@ EMBEDDING = ProgramSpec(
     inputs=_STATE,
     outputs=("G",),
 )
-#: In the actuators' entry, of machines with redundant actuation.
+#: For machines with redundant actuation, in the actuators' entry.
 MEASURED_MOTION = ProgramSpec(
     name="measured_motion",
     meaning="motion of the leading actuators that explains the positions and speeds of all best, and shares of forces",
@@ -116,7 +116,7 @@ FORWARD_DYNAMICS = ProgramSpec(
     outputs=("acceleration",),
 )
 _LOAD = ("wrench", "payload")
-#: The same with a payload and a wrench at the tool.
+#: The same programs with a payload and a wrench at the tool.
 LOADED_INVERSE_DYNAMICS = replace(
     INVERSE_DYNAMICS,
     name="loaded_inverse_dynamics",
@@ -178,7 +178,7 @@ TENSIONS = ProgramSpec(
     inputs=_MOTION,
     outputs=("unforced", "pulls", "map", "needed"),
 )
-#: By what their rows are.
+#: Regressors by the meaning of their rows.
 REGRESSORS = MappingProxyType(
     {
         output: ProgramSpec(
@@ -196,7 +196,7 @@ REGRESSORS = MappingProxyType(
 def _differentiated(
     spec: ProgramSpec, name: str, build: Callable[[MotionState], Program], outputs: tuple[str, ...]
 ) -> ProgramSpec:
-    """The program of the values and Jacobians of another, by the inputs that each of its outputs moves with."""
+    """Return the program of a program's values and of its Jacobians by inputs that move outputs."""
     pairs = [
         (output, argument)
         for output in outputs
@@ -213,7 +213,7 @@ def _differentiated(
 
 
 _FORCES, _ACCELERATIONS = ("force", "closure_force"), ("acceleration",)
-#: Functions that have derivatives, by name: without and with what acts at the tool.
+#: Functions with derivatives, by name: without and with loads at the tool.
 DERIVATIVES = MappingProxyType(
     {
         "kinematics": (
@@ -241,7 +241,7 @@ DERIVATIVES = MappingProxyType(
         ),
     }
 )
-#: Products of the derivatives of dynamics with directions and factors, by the function's name.
+#: Products of the derivatives of dynamics with directions and factors, by name of the function.
 PRODUCTS = MappingProxyType(
     {
         spec.name: ProgramSpec(
@@ -261,7 +261,7 @@ PRODUCTS = MappingProxyType(
         )
     }
 )
-#: Those that are exported as C and loaded as functions, by the names that they have there.
+#: Programs that can be exported as C and loaded as functions, by their names there.
 EXPORTABLE = MappingProxyType(
     {
         "inverse_dynamics": INVERSE_DYNAMICS,
@@ -276,7 +276,7 @@ EXPORTABLE = MappingProxyType(
         **{spec.name: spec for spec in PRODUCTS.values()},
     }
 )
-#: All of them, by name.
+#: All programs by name.
 PROGRAMS = MappingProxyType(
     {
         spec.name: spec
@@ -307,10 +307,10 @@ PROGRAMS = MappingProxyType(
 
 
 def program_named(name: str) -> ProgramSpec:
-    """The program that a text names.
+    """Return the program with a name.
 
     Raises:
-        InputError: there is none.
+        InputError: no program has this name.
     """
     InputError.raise_if_any(unknown_names([name], PROGRAMS, "{!r} is unknown", "program"))
     return PROGRAMS[name]

@@ -1,4 +1,4 @@
-"""Programs of one machine: the expressions that they begin with, what a catalogue says of each, and those made."""
+"""Programs of one machine: the expressions that they start from, and their specifications."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Expressions:
         assembly: the machine.
         builder: receives the steps of the program.
         configuration: its coordinates, with the cosines and sines that are known.
-        parts: mechanism, topology and values of the leaf parameters, as equations take them.
+        parts: mechanism, topology and values of the independent parameters, as equations take them.
         moving: indices of the velocities that are not zero in every motion.
     """
 
@@ -49,7 +49,7 @@ class Expressions:
         formulation: Formulation,
         theta: Mapping[str, ca.SX],
     ) -> None:
-        """Begin a program; parameters that are not in `theta` are baked in."""
+        """Start a program; parameters that are not in `theta` are constants."""
         self.assembly, self.builder, self.formulation = assembly, builder, formulation
         self.mechanism, self.topology = assembly.mechanism, assembly.topology
         self.values = nominal(self.mechanism, theta)
@@ -64,12 +64,12 @@ class Expressions:
 
     @cached_property
     def entries(self) -> Entries:
-        """The dynamic parameters by element and role."""
+        """Return the dynamic parameters by element and role."""
         return Entries(self.parameters, self.pi)
 
     @cached_property
     def transmission(self) -> ca.SX:
-        """Matrix A (n_u, n_v): actuator velocities per unit of all velocities; actuator forces act by S = A^T."""
+        """Matrix A (n_u, n_v) of actuator velocities p' = A v; actuator forces act by S = A^T."""
         return transmission(*self.parts)
 
     @property
@@ -78,32 +78,32 @@ class Expressions:
         return ca.SX(self.topology.n_v, 1)
 
     def motion(self, v: ca.SX, a: ca.SX | None = None) -> TreeMotion:
-        """Motion of all bodies at velocities (n_v,) and accelerations (zero without them)."""
+        """Return the motion of all bodies at velocities (n_v,) and accelerations (default zero)."""
         return tree_motion(
             self.topology, self.values, self.configuration, v, self.at_rest if a is None else a
         )
 
     def rows(self, v: ca.SX, a: ca.SX | None = None) -> list[ClosureRow]:
-        """The kept loop equations of a motion; a tree has none, and its sweep would be for nothing."""
+        """Return the kept loop equations of a motion; none for a tree."""
         if not self.assembly.rows:
             return []
         rows = closure(self.mechanism, self.motion(v, a))
         return [rows[i] for i in self.assembly.rows]
 
     def forces(self, v: ca.SX, a: ca.SX, pi: ca.SX | None = None) -> ca.SX:
-        """Tree forces M a + h (n_v,), by the formulation, with what is carried; values of the file without `pi`."""
+        """Return tree forces M a + h (n_v,) including loads; `pi` defaults to the file's."""
         motion = self.motion(v, a)
         entries = self.entries if pi is None else Entries(self.parameters, pi)
         tau = self.formulation.forces(self.mechanism, motion, entries)
         return tau if self._load is None else tau + self._load(motion)
 
     def mass_matrix(self, v: ca.SX) -> ca.SX:
-        """M (n_v, n_v) of the tree forces, from those at velocities (n_v,), which are computed anyway."""
+        """Return M (n_v, n_v) of the tree forces, from those at velocities (n_v,)."""
         a = ca.SX.sym("a", self.topology.n_v)
         return ca.sparsify(ca.jacobian(self.forces(v, a), a))
 
     def canonical(self, v: ca.SX) -> CanonicalTerms:
-        """Momenta and their terms at velocities (n_v,)."""
+        """Return the momenta and their terms at velocities (n_v,)."""
         return canonical_terms(self.mechanism, self.motion(v), self.entries)
 
 
@@ -119,15 +119,15 @@ class MotionState(Expressions):
         formulation: Formulation = NEWTON_EULER,
         free: tuple[str, ...] = (),
     ) -> None:
-        """Emit the kinematics: positions, then velocities and accelerations as far as `levels` (0 to 2) says.
+        """Emit the kinematics: positions and, up to `levels` (0 to 2), their derivatives.
 
         Args:
             assembly: the machine.
             ports: the given motion.
-            name: what the program is for; its own name begins with that of the entry.
-            levels: how far the kinematics goes.
-            formulation: how forces are found.
-            free: names of the leaf parameters that stay symbols; all others are baked in.
+            name: purpose of the program; its name starts with that of the entry.
+            levels: order of the highest time derivative.
+            formulation: formulation of the forces.
+            free: names of the independent parameters that stay symbols; the others are constants.
         """
         self.free, nominal_theta = free, assembly.mechanism.parameters.vector(free)
         builder = ProgramBuilder(f"{ports.name}_{name}", _samples(assembly, ports, nominal_theta))
@@ -162,19 +162,19 @@ class MotionState(Expressions):
             self._velocities(levels)
 
     def branches(self) -> Branches:
-        """On which roots of the closed forms poses lie."""
+        """The signs of roots of the closed forms (see `Branches`)."""
         return Branches.of(
             self.positions.slopes, self.positions.symbols, self._theta, self.assembly.states
         )
 
     def _velocities(self, levels: int) -> None:
-        """Loops on velocity and acceleration level, with what is given put in at once: K x = -(rate of the rest)."""
+        """Solve the loops at velocity and acceleration level: K x = -(rate of the rest)."""
         v = ca.SX.sym("v", self.topology.n_v)
         rows = self.rows(v)
         rates, self.scale = column(row.psi_rate for row in rows), column(row.scale for row in rows)
         self.K = ca.jacobian(rates, v)
         self._give(self.v, self.builder.input("velocity", self.ports.velocity.size))
-        # put in instead of built again: the motion of all bodies is half of the work on a program
+        # substitution avoids a second motion of all bodies, which is half of the work on a program
         self._close(self.v, ca.SX(ca.substitute([rates], [v], [ca.densify(self.v)])[0]))
         if levels > 1:
             self._give(self.a, self.builder.input("acceleration", self.ports.velocity.size))
@@ -184,7 +184,7 @@ class MotionState(Expressions):
         full[list(self.ports.v)] = ca.DM(self.ports.to_v) @ rates
 
     def _close(self, full: ca.SX, open_rates: ca.SX) -> None:
-        """Fill in the dependent entries so that the rates of the loops vanish."""
+        """Set the dependent entries so that the rates of the loops are zero."""
         if self.dependent:
             full[self.dependent] = self.builder.solve(
                 self.K[:, self.dependent], -open_rates, "loop velocities"
@@ -202,17 +202,17 @@ class MotionState(Expressions):
         return G
 
     def drift(self) -> ca.SX:
-        """Accelerations g (n_v,) that velocities bring about while the given accelerations are zero: a = G a_g + g."""
+        """Accelerations g (n_v,) at zero given accelerations: a = G a_g + g."""
         g = self.at_rest
         self._close(g, column(row.psi_acceleration for row in self.rows(self.v, g)))
         return g
 
     def multipliers(self, loads: ca.SX) -> ca.SX:
-        """Multipliers (c, k) of the kept loop equations that carry loads on all velocities (n_v, k)."""
+        """Return the multipliers (c, k) of the kept loop equations under loads (n_v, k)."""
         return self.loop_forces(loads) * ca.repmat(self.scale, 1, loads.size2())
 
     def loop_forces(self, loads: ca.SX) -> ca.SX:
-        """The same of psi, the equations before they are scaled."""
+        """Return the multipliers of psi, the equations before they are scaled."""
         if not self.dependent:
             return ca.SX(0, loads.size2())
         return self.builder.solve(
@@ -220,7 +220,7 @@ class MotionState(Expressions):
         )
 
     def carry(self) -> None:
-        """Make payload and wrench at the tool inputs of the program, and part of all forces (see `tool_load`)."""
+        """Add payload and wrench at the tool to the inputs and to all forces (see `tool_load`)."""
         wrench, payload = (
             self.builder.input("wrench", WRENCH),
             self.builder.input("payload", PAYLOAD),
@@ -234,13 +234,12 @@ class ProgramSpec:
     """A program of the catalogue.
 
     Attributes:
-        name: its name in texts.
+        name: name of the program in texts.
         meaning: what it computes, in words.
-        build: makes it from the state that the kinematics has reached.
-        inputs: ports of the motion and of what acts; start values, parameters and weights come
-            beside them. The kinematics goes as far as there are velocities and accelerations among
-            them.
-        outputs: what it is for, the main one first; it may have others.
+        build: function that builds it from the state of the kinematics.
+        inputs: ports of the motion and of loads, in addition to start values, parameters and
+            weights. The kinematics includes the levels of these ports.
+        outputs: outputs of interest, the main one first; the program may have others.
     """
 
     name: str
@@ -254,7 +253,7 @@ class ProgramSpec:
 
     @property
     def levels(self) -> int:
-        """How far the kinematics goes: to positions (0), velocities (1) or accelerations (2)."""
+        """Highest level of the kinematics: positions (0), velocities (1) or accelerations (2)."""
         return sum(name in self.inputs for name in ("velocity", "acceleration"))
 
 
@@ -273,24 +272,24 @@ class Catalogue:
         formulation: Formulation,
         free: tuple[str, ...] = (),
     ) -> None:
-        """Keep what programs are made from (see `MotionState`)."""
+        """Store the arguments of programs (see `MotionState`)."""
         self.assembly, self.ports, self.formulation, self.free = assembly, ports, formulation, free
         self._programs: dict[ProgramSpec, Program] = {}
 
     def at(self, assembly: Assembly) -> Catalogue:
-        """The same programs, of the machine with its reference at another pose."""
+        """Return the programs of the machine with another reference pose."""
         return Catalogue(assembly, self.ports, self.formulation, self.free)
 
     def state(self, name: str, levels: int) -> MotionState:
-        """Where a program begins (see `MotionState`)."""
+        """Return the initial state of a program (see `MotionState`)."""
         return MotionState(self.assembly, self.ports, name, levels, self.formulation, self.free)
 
     def program(self, spec: ProgramSpec) -> Program:
-        """A program of this machine.
+        """Return a program of this machine.
 
         Raises:
-            AssemblyError: it has forces of motors, and the machine's description does not state
-                where motors are.
+            AssemblyError: it contains forces of motors, and the machine file does not state the
+                motors.
         """
         if spec not in self._programs:
             if self.assembly.mechanism.unstated_motors and not _FORCES.isdisjoint(
@@ -302,12 +301,12 @@ class Catalogue:
 
     @cached_property
     def positions(self) -> Positions:
-        """How positions are found."""
+        """The solved position problem."""
         return self._state.positions
 
     @cached_property
     def branches(self) -> Branches:
-        """On which roots of the closed forms poses lie."""
+        """The signs of roots of the closed forms (see `Branches`)."""
         return self._state.branches()
 
     @property
@@ -321,12 +320,12 @@ class Catalogue:
 
 
 def column(expressions: Iterable[ca.SX]) -> ca.SX:
-    """Expressions below each other; an empty column where there are none."""
+    """Return expressions as one column, which may be empty."""
     return ca.SX(ca.vertcat(ca.SX(0, 1), *expressions))
 
 
 def _samples(assembly: Assembly, ports: EntryPorts, theta: np.ndarray) -> dict[str, np.ndarray]:
-    """Inputs at the assembled states, from which pivot orders are chosen; velocities play no part in these."""
+    """Return inputs at the assembled states for the choice of pivots, which needs no velocities."""
     count = len(assembly.states)
     return {
         "theta": np.repeat(theta[None], count, axis=0),
@@ -343,17 +342,17 @@ def _samples(assembly: Assembly, ports: EntryPorts, theta: np.ndarray) -> dict[s
 
 
 def require_inertia(M: ca.SX, ports: EntryPorts) -> None:
-    """Refuse a mass matrix (m, m) with zeros on its diagonal: no force determines those accelerations.
+    """Raise if a mass matrix (m, m) has zeros on its diagonal: accelerations are not determined.
 
     Raises:
-        AssemblyError: the velocities that move nothing with inertia.
+        AssemblyError: the message names velocities that move nothing with inertia.
     """
     diagonal = ca.diag(M)
     refuse_idle(name for i, name in enumerate(ports.velocity.columns) if diagonal[i].is_zero())
 
 
 def refuse_idle(idle: Iterable[str]) -> None:
-    """Refuse velocities, by name, that move nothing with inertia."""
+    """Raise for velocities, by name, that move nothing with inertia."""
     what = (
         "moves nothing that has mass or inertia, so that forces do not determine its acceleration"
     )

@@ -1,4 +1,4 @@
-"""What tells values apart at some states: their first digits."""
+"""Fingerprints: leading digits of values at some states, which identify expressions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 #: Sums below this share of their terms are zero.
 CANCELLED = 1e-11
-#: Last bits of a double that are left out: 30 of 53 stay, nine digits.
+#: Ignored trailing bits of a double: 30 of 53 remain, nine digits.
 _LEFT_OUT = 23
 
 
 def fingerprint(numbers: np.ndarray) -> tuple[bytes, float]:
-    """Nine digits of some values, and the sign of the first; nothing where they are no numbers, or zero."""
+    """Return nine digits of values, and the sign of the first; None if zero or not finite."""
     if not len(numbers) or not np.isfinite(numbers).all() or not numbers[0]:
         return b"", 1.0
     sign = 1.0 if numbers[0] > 0 else -1.0
-    bits = (sign * numbers + 0.0).view(np.int64)  # a sum, so that there is one zero only
+    bits = (sign * numbers + 0.0).view(np.int64)  # the sum removes negative zeros
     return ((bits + (1 << _LEFT_OUT - 1)) >> _LEFT_OUT).tobytes(), sign

@@ -1,7 +1,7 @@
-"""Programs: lists of steps (straight-line code, Newton loops, nearest points) that turn motions into forces.
+"""Programs: lists of steps, which are straight-line code, Newton loops or nearest points.
 
-A program is what remains of the equations after sorting into blocks. Here its steps are interpreted
-on batches by CasADi's virtual machine. Every run leaves diagnostics of its health.
+A program is the sorted form of the equations. This module interprets its steps on batches by
+CasADi's virtual machine. Every run returns diagnostics.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tauloop.common.shown import Shown
 from tauloop.compiler.solving.bounded import Bounded
 from tauloop.equations.values import BatchFunction
 
-#: Newton stops when no unknown moves by more than this (characteristic lengths, rad or pure
-#: numbers) in a step; since it converges quadratically, what is left then is rounding.
+#: Newton's method stops when no unknown changes by more than this in a step (characteristic
+#: lengths, rad or pure numbers). Convergence is quadratic, so the error is then a rounding error.
 NEWTON_STEP = 1e-9
-#: It gives up after this many steps; none is longer than the next figure.
+#: Maximum number of steps, and maximum length of a step.
 NEWTON_ITERATIONS = 60
 NEWTON_LONGEST_STEP = 0.5
 
@@ -45,7 +45,7 @@ class Evaluate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newton:
-    """Newton's method on one block of position equations, all samples at once.
+    """Newton's method on one block of position equations, for all samples together.
 
     Attributes:
         function: (x, known ...) -> (residual, step to the next x, pivots of the elimination).
@@ -53,11 +53,11 @@ class Newton:
         start: name of the start values of x.
         solution: name of x.
         size: number of unknowns.
-        what: the loops that the block closes.
-        unknowns: names of the coordinates it finds.
+        what: loops that the block closes.
+        unknowns: names of the coordinates that it determines.
         pivots: records of the pivots that change.
         residual_sizes: unit of each residual: the characteristic length, m, or one.
-        sizes: unit of each unknown, of the same kind.
+        sizes: unit of each unknown, of the same kinds.
     """
 
     function: BatchFunction
@@ -78,11 +78,11 @@ class Newton:
 
     @property
     def residual_values(self) -> str:
-        """Name of what is left of the equations, pure numbers, where that is an output of code."""
+        """Name of the final residuals, pure numbers, if they are an output of code."""
         return f"{self.solution}_residuals"
 
     def run(self, values: dict[str, np.ndarray], n: int, diagnostics: RunDiagnostics) -> None:
-        """Iterate for n samples; samples that have converged are left alone."""
+        """Iterate for n samples; converged samples do not change."""
         known = [values[name] for name in self.inputs]
         x = values[self.start].copy()
         active = np.arange(n)
@@ -110,12 +110,12 @@ Step = Evaluate | Newton | Bounded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedForm:
-    """Record of a block that is one equation in one unknown, solved inside the straight-line code.
+    """Record of one equation in one unknown that is solved in the straight-line code.
 
     Attributes:
         equation: name of the loop equation.
-        element: its rod or joint.
-        unknown: the coordinate found; empty where the equation is redundant and only looked at.
+        element: rod or joint of the equation.
+        unknown: the unknown coordinate; empty for a redundant equation that is only checked.
     """
 
     equation: str
@@ -128,8 +128,8 @@ class Pivot:
     """Record of a pivot of an elimination.
 
     Attributes:
-        what: what the equations are for.
-        typical: its median size over the sampled states.
+        what: purpose of the equations.
+        typical: median size of the pivot over the sampled states.
     """
 
     what: str
@@ -138,13 +138,13 @@ class Pivot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearBlock:
-    """Record of linear equations that are solved together within the straight-line code.
+    """Record of linear equations that are solved together in the straight-line code.
 
     Attributes:
-        what: what the equations are for.
+        what: purpose of the equations.
         size: number of unknowns.
-        method: "division", "elimination" in an order fixed at build, "L D L^T", or "constant" where
-            it is solved at build.
+        method: "division", "elimination" in an order fixed at build, "L D L^T", or "constant" if it
+            is solved at build.
     """
 
     what: str
@@ -154,7 +154,7 @@ class LinearBlock:
 
 @dataclass(slots=True)
 class RunDiagnostics:
-    """What one run has shown about its health.
+    """Diagnostics of one run.
 
     Attributes:
         discriminants: of the closed forms (N, n); negative where a loop cannot close.
@@ -162,7 +162,7 @@ class RunDiagnostics:
             `Program.all_pivots`.
         newton: (step, residuals (N, size), iterations (N,)) of every Newton block; residuals are
             pure numbers.
-        missed: by how much the conditions of nearest points are missed, of their largest side (N,).
+        missed: violation of the conditions of nearest points, relative to their largest side (N,).
     """
 
     discriminants: np.ndarray
@@ -171,7 +171,7 @@ class RunDiagnostics:
     newton: list[tuple[Newton, np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def add_pivots(self, values: np.ndarray, records: tuple[Pivot, ...]) -> None:
-        """Keep pivots (N, n) over their typical size."""
+        """Add pivots (N, n) relative to their typical size."""
         typical = np.array([max(record.typical, 1e-300) for record in records])
         self.pivots = np.hstack([self.pivots, np.abs(values) / typical])
 
@@ -182,11 +182,11 @@ class Program(Shown):
 
     Attributes:
         name: name of the program.
-        steps: what to do, in order.
+        steps: the steps, in order.
         outputs: names of the results.
         closed_forms: records of the columns of the discriminants.
         pivots: records of the pivots of linear blocks.
-        linear_blocks: how linear equations fell apart, in the order of their solution.
+        linear_blocks: records of linear equations, in the order of their solution.
     """
 
     name: str
@@ -199,7 +199,7 @@ class Program(Shown):
     def run(
         self, inputs: Mapping[str, np.ndarray], n: int
     ) -> tuple[dict[str, np.ndarray], RunDiagnostics]:
-        """Return outputs by name and diagnostics; inputs are checked contiguous arrays (N, n)."""
+        """Return outputs by name and the diagnostics, from checked contiguous arrays (N, n)."""
         values = dict(inputs)
         diagnostics = RunDiagnostics(
             discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n)
@@ -230,5 +230,5 @@ class Program(Shown):
 
     @property
     def operations(self) -> int:
-        """Instructions of all straight-line steps together."""
+        """Number of instructions of all straight-line steps."""
         return sum(step.operations for step in self.steps if isinstance(step, Evaluate))

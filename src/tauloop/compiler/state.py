@@ -1,4 +1,4 @@
-"""Results of motions: states and forces, with diagnostics."""
+"""Results of motions: states and forces with diagnostics."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class SolveDiagnostics(Shown):
         closed_forms: the loops solved in closed form.
         discriminants: one column for each of them (N, n); negative where the loop cannot close.
         smallest_pivot: smallest pivot of all eliminations over its typical size (N,).
-        residuals: per loop solved by Newton's method, what is left of it (N,).
-        steps: Newton steps taken, as floats where machine code has counted them (N,).
-        finite: whether all results are finite numbers (N,).
-        missed: by how much bounds of tensions are missed, of the largest figure among them (N,).
-        is_sound: whether it is known already that all samples are reached and regular.
+        residuals: final residual of each loop solved by Newton's method (N,).
+        steps: number of Newton steps, as floats from machine code (N,).
+        finite: whether all results are finite (N,).
+        missed: violation of tension bounds relative to the largest value among them (N,).
+        is_sound: whether all samples are already known to be reached and regular.
     """
 
     closed_forms: tuple[ClosedForm, ...]
@@ -49,7 +49,7 @@ class SolveDiagnostics(Shown):
 
     @property
     def iterations(self) -> np.ndarray:
-        """Newton steps taken (N,)."""
+        """Number of Newton steps (N,)."""
         return self.steps.astype(int)
 
     @property
@@ -63,7 +63,7 @@ class SolveDiagnostics(Shown):
         return np.asarray(self.missed < WITHIN)
 
     def at(self, samples: np.ndarray) -> SolveDiagnostics:
-        """The diagnostics of some samples, by number."""
+        """Return the diagnostics of some samples, by number."""
         return replace(
             self,
             discriminants=self.discriminants[samples],
@@ -84,16 +84,16 @@ class SolveDiagnostics(Shown):
 
     @property
     def is_regular(self) -> np.ndarray:
-        """Whether all linear blocks can be solved, and nothing has overflowed (N,)."""
+        """Whether all linear blocks can be solved, and nothing overflows (N,)."""
         return np.asarray((self.smallest_pivot > SMALLEST_PIVOT) & self.finite)
 
     @property
     def rounding_of_forces(self) -> tuple[result.Diagnostic, ...]:
-        """The share of the forces that is rounding, where it is too large; nothing elsewhere.
+        """Return the relative rounding error of the forces as a diagnostic if it is too large.
 
-        A coordinate at a distance d from its dead centre has a pivot p of the size of the root of
-        d, and accelerations that grow as 1 / p^3. Rounding of d, 1e-16, is then a share 1e-16 / p^2
-        of them.
+        A coordinate at a distance d from its dead centre has a pivot p of the order of the root of
+        d, and accelerations that grow as 1 / p^3. A rounding error 1e-16 of d is then a relative
+        error 1e-16 / p^2 of the accelerations.
         """
         least = float(self.smallest_pivot.min(initial=np.inf))
         share = np.finfo(float).eps / max(least, SMALLEST_PIVOT) ** 2
@@ -101,12 +101,12 @@ class SolveDiagnostics(Shown):
             return ()
         advice = f"a loop is nearly at a dead centre (smallest pivot {least:.2g} of its usual size), where forces grow "
         advice += "without bound: keep the motion away from it"
-        name = "rounding of the forces, of themselves"
+        name = "relative rounding error of the forces"
         return (result.diagnostic(name, share, at_most=ACCURATE, advice=advice),)
 
     @property
     def has_overflowed(self) -> np.ndarray:
-        """Whether results are not finite though all loops close and all blocks can be solved (N,)."""
+        """Return whether results are not finite although all equations can be solved (N,)."""
         return np.asarray(self.is_reached & (self.smallest_pivot > SMALLEST_PIVOT) & ~self.finite)
 
 
@@ -115,12 +115,12 @@ def solve_diagnostics(
     diagnostics: RunDiagnostics,
     results: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> SolveDiagnostics:
-    """Diagnostics of a program's run in the caller's terms.
+    """Return the diagnostics of a program's run.
 
     Args:
-        program: what was run.
-        diagnostics: what it left behind.
-        results: its outputs (N, n), which shall be finite.
+        program: program that ran.
+        diagnostics: diagnostics of its run.
+        results: its outputs (N, n), which must be finite.
     """
     n = len(diagnostics.pivots)
     residuals: dict[str, np.ndarray] = {}
@@ -144,7 +144,7 @@ def solve_diagnostics(
 
 
 def joined(parts: list[SolveDiagnostics]) -> SolveDiagnostics:
-    """Join the diagnostics of consecutive runs of a program; machine code reports fewer of them."""
+    """Return the joined diagnostics of several runs of one program; machine code reports fewer."""
     brief = [set(part.residuals) == {"loops"} for part in parts]
     if any(brief) and not all(brief):
         pattern = parts[brief.index(False)]
@@ -152,14 +152,14 @@ def joined(parts: list[SolveDiagnostics]) -> SolveDiagnostics:
             _spread(part, pattern) if is_brief else part
             for part, is_brief in zip(parts, brief, strict=True)
         ]
+    residuals: dict[str, np.ndarray] = {}
+    for key in parts[0].residuals:
+        residuals[key] = np.concatenate([part.residuals[key] for part in parts])
     return SolveDiagnostics(
         closed_forms=parts[0].closed_forms,
         discriminants=np.concatenate([part.discriminants for part in parts]),
         smallest_pivot=np.concatenate([part.smallest_pivot for part in parts]),
-        residuals={
-            key: np.concatenate([part.residuals[key] for part in parts])
-            for key in parts[0].residuals
-        },
+        residuals=residuals,
         steps=np.concatenate([part.steps for part in parts]),
         finite=np.concatenate([part.finite for part in parts]),
         missed=np.concatenate([part.missed for part in parts]),
@@ -167,7 +167,7 @@ def joined(parts: list[SolveDiagnostics]) -> SolveDiagnostics:
 
 
 def _spread(health: SolveDiagnostics, pattern: SolveDiagnostics) -> SolveDiagnostics:
-    """What machine code tells of a whole run, as if every closed form and every loop had told it."""
+    """Return diagnostics of machine code with a column for every closed form and loop."""
     residual = health.residuals["loops"]
     return replace(
         health,
@@ -179,11 +179,11 @@ def _spread(health: SolveDiagnostics, pattern: SolveDiagnostics) -> SolveDiagnos
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Where the whole turns of some angles come from: the loops do not tell them.
+    """Origin of the full revolutions of angles, which the loops do not determine.
 
     Attributes:
         angles: names of the angles that are not given.
-        nearest: what they are nearest to: "reference pose", "start" or "sample before".
+        nearest: values that they are nearest to: "reference pose", "start" or "sample before".
     """
 
     angles: tuple[str, ...]
@@ -192,7 +192,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State(Shown):
-    """Coordinates, and velocities and accelerations as far as they were asked for.
+    """Coordinates, and velocities and accelerations if requested.
 
     Attributes:
         given: the coordinates from which all others follow, such as "platform coordinates x, y, z".
@@ -200,10 +200,10 @@ class State(Shown):
         q: coordinates (N, n_q) or (n_q,) for a single sample.
         v, a: velocities and accelerations (N, n_v) or (n_v,); None where not computed.
         health: the diagnostics of every sample.
-        limits: the machine's limits, by which `diagnostics` judges.
-        turns: where the whole turns of angles come from.
-        has_opened: of samples that were followed, whether the loops stayed open at a point before
-            the end of each line (N,); None of samples that were not followed.
+        limits: the machine's limits, which `diagnostics` checks.
+        turns: origin of the full revolutions of angles.
+        has_opened: whether the loops of a sample stayed open at a point of its line (N,); None for
+            samples that were not followed along a line.
 
     Examples:
         >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Programs as C: printed, compiled, kept in a cache, called.
+"""Programs as C code: printing, compiling, caching and calling.
 
 Examples:
     >>> import tauloop as tl

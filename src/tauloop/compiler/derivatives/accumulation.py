@@ -1,18 +1,18 @@
-"""Jacobians of expressions by eliminating the vertices of their graph: neither forward nor backward, but the short way.
+"""Jacobians of expressions by vertex elimination in their graph, in an order of low cost.
 
-Every intermediate value is a vertex, every partial derivative an edge. A vertex k is eliminated
-when w_ij += w_kj w_ik for all i before and j behind it; what is left are edges from sources to
-sinks, the Jacobian. Any order is exact; the price differs by factors. The vertex goes first that
-costs fewest operations and joins fewest values that were apart (fill), so that a leg is
-differentiated by the motion of its own ends, not by every coordinate of the platform.
+Every intermediate value is a vertex, every partial derivative an edge. Eliminating a vertex k sets
+w_ij += w_kj w_ik for all predecessors i and successors j. The remaining edges from sources to sinks
+are the Jacobian. Any order is exact, but costs differ by factors. The next vertex is the one that
+costs the fewest operations and connects the fewest unconnected values (fill). So a leg is
+differentiated by the motion of its ends, not by every coordinate of the platform.
 
-Partial derivatives that agree at random states are the same expression, however they came about. So
-dq''/da = dq'/dv = dq/dx, dq''/dv = 2 dq'/dx and the symmetry of masses are seen, some of which hold
-on the loops' manifold alone.
+Partial derivatives that agree at random states are the same expression, regardless of their origin.
+This finds dq''/da = dq'/dv = dq/dx, dq''/dv = 2 dq'/dx and the symmetry of mass matrices, some of
+which hold only on the manifold of closed loops.
 
-Values that equations determine get their edges from these (implicit functions), never from the way
-in which they were found. Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 9 and 10
-(elimination, Markowitz), 15.1.
+Values that equations determine get their edges from these (implicit functions), not from the
+operations of their solution. Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 9 and
+10 (elimination, Markowitz), 15.1.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tauloop.compiler.derivatives.elimination_order import (
 )
 from tauloop.compiler.fingerprints import CANCELLED, fingerprint
 
-#: Rounds of joining what acts alike.
+#: Maximum number of rounds that join equivalent vertices.
 ROUNDS = 6
-#: Values that differ by more than this share are not the same, though nine digits of them are.
+#: Values that differ by more than this share are different, even if nine digits agree.
 AGREEING = 1e-12
 
 
 class _Edge:
-    """A partial derivative, its values at some states (M,), and what it costs to multiply by it."""
+    """A partial derivative, its values at some states (M,), and the cost of a product with it."""
 
     __slots__ = ("kind", "numbers", "weight")
 
@@ -50,13 +50,13 @@ class _Edge:
 
 
 class _Known:
-    """Expressions by their values at some states."""
+    """Expressions identified by their values at some states."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[ca.SX, float, np.ndarray]] = {}
 
     def shared(self, weight: ca.SX, numbers: np.ndarray) -> ca.SX:
-        """The expression that is known to be the same, its double or half, or this one, known from now on."""
+        """Return the known equal, doubled or halved expression; else store and return this."""
         if weight.is_constant() or weight.is_symbolic():
             return weight
         for factor in (1.0, 2.0, 0.5):
@@ -71,11 +71,11 @@ class _Known:
         return weight
 
     def values(self) -> list[np.ndarray]:
-        """Values of all of them (M,)."""
+        """Return values of all expressions (M,)."""
         return [numbers for _, _, numbers in self._known.values()]
 
     def add(self, weight: ca.SX, numbers: np.ndarray) -> None:
-        """Keep an expression, unless there is the same already."""
+        """Store an expression unless an equal one is known."""
         key, sign = fingerprint(numbers)
         if key and not weight.is_constant():
             self._known.setdefault(key, (weight, sign, numbers))
@@ -87,7 +87,7 @@ Operations = dict[int, tuple[int, list[int]]]
 def taken_apart(
     symbols: ca.SX, expressions: Sequence[ca.SX]
 ) -> tuple[list[ca.SX], Operations, list[list[int]]]:
-    """Values on the way to expressions: themselves, operation and arguments of each by number, and the expressions'."""
+    """Return the graph of expressions: vertices, operations with arguments, results."""
     function = ca.Function(
         "graph", [symbols], ca.cse([ca.SX(expression) for expression in expressions])
     )
@@ -116,7 +116,7 @@ def taken_apart(
 
 
 class DerivativeGraph:
-    """The graph of expressions in symbols, with edges that are put in by hand where equations say more."""
+    """Graph of expressions in symbols, with additional edges defined by equations."""
 
     def __init__(
         self,
@@ -126,14 +126,14 @@ class DerivativeGraph:
         known: Iterable[int] = (),
         at_hand: Sequence[ca.SX] = (),
     ) -> None:
-        """Take expressions apart.
+        """Build the graph of expressions.
 
         Args:
             symbols: column of all symbols.
             expressions: dense columns.
             sampled: values (M, n) of columns at some states.
-            known: numbers of expressions whose derivatives are put in by hand, entry by entry.
-            at_hand: expressions that are computed anyway.
+            known: numbers of expressions whose derivatives are set explicitly, entry by entry.
+            at_hand: expressions that are computed in any case.
         """
         self._before: dict[int, dict[int, _Edge]] = defaultdict(dict)
         self._behind: dict[int, dict[int, _Edge]] = defaultdict(dict)
@@ -157,26 +157,26 @@ class DerivativeGraph:
                         self.connect(argument, vertex, slope)
 
     def new(self) -> int:
-        """A vertex that is no expression: a source, a sink, or a sum."""
+        """Return a new vertex without an expression: a source, a sink, or a sum."""
         self._count += 1
         return self._count - 1
 
     def symbol(self, symbol: ca.SX) -> int | None:
-        """The vertex of a symbol; None where nothing depends on it."""
+        """Return the vertex of a symbol; None if nothing depends on it."""
         return self._symbols.get(symbol.__hash__())
 
     def value(self, vertex: int) -> ca.SX:
-        """The expression at a vertex."""
+        """Return the expression at a vertex."""
         return self._values[vertex]
 
     def connect(self, start: int | None, end: int | None, weight: ca.SX | float) -> None:
-        """Add a partial derivative of one vertex by another; nothing where there is no such vertex."""
+        """Add a partial derivative of one vertex by another, if both exist."""
         weight = ca.SX(weight)
         if start is not None and end is not None and not weight.is_zero():
             self._waiting.append((start, end, weight))
 
     def _settle(self) -> None:
-        """Put in the partial derivatives that were added, with their values at the states all at once."""
+        """Store the added partial derivatives, with their values at the states."""
         if self._waiting:
             numbers = self._sampled(ca.vertcat(*(weight for *_, weight in self._waiting))).T
             for (start, end, weight), values in zip(self._waiting, numbers, strict=True):
@@ -184,7 +184,7 @@ class DerivativeGraph:
             self._waiting = []
 
     def _join(self, start: int, end: int, weight: ca.SX, numbers: np.ndarray) -> None:
-        """Add a partial derivative; what cancels at all states is nothing."""
+        """Add a partial derivative; a sum that is zero at all states is removed."""
         edge = self._before[end].get(start)
         if edge is not None:
             total = edge.numbers + numbers
@@ -198,7 +198,7 @@ class DerivativeGraph:
         del self._before[end][start], self._behind[start][end]
 
     def rows(self, ends: Sequence[int], starts: Sequence[int]) -> ca.SX:
-        """Partial derivatives (n, m) of vertices by others."""
+        """Return partial derivatives (n, m) of vertices by others."""
         self._settle()
         rows = ca.SX(len(ends), len(starts))
         for i, end in enumerate(ends):
@@ -208,11 +208,11 @@ class DerivativeGraph:
         return rows
 
     def starts(self, ends: Iterable[int]) -> list[int]:
-        """Vertices that others depend on, in the order of their numbers."""
+        """Return the vertices that others depend on, in the order of their numbers."""
         return sorted({start for end in ends for start in self._before[end]})
 
     def forget(self, vertices: Iterable[int]) -> None:
-        """Take vertices out, with their edges."""
+        """Remove vertices with their edges."""
         for vertex in vertices:
             for start in list(self._before[vertex]):
                 self._part(start, vertex)
@@ -221,7 +221,7 @@ class DerivativeGraph:
             del self._before[vertex], self._behind[vertex]
 
     def join_alike(self, kept: Collection[int]) -> None:
-        """Join vertices that act alike on all that is behind them: what is before them is then carried on once."""
+        """Join vertices with the same effect on all successors, which then pass on a single sum."""
         self._settle()
         for _ in range(ROUNDS):
             self._pass_on(kept)
@@ -242,7 +242,7 @@ class DerivativeGraph:
                 self._add_up(members)
 
     def _add_up(self, members: Sequence[tuple[int, float]]) -> None:
-        """Put the sum of some vertices, each with its sign, between them and what is behind them."""
+        """Insert the sum of vertices, each with its sign, between them and their successors."""
         joint, (first, lead) = self.new(), members[0]
         for end, edge in list(self._behind[first].items()):
             self._join(joint, end, lead * edge.weight, lead * edge.numbers)
@@ -252,10 +252,10 @@ class DerivativeGraph:
                 size = np.ones(len(self._behind[vertex][end].numbers))
                 self._part(vertex, end)
             self._join(vertex, joint, ca.SX(sign), sign * size)
-            self._before[joint][vertex].kind = EXPRESSION  # so that it is not undone for nothing
+            self._before[joint][vertex].kind = EXPRESSION  # so that this is not undone
 
     def _pass_on(self, kept: Collection[int]) -> None:
-        """Eliminate vertices that are only added to one other."""
+        """Eliminate vertices that are only added to one other vertex."""
         stack = sorted(self._alive(kept))
         while stack:
             vertex = stack.pop()
@@ -265,7 +265,7 @@ class DerivativeGraph:
                 self._eliminate(vertex)
 
     def eliminate(self, kept: Collection[int]) -> None:
-        """Eliminate all vertices but some; which are sources, sinks, or wait for their equations."""
+        """Eliminate all vertices except sources, sinks, and those that wait for their equations."""
         self._settle()
         self._alive(kept)
         edges = {
@@ -276,7 +276,7 @@ class DerivativeGraph:
             self._eliminate(vertex)
 
     def _alive(self, kept: Collection[int]) -> set[int]:
-        """Vertices on a path from somewhere to somewhere; the others are taken out."""
+        """Return the vertices on paths between sources and sinks; remove the others."""
         waiting = {*self._before, *self._behind} - set(kept)
         stack = list(waiting)
         while stack:
@@ -302,7 +302,7 @@ def _value(code: int, arguments: Sequence[ca.SX]) -> ca.SX:
 
 
 def _slopes(code: int, value: ca.SX, arguments: Sequence[ca.SX]) -> tuple[ca.SX | float, ...]:
-    """Partial derivatives of one operation by its arguments, in as few operations as can be."""
+    """Return the partial derivatives of an operation, with as few operations as possible."""
     if code in _NUMBERS:
         return _NUMBERS[code]
     x = arguments[0]

@@ -1,9 +1,9 @@
-"""Programs of derivatives: values of a function, and their Jacobians by whatever moves it, along the loops' manifold.
+"""Programs of values of a function and their Jacobians along the manifold of closed loops.
 
-A position is moved by displacements d in the components of its velocity (a rotation by the three of
-its angular velocity): dq = N(q) d. Loop equations at all three levels, and the balance of forces,
-give what depends on it by implicit differentiation, block by block, as they gave the values;
-Newton's loops are never differentiated:
+A position is changed by displacements d in the components of its velocity (for a rotation, the
+three of its angular velocity): dq = N(q) d. The loop equations at all three levels and the balance
+of forces give dependent derivatives by implicit differentiation, block by block, in the same order
+as the values. Newton's loops are never differentiated:
 
     K_d d_d = -K_g d_g,  K_d dv_d = -d(K v),  K_d da_d = -d(K a - k),
     [S K^T] d[u; lambda] = d(M a + h) - d[S K^T] [u; lambda]
@@ -40,41 +40,45 @@ from tauloop.equations.values import BODY_UNITS
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description.units import si_unit
 
-#: States at which expressions are compared: so many that signs of friction do not agree by chance;
-#: and fewest poses.
+#: Number of states at which expressions are compared, which is large enough that signs of friction
+#: cannot agree by chance; and minimum number of poses.
 SAMPLES, LEAST = 32, 4
-#: Speeds of slow states over those of Stribeck: joints that move up to thirty times as fast still
-#: show his curve.
+#: Speeds of slow states relative to the Stribeck speed: joints up to thirty times as fast still
+#: show the Stribeck curve.
 SLOW = (0.3, 0.03)
 _Made = TypeVar("_Made")
 
 
 def by(output: str, argument: str) -> str:
-    """Name of the Jacobian of an output by an input."""
+    """Return the name of the Jacobian of an output by an input."""
     return f"{output}_by_{argument}"
 
 
-#: Which rates of a motion move with which of its parts.
+#: Time derivative order of inputs and outputs.
 _LEVEL = {"q": 0, "v": 1, "a": 2, "position": 0, "velocity": 1, "acceleration": 2}
 
 
 def moves(output: str, argument: str) -> bool:
-    """Whether an output can move with an input: positions do not with velocities, nor these with accelerations."""
+    """Return whether an output may depend on an input.
+
+    Positions do not depend on velocities, and velocities do not depend on accelerations.
+    """
     return output not in _LEVEL or _LEVEL.get(argument, 0) <= _LEVEL[output]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Equations:
-    """Equations A dy = -mixing d(terms) for unknowns y, which stand as constants in their own terms.
+    """Equations A dy = -mixing d(terms) for unknowns y, which are constants in their own terms.
 
     Attributes:
         terms: expressions (k,).
-        targets: symbols of the unknowns, or the numbers of velocities whose displacements they are.
-        matrix: A (n, n), at the state itself; None for the unit matrix.
+        targets: symbols of the unknowns, or numbers of velocities whose displacements they are.
+        matrix: A (n, n) at the state; None for the unit matrix.
         mixing: matrix (n, k); None for the unit matrix.
         is_symmetric: whether A is symmetric positive.
-        is_local: whether its inverse, which serves several levels, joins the graph, so that what is
-            behind it may be eliminated before what is ahead.
+        is_local: whether the inverse of A, which serves several levels, joins the graph, so that
+            its
+            successors may be eliminated before its predecessors.
     """
 
     terms: ca.SX
@@ -86,10 +90,10 @@ class _Equations:
 
 
 class Differentiation:
-    """The equations of a state once more, in a symbol for each number that other equations have found."""
+    """Equations of a state with a symbol for each value that other equations determine."""
 
     def __init__(self, state: MotionState, v: ca.SX, a: ca.SX) -> None:
-        """Put symbols in place of coordinates, cosines and sines, velocities and accelerations (n_v,)."""
+        """Replace coordinates, cosines, sines, velocities and accelerations by symbols."""
         self.state, self.topology = state, state.topology
         self._symbols: list[ca.SX] = []
         self._actual: list[ca.SX] = []
@@ -118,14 +122,14 @@ class Differentiation:
         self.rows = self.in_symbols(lambda: state.rows(self.v, self.a))
 
     def symbols(self, actual: ca.SX) -> ca.SX:
-        """Symbols (n,) that stand for expressions."""
+        """Return symbols (n,) for expressions."""
         made = ca.SX.sym("x", actual.numel())
         self._symbols += ca.vertsplit(made)
         self._actual += ca.vertsplit(ca.densify(actual))
         return made
 
     def in_symbols(self, make: Callable[[], _Made]) -> _Made:
-        """What is made at the coordinates' symbols."""
+        """Return expressions that are built from the symbols of the coordinates."""
         self.state.configuration = self.configuration
         try:
             return make()
@@ -133,14 +137,14 @@ class Differentiation:
             self.state.configuration = self.actual
 
     def at_state(self, expressions: Sequence[ca.SX]) -> list[ca.SX]:
-        """Expressions with the actual ones put in for symbols."""
+        """Return expressions with the actual values in place of symbols."""
         if not self._symbols:
             return list(expressions)
         whole = [ca.vertcat(*self._symbols)], [ca.vertcat(*self._actual)]
         return list(ca.substitute(list(expressions), *whole))
 
     def copied(self, expression: ca.SX, own: Sequence[ca.SX]) -> ca.SX:
-        """An expression in which some symbols are constants."""
+        """Return an expression in which some symbols are constants."""
         return ca.SX(ca.substitute([expression], [column(own)], [self._constants(own)])[0])
 
     def _constants(self, own: Sequence[ca.SX]) -> ca.SX:
@@ -148,7 +152,10 @@ class Differentiation:
         return self.symbols(column(self._actual[places[symbol.__hash__()]] for symbol in own))
 
     def _closed(self, expression: ca.SX, unknown: Sequence[int]) -> ca.SX:
-        """An expression that does not move with some displacements, by number; of a quaternion, with the others."""
+        """Return an expression that is constant under some displacements, by number.
+
+        A quaternion is constant if all its displacements are among them.
+        """
         q, own = self.configuration.q, list[ca.SX]()
         for iq in (self.topology.q_of_v[i] for i in unknown if self.topology.q_of_v[i] >= 0):
             own += [q[iq], *self.configuration.pairs.get(iq, ())]
@@ -161,7 +168,7 @@ class Differentiation:
         return self.copied(expression, own) if own else ca.SX(expression)
 
     def balance(self, force: ca.SX, multipliers: ca.SX) -> ca.SX:
-        """What is left of M a + h - S u - K^T lambda on the moving coordinates, lambda those of psi."""
+        """Return M a + h - S u - K^T lambda on the moving coordinates, with lambda those of psi."""
         state, moving = self.state, self.state.moving
         tau = self.in_symbols(lambda: state.forces(self.v, self.a))
         rates = column(row.psi_rate for row in self.rows)
@@ -173,15 +180,14 @@ class Differentiation:
         return ca.SX(tau[moving] - (state.transmission.T @ force)[moving] - loops)
 
     def equations(self, equations: _Equations) -> None:
-        """Add equations, behind those whose unknowns they need."""
+        """Add equations after those whose unknowns they need."""
         self._equations.append(equations)
 
     def loops(self, levels: int) -> None:
-        """Add the loop equations at positions, and at velocities and accelerations as far as levels go."""
+        """Add the loop equations of positions and, up to `levels`, of their derivatives."""
         psi = column(row.psi for row in self.rows)
-        rate, acceleration = (
-            column(getattr(row, f"psi_{name}") for row in self.rows) for name in _LEVELS
-        )
+        rate = column(row.psi_rate for row in self.rows)
+        acceleration = column(row.psi_acceleration for row in self.rows)
         for rows, unknown, matrix in self._blocks():
             terms = self._closed(psi[rows], unknown)
             self.equations(_Equations(terms=terms, targets=unknown, matrix=matrix, is_local=True))
@@ -193,7 +199,7 @@ class Differentiation:
                 )
 
     def loops_at(self, rates: ca.SX) -> None:
-        """Add K z = 0 for some velocities z (n_v,), symbols."""
+        """Add K z = 0 for velocities z (n_v,), which are symbols."""
         moved = ca.substitute(
             [column(row.psi_rate for row in self.rows)], [self.v[self.state.moving]], [rates]
         )[0]
@@ -204,23 +210,24 @@ class Differentiation:
             self.equations(_Equations(terms=terms, targets=symbols, matrix=matrix, is_local=True))
 
     def _blocks(self) -> list[tuple[list[int], list[int], ca.SX]]:
-        """Rows, unknown velocities and matrix of every block of the loop equations."""
+        """Return rows, unknown velocities and matrix of every block of the loop equations."""
         state, dependent = self.state, self.state.dependent
         K = ca.sparsify(state.K[:, dependent])
-        return [
-            (list(b.rows), [dependent[j] for j in b.columns], K[list(b.rows), list(b.columns)])
-            for b in blocks(K.sparsity())
-        ]
+        result: list[tuple[list[int], list[int], ca.SX]] = []
+        for block in blocks(K.sparsity()):
+            rows, columns = list(block.rows), list(block.columns)
+            result.append((rows, [dependent[j] for j in columns], K[rows, columns]))
+        return result
 
     def result(self, name: str, values: ca.SX | Sequence[int]) -> None:
-        """Ask for the derivatives of expressions (n,), or of the displacements of velocities, by number."""
+        """Request the derivatives of expressions (n,), or of displacements by number."""
         self._results[name] = values
 
     def jacobians(self, sources: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
-        """Jacobians of the results by all sources, as `by` names them.
+        """Return the Jacobians of the results by all sources, named by `by`.
 
         Args:
-            sources: inputs of the program by name, those of the motion as they are in its ports.
+            sources: inputs of the program by name; those of the motion as in its ports.
         """
         rotations = [ca.vec(quaternion_rotation(quaternion)) for quaternion, *_ in self._rotations]
         results = [values for values in self._results.values() if isinstance(values, ca.SX)]
@@ -238,14 +245,12 @@ class Differentiation:
         self._place([next(vertices) for _ in rotations])
         starts = {name: self._source(name, symbol) for name, symbol in sources.items()}
         waiting = [self._joined(equations, next(vertices)) for equations in self._equations]
-        sinks = {
-            name: self._sinks(
-                next(vertices)
-                if isinstance(values, ca.SX)
-                else [self._tangents.get(i) for i in values]
-            )
-            for name, values in self._results.items()
-        }
+        sinks = {}
+        for name, values in self._results.items():
+            if isinstance(values, ca.SX):
+                sinks[name] = self._sinks(next(vertices))
+            else:
+                sinks[name] = self._sinks([self._tangents.get(i) for i in values])
         self._solve(
             [w for w in waiting if w is not None],
             {*chain(*starts.values()), *chain(*sinks.values())},
@@ -258,16 +263,16 @@ class Differentiation:
         return dict(zip(made, self.at_state(list(made.values())), strict=True))
 
     def _sampled(self, expressions: ca.SX) -> np.ndarray:
-        """Values (M, n) of a column at some states; none where there are too few to tell expressions apart."""
+        """Return values (M, n) of a column at some states; none if there are too few states."""
         (actual,) = self.at_state([ca.densify(expressions)])
         return self.state.builder.values_at(actual, self._states)[self._clear]
 
     @cached_property
     def _states(self) -> dict[str, np.ndarray]:
-        """Random motions and loads at assembled poses, all in the machine's natural units, parameters next to theirs.
+        """Return random motions and loads at assembled poses, in natural units.
 
-        Terms of every size have to be seen among them: where speeds are far above that of Stribeck,
-        the slope of his curve is nothing, so some states are slow enough for each friction law.
+        All terms must be noticeable. At speeds far above the Stribeck speed, the slope of the
+        Stribeck curve vanishes, so some states are slow enough for each friction law.
         """
         assembly, builder, rng = self.state.assembly, self.state.builder, np.random.default_rng(5)
         count, natural = len(assembly.states), natural_units(assembly.mechanism)
@@ -296,20 +301,20 @@ class Differentiation:
 
     @cached_property
     def _clear(self) -> np.ndarray:
-        """Numbers of the states at which everything has a value, the reference pose, which is special, last."""
+        """Return the numbers of states with finite values; the reference pose comes last."""
         values = self.state.builder.values_at(column(self._actual), self._states)
         clear = np.flatnonzero(np.isfinite(values).all(axis=1))[::-1][:SAMPLES]
         poses = self.state.assembly.states[clear] / self.state.assembly.loops.coordinate_scale
         return clear if len(np.unique(poses.round(6), axis=0)) >= LEAST else clear[:0]
 
     def _at_hand(self) -> list[ca.SX]:
-        """All that is computed for the values themselves."""
+        """Return all expressions that are computed for the values."""
         (values,) = ca.cse([column(self._actual)])
         made, operations, _ = taken_apart(column(ca.symvar(values)), [ca.densify(values)])
         return [made[vertex] for vertex in operations]
 
     def _place(self, rotations: Sequence[Sequence[int]]) -> None:
-        """Connect displacements with coordinates: dc = -s d, ds = c d of angles, and dR = d x R of quaternions."""
+        """Connect displacements and coordinates: dc = -s d, ds = c d; dR = d x R (quaternions)."""
         graph, q = self._graph, self.configuration.q
         for i, tangent in self._tangents.items():
             iq = self.topology.q_of_v[i]
@@ -331,7 +336,7 @@ class Differentiation:
                             )
 
     def _source(self, name: str, symbols: ca.SX) -> list[int]:
-        """Vertices of an input: its own, or new ones that are connected with what the ports of a motion give."""
+        """Return vertices of an input: its symbols, or new ones for the ports' values."""
         graph, ports = self._graph, self.state.ports
         if name not in _MOTION:
             own = [graph.symbol(symbol) for symbol in ca.vertsplit(symbols)]
@@ -345,7 +350,7 @@ class Differentiation:
         return made
 
     def _sinks(self, ahead: Sequence[int | None]) -> list[int]:
-        """A new vertex behind each of some, for those may have others behind them."""
+        """Return a new successor of each vertex, because vertices may have other successors."""
         sinks = [self._graph.new() for _ in ahead]
         for start, end in zip(ahead, sinks, strict=True):
             self._graph.connect(start, end, 1)
@@ -354,7 +359,7 @@ class Differentiation:
     def _joined(
         self, equations: _Equations, terms: list[int]
     ) -> tuple[_Equations, list[int], list[int | None]] | None:
-        """Put equations into the graph; None where they are done, else they wait with their rows and targets."""
+        """Add equations to the graph; return those that must wait, with rows and targets."""
         graph = self._graph
         targets = [
             self._tangents[t] if isinstance(t, int) else graph.symbol(t) for t in equations.targets
@@ -387,7 +392,7 @@ class Differentiation:
     def _solve(
         self, waiting: list[tuple[_Equations, list[int], list[int | None]]], kept: set[int]
     ) -> None:
-        """Eliminate up to the rows of each block in turn, and solve it for all that its rows depend on."""
+        """Solve the blocks in turn, each for all that its rows depend on."""
         graph, builder = self._graph, self.state.builder
         graph.join_alike(
             kept | {vertex for _, r, t in waiting for vertex in (*r, *t) if vertex is not None}
@@ -407,13 +412,13 @@ class Differentiation:
         graph.eliminate(kept)
 
 
-#: Names of the rates of loop equations, by level.
+#: Names of the rates of loop equations by level.
 _LEVELS = ("rate", "acceleration")
 _MOTION = ("position", "velocity", "acceleration")
 
 
 def _sources(state: MotionState, *names: str) -> dict[str, ca.SX]:
-    """Inputs of a program by name, free parameters among them where there are some."""
+    """Return inputs of a program by name, including free parameters if there are any."""
     inputs = {name: state.builder.declared(name) for name in names}
     theta = state.builder.declared("theta")
     return inputs | ({"theta": theta} if theta.numel() else {})
@@ -428,7 +433,10 @@ def _finish(
 
 
 def kinematics_derivatives_program(state: MotionState) -> Program:
-    """Program of all displacements, velocities and accelerations (n_v each) by the motion, Jacobians by columns."""
+    """Return the program of displacements, velocities and accelerations with their Jacobians.
+
+    Each has n_v entries. Jacobians are by the given motion, stored by columns.
+    """
     parts = Differentiation(state, state.v, state.a)
     parts.loops(2)
     parts.result("q", range(state.topology.n_v))
@@ -439,11 +447,13 @@ def kinematics_derivatives_program(state: MotionState) -> Program:
 
 
 def inverse_dynamics_derivatives_program(state: MotionState, *, loaded: bool = False) -> Program:
-    """Program of actuator forces and multipliers by the motion, and what acts at the tool where it is `loaded`.
+    """Return the program of derivatives of actuator forces and multipliers.
+
+    They are derivatives by the motion and, if `loaded`, by payload and wrench at the tool.
 
     Raises:
         AssemblyError: there are passive freedoms.
-        InputError: forces within bounds, which are no smooth function of the motion.
+        InputError: forces have bounds, so they are not a smooth function of the motion.
     """
     require_smooth(state)
     if loaded:
@@ -471,11 +481,11 @@ _LOAD = ("wrench", "payload")
 
 
 def require_smooth(state: MotionState) -> None:
-    """Refuse forces that are no smooth function of a motion.
+    """Raise unless forces are a smooth function of the motion.
 
     Raises:
         AssemblyError: there are passive freedoms.
-        InputError: forces are within bounds.
+        InputError: forces have bounds.
     """
     if cables(state.mechanism):
         what = "forces within bounds have kinks, where there are no derivatives"
@@ -486,7 +496,7 @@ def require_smooth(state: MotionState) -> None:
 
 
 def _determine(parts: Differentiation, balance: ca.SX, unknown: ca.SX) -> None:
-    """Forces and multipliers that the motion determines."""
+    """Add the equations of forces and multipliers that the motion determines."""
     (A,) = parts.at_state([ca.jacobian(balance, unknown)])
     A = ca.sparsify(A)
     for block in blocks(A.sparsity()):
@@ -500,7 +510,10 @@ def _determine(parts: Differentiation, balance: ca.SX, unknown: ca.SX) -> None:
 def _share(
     parts: Differentiation, balance: ca.SX, u: ca.SX, multipliers: ca.SX, tau: ca.SX
 ) -> None:
-    """Forces of redundant actuators: R^T du = G^T d(balance) and W du = R dmu + d(A z), where z = G mu, K z = 0."""
+    """Add the forces of redundant actuators.
+
+    R^T du = G^T d(balance) and W du = R dmu + d(A z), where z = G mu and K z = 0.
+    """
     state = parts.state
     moving, G = state.moving, state.embedding
     weight = state.builder.declared("weight")
@@ -539,10 +552,11 @@ def _share(
 
 
 def forward_dynamics_derivatives_program(state: MotionState, *, loaded: bool = False) -> Program:
-    """Program of the accelerations that forces give, in the given velocities, by the state, forces, and the load.
+    """Return the program of derivatives of forward dynamics, by state, forces and load.
 
-    M_r da = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), the accelerations a = G a_given + g
-    being those of the result, and M_r as the function has it.
+    M_r da = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), where the accelerations a = G
+    a_given
+    + g are those of the result, and M_r is that of the function.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()

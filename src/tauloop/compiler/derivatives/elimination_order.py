@@ -1,10 +1,10 @@
-"""The order in which vertices of a graph of derivatives are eliminated: tried in numbers, the cheapest is taken.
+"""Elimination order of a graph of derivatives: several orders are tried with numbers.
 
-The vertex goes first that costs fewest operations and joins fewest values that were apart
-(Markowitz). How much a value that is joined counts for, beside the operations of its making,
-decides between orders whose prices differ by a third, and no number is best for all machines. So
-each order is run through with the values of the partial derivatives at some states instead of their
-expressions, and what is new among these is counted.
+The next vertex is the one that costs the fewest operations and connects the fewest unconnected
+values (Markowitz). The weight of a new connection relative to an operation changes costs by a
+third, and no weight is best for all machines. So each weight is tried with the values of partial
+derivatives at some states instead of expressions, and the new values are counted. The cheapest
+order is returned.
 
 Source: Griewank, Walther 2008, Evaluating Derivatives, chapter 10.
 """
@@ -19,13 +19,13 @@ import numpy as np
 
 from tauloop.compiler.fingerprints import CANCELLED, fingerprint
 
-#: How many operations a new edge counts for, of the orders that are tried; and how many products
-#: are looked at before no other one is begun (some seconds).
+#: Weights of a new edge, in operations, of the orders to try; and number of products after which no
+#: further order is tried (some seconds).
 FILLS, ENOUGH = (6, 4, 10, 8), 500_000
-#: States at which values are compared.
+#: Number of states at which values are compared.
 STATES = 8
-#: Weights of edges: nothing to multiply by, a number, or an expression; their product tells what a
-#: product costs.
+#: Kinds of edges: one, a number, or an expression; the product of two kinds determines the cost of
+#: their product.
 UNIT, NUMBER, EXPRESSION = 0, 1, 2
 
 Edges = Mapping[int, Mapping[int, tuple[np.ndarray, int]]]
@@ -34,12 +34,12 @@ Edges = Mapping[int, Mapping[int, tuple[np.ndarray, int]]]
 def elimination_order(
     edges: Edges, known: Sequence[np.ndarray], kept: Collection[int]
 ) -> list[int]:
-    """Vertices in the order that makes the fewest new values.
+    """Return the vertices in the order that creates the fewest new values.
 
     Args:
         edges: values (M,) at some states and kind of each edge, by its end and its start.
-        known: values (M,) of expressions that are computed anyway.
-        kept: vertices that stay.
+        known: values (M,) of expressions that are computed in any case.
+        kept: vertices that are not eliminated.
     """
     values = _Values(known)
     tried = list[_TriedOrder]()
@@ -50,7 +50,7 @@ def elimination_order(
 
 
 class _Values:
-    """Numbers of values at the states, the same for all that agree up to sign and doubling."""
+    """Numbers of values at the states, equal for values that agree up to sign and doubling."""
 
     def __init__(self, known: Sequence[np.ndarray]) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -58,7 +58,7 @@ class _Values:
         self.known = {self.number(values[:STATES]) for values in known}
 
     def number(self, values: np.ndarray) -> int:
-        """The number of a value."""
+        """Return the number of a value."""
         own = fingerprint(values)[0]
         for key in (
             own,
@@ -69,7 +69,7 @@ class _Values:
         return self._numbers.setdefault(own, len(self._numbers)) if own else -1
 
     def product(self, first: _NumberedEdge, second: _NumberedEdge) -> int:
-        """The number of a product."""
+        """Return the number of a product."""
         pair = (
             (first.number, second.number)
             if first.number < second.number
@@ -81,7 +81,7 @@ class _Values:
 
 
 class _NumberedEdge:
-    """Values of a partial derivative (M,), what kind of weight it is, and its number."""
+    """A partial derivative by values (M,), kind and number."""
 
     __slots__ = ("kind", "number", "values")
 
@@ -90,7 +90,7 @@ class _NumberedEdge:
 
 
 class _TriedOrder:
-    """An elimination in numbers: its order, and the operations that it takes."""
+    """An elimination with numbers: its order and its count of operations."""
 
     def __init__(self, edges: Edges, values: _Values, kept: Collection[int], fill: int) -> None:
         self._before: dict[int, dict[int, _NumberedEdge]] = defaultdict(dict)
@@ -110,7 +110,7 @@ class _TriedOrder:
         while queue:
             score, vertex = heapq.heappop(queue)
             if scores.get(vertex) != score:
-                continue  # it has changed since
+                continue  # its score has changed since
             del scores[vertex]
             near = {*self._before[vertex], *self._behind[vertex]}
             near.update(*(self._behind[start] for start in self._before[vertex]))
@@ -121,7 +121,7 @@ class _TriedOrder:
                 heapq.heappush(queue, (scores[neighbour], neighbour))
 
     def _score(self, vertex: int) -> int:
-        """Operations that an elimination takes, and what the edges count that it makes and removes."""
+        """Return the operations of an elimination, plus the weight of new minus removed edges."""
         before, behind = self._before[vertex], self._behind[vertex]
         operations = joined = 0
         product, made = self._values.product, self._made

@@ -1,17 +1,16 @@
-"""Programs of vector products: first derivatives along a direction or weighed by factors, and how these change again.
+"""Programs of vector products with first and second derivatives.
 
-Of a function f of inputs x, with a direction d and factors w: J d, w^T J, and the gradient of w^T J
-d, in some times the work of f whatever its sizes. Numbers X (displacements, velocities,
-accelerations, forces) obey residuals r(X) = 0, stage by stage; A is a stage's matrix, as the
-function itself has it, and D the derivative along X_d:
+For a function f of inputs x with a direction d and factors w these are J d, w^T J, and the gradient
+of w^T J d, at a few times the cost of f for any sizes. The numbers X (displacements, velocities,
+accelerations, forces) satisfy residuals r(X) = 0, stage by stage. A is the matrix of a stage, as in
+the function itself, and D is the derivative along X_d:
 
     A X_d = -D r                      tangents; J d is among them
     A^T mu = -(w + mu D_X r)          adjoints, the last stage first; w^T J = mu^T D_x r
     A^T nu = -(D_X (mu^T D r) + ...)  those of second order; gradient = D_x (mu^T D r + nu^T r)
 
-So Newton's loops are never differentiated. The gradient is by displacements, while d stays as it is
-in the components of the velocity; where there are rotations its matrix is not symmetric, for they
-do not commute.
+So Newton's loops are never differentiated. The gradient is by displacements, while d is constant in
+the components of the velocity. For rotations, which do not commute, its matrix is not symmetric.
 
 Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 5 (second-order adjoints) and 15.
 """
@@ -35,7 +34,7 @@ _Solve = Callable[[ca.SX], ca.SX]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """Residuals r (k,) that determine some numbers, by their places (k,): A x = b, and A^T y = c."""
+    """Residuals r (k,) that determine the numbers at indices (k,): A x = b, and A^T y = c."""
 
     residual: ca.SX
     unknown: list[int]
@@ -44,10 +43,10 @@ class _Stage:
 
 
 class _Products:
-    """Numbers X of a state, displacements first, and the stages that determine them."""
+    """Numbers X of a state, displacements first, with the stages that determine them."""
 
     def __init__(self, state: MotionState, v: ca.SX, a: ca.SX, levels: int) -> None:
-        """Take the loops at positions, and at velocities and accelerations as far as levels go."""
+        """Add the loops at positions and, up to `levels`, at velocities and accelerations."""
         self.state, self.parts, self.moving = state, Differentiation(state, v, a), state.moving
         K = state.K[:, state.dependent]
         unit = ca.SX(ca.DM.eye(len(state.dependent)))
@@ -69,15 +68,15 @@ class _Products:
             )
 
     def closed(self, right: ca.SX) -> ca.SX:
-        """Dependent velocities x with K_d x = b."""
+        """Return the dependent velocities x with K_d x = b."""
         return self._inverse @ right
 
     def carried(self, loads: ca.SX) -> ca.SX:
-        """Multipliers y with K_d^T y = c."""
+        """Return the multipliers y with K_d^T y = c."""
         return self._inverse.T @ loads
 
     def _motion_symbols(self) -> tuple[ca.SX, ca.SX]:
-        """Symbols (s,) that stand for the motion, and how they move with X: q' = N(q) d, c' = -s d, s' = c d."""
+        """Return symbols (s,) of the motion and their derivatives by X (N for q, -s and c)."""
         parts, topology, n = self.parts, self.state.topology, len(self.moving)
         q, pairs = parts.configuration.q, parts.configuration.pairs
         symbols: list[ca.SX] = []
@@ -111,14 +110,14 @@ class _Products:
         )
 
     def further(self, actual: ca.SX) -> tuple[ca.SX, list[int]]:
-        """Symbols (k,) of further numbers, and their places."""
+        """Return symbols (k,) of further numbers, and their indices."""
         first, made = self._into.size2(), self.parts.symbols(actual)
         self._symbols = ca.vertcat(self._symbols, made)
         self._into = ca.diagcat(self._into, ca.SX(ca.DM.eye(made.numel())))
         return made, list(range(first, first + made.numel()))
 
     def entered(self, level: int) -> tuple[list[int], ca.SX]:
-        """Places of the given numbers of a level, and their matrix by what the ports give."""
+        """Return the indices of the given numbers of a level, and their matrix by the ports."""
         ports = self.state.ports
         rows = [(k, self.moving.index(i)) for k, i in enumerate(ports.v) if i in self.moving]
         places = [level * len(self.moving) + i for _, i in rows]
@@ -128,7 +127,7 @@ class _Products:
         return ca.jtimes(residual, self._symbols, self._into @ moved)
 
     def _weighed(self, residual: ca.SX, factors: ca.SX) -> ca.SX:
-        """D_X of a residual times factors, at the state."""
+        """Return D_X of a residual times factors, at the state."""
         held = self.parts.symbols(factors)
         return self.parts.at_state([self._into.T @ ca.jtimes(residual, self._symbols, held, True)])[
             0
@@ -139,11 +138,11 @@ class _Products:
         sources: Mapping[str, tuple[list[int], ca.SX]],
         result: tuple[str, list[int], np.ndarray],
     ) -> dict[str, ca.SX]:
-        """Tangents, adjoints, and those of second order.
+        """Return tangents, adjoints and second-order adjoints.
 
         Args:
-            sources: places of the inputs, and the matrices of what is given of them, by name.
-            result: name of the output, places of what it is made of, and their matrix.
+            sources: indices of the inputs, and matrices of their given components, by name.
+            result: name of the output, indices of its numbers, and their matrix.
         """
         builder, (name, places, matrix) = self.state.builder, result
         stages = [stage for stage in self.stages if stage.unknown]
@@ -179,12 +178,12 @@ _RESIDUALS = ("psi", "psi_rate", "psi_acceleration")
 
 
 def along(output: str) -> str:
-    """Name of the derivative of an output along a direction."""
+    """Return the name of the derivative of an output along a direction."""
     return f"{output}_along"
 
 
 def inverse_dynamics_products_program(state: MotionState) -> Program:
-    """Program of actuator forces and the products of their derivatives.
+    """Return the program of actuator forces and products with their derivatives.
 
     Raises:
         AssemblyError, InputError: as `inverse_dynamics_derivatives_program`.
@@ -205,7 +204,7 @@ def inverse_dynamics_products_program(state: MotionState) -> Program:
 
 
 def _determined(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int]) -> _Stage:
-    """M a + h - S u - K^T lambda = 0 for forces and multipliers that the motion determines."""
+    """Add M a + h - S u - K^T lambda = 0 for forces and multipliers that the motion determines."""
     state = products.state
     inverse = -state.builder.solve(force_map(state), ca.SX(ca.DM.eye(len(unknown))), "products")
     return _Stage(
@@ -217,10 +216,10 @@ def _determined(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int
 
 
 def _shared(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int]) -> _Stage:
-    """The same with W u = A z and K z = 0 besides, where redundant actuators share forces by the least sum of w u^2.
+    """Add the equations of forces that redundant actuators share by the least sum of w u^2.
 
-    With z = G m + p, K p = b, R = A G: R^T W^-1 R m = -G^T b_1 - R^T W^-1 (b_2 + A p). The matrix
-    is symmetric but for the order and the signs of its rows.
+    The equations are W u = A z and K z = 0. With z = G m + p, K p = b, R = A G: R^T W^-1 R m =
+    -G^T b_1 - R^T W^-1 (b_2 + A p). The matrix is symmetric up to order and signs of its rows.
     """
     state, n, c = products.state, len(products.moving), len(products.dependent)
     G, A = state.embedding[products.moving, :], state.transmission[:, products.moving]
@@ -250,7 +249,7 @@ def _shared(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int]) -
 
 
 def forward_dynamics_products_program(state: MotionState) -> Program:
-    """Program of the accelerations that forces give and the products of their derivatives.
+    """Return the program of accelerations under forces and products with their derivatives.
 
     M a + h - S u - K^T lambda = 0 and K a = k for all accelerations and multipliers: a = G x + p
     with K_d p = b_2, M_r x = G^T (b_1 - M p).
@@ -274,7 +273,7 @@ def forward_dynamics_products_program(state: MotionState) -> Program:
         return ca.vertcat(x, -products.carried((b[:n] - M @ x)[products.dependent]))
 
     def transposed(c: ca.SX) -> ca.SX:
-        # rods of full inertia are symmetric on the manifold alone
+        # rods of full inertia are symmetric only on the manifold of closed loops
         y = solve(ca.vertcat(c[:n], -c[n:]), M.T)
         return ca.vertcat(y[:n], -y[n:])
 

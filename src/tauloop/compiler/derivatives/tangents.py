@@ -1,8 +1,8 @@
-"""Tangents: how much a program's outputs move when its inputs do, in one direction, as a program again.
+"""Tangents: derivatives of a program's outputs along a direction of its inputs, as a program.
 
-Straight-line code is differentiated by CasADi, forward. Where Newton's method has found f(x, u) =
-0, its step -(df/dx)^-1 f has there the derivative -(df/dx)^-1 df/du by u, which is that of x: one
-step more, and exact.
+CasADi differentiates straight-line code, in forward mode. At the solution of f(x, u) = 0 by
+Newton's method, the derivative of the step -(df/dx)^-1 f by u is -(df/dx)^-1 df/du, which is that
+of x. So one more step gives the exact derivative.
 
 Source:
     Griewank, Walther 2008, Evaluating Derivatives, chapter 3 (forward mode) and section 15.1
@@ -22,27 +22,27 @@ from tauloop.equations.values import BatchFunction
 
 
 def moved(name: str) -> str:
-    """Name of the tangent of a value."""
+    """Return the name of the tangent of a value."""
     return f"{name}_by"
 
 
 def along(expressions: list[ca.SX], inputs: list[ca.SX], directions: list[ca.SX]) -> list[ca.SX]:
-    """Derivatives of expressions along directions, one for each of the inputs that move, as dense columns."""
+    """Return derivatives of expressions along one direction per input, as dense columns."""
     x, d = ca.vertcat(*inputs), ca.vertcat(*directions)
     return [ca.densify(ca.jtimes(ca.densify(expression), x, d)) for expression in expressions]
 
 
 def tangent_program(program: Program, inputs: Mapping[str, int]) -> Program:
-    """The program of the tangents (`moved`) of its outputs, from its inputs and the tangents of some of these.
+    """Return the program of tangents (`moved`) from the inputs and the tangents of some inputs.
 
-    It says nothing of health, which the program itself does.
+    It does not report diagnostics; the program itself does.
 
     Args:
-        program: of which.
-        inputs: that move, with their sizes.
+        program: program to differentiate.
+        inputs: names and sizes of the inputs with a direction.
 
     Raises:
-        InputError: forces within bounds, which are no smooth function of the motion.
+        InputError: forces have bounds, so they are not a smooth function of the motion.
     """
     steps: list[Evaluate | Newton | Bounded] = []
     moving = set(inputs)
@@ -58,7 +58,7 @@ def tangent_program(program: Program, inputs: Mapping[str, int]) -> Program:
             unknown, results = (step.solution,), {step.solution: values[1]}
         else:
             results = dict(zip(step.outputs, values, strict=True))
-        # behind Newton's loop its unknowns are known
+        # after Newton's loop its unknowns are known
         names = (*unknown, *step.inputs)
         known = dict(zip(names, symbols, strict=True))
         chosen = [name for name in step.inputs if name in moving]

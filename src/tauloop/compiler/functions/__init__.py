@@ -1,1 +1,1 @@
-"""The functions of a machine as programs: motion, forces, regressors, tools, observers."""
+"""Functions of a machine as programs: motion, forces, regressors, tools, observers."""

@@ -1,4 +1,4 @@
-"""Actuator forces that keep cables within their bounds, as the last steps of a program of inverse dynamics."""
+"""Actuator forces that keep cable tensions in bounds: last steps of inverse dynamics programs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tauloop.compiler.program import Program
 def bounded_forces_program(
     state: MotionState, needed: tuple[ca.SX, ca.SX, ca.SX], known: Mapping[str, ca.SX]
 ) -> Program:
-    """Close a program with forces, multipliers and tensions within their bounds.
+    """Return the finished program with forces, multipliers and tensions within bounds.
 
     Args:
-        state: the program with the motion.
+        state: program of the motion.
         needed: tree forces tau = M a + h (n_v,); actuator velocities R (n_u, m) per unit of the
-            motions that actuators bring about, and the forces t (m,) on these; without redundant
-            actuation R is square.
+            actuated motions, and the forces t (m,) on these; without redundant actuation R is
+            square.
         known: the other outputs.
 
     Raises:

@@ -1,11 +1,11 @@
-"""Programs in the full coordinates of the extended space: accelerations and multipliers together, and projections.
+"""Programs in the coordinates of the extended space: accelerations, multipliers, projections.
 
     [ M  -K^T ] [ a      ]   [ S u + J^T w - h                  ]
     [ K    0  ] [ lambda ] = [ k - 2 alpha K v - beta^2 psi     ]
 
-holds through leg-side singularities, where the independent coordinates fail. K is that of the kept
-loop equations on the moving velocities; with alpha = beta = 0 nothing holds the loops together but
-the projection after each step.
+This holds through leg-side singularities, where the independent coordinates fail. K is that of the
+kept loop equations for the moving velocities. With alpha = beta = 0 only the projection after each
+step keeps the loops closed.
 
 Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems.
 """
@@ -27,13 +27,13 @@ from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
 from tauloop.equations.tree import Configuration
 
-#: A mass matrix with a smaller eigenvalue than this share of its largest, free of units, has no
-#: inverse.
+#: A mass matrix has no inverse if its smallest eigenvalue is below this share of its largest,
+#: unit-free.
 NO_MASS = 1e-12
 
 
 class _Full(Expressions):
-    """A program that starts from all coordinates, and the expressions of its state."""
+    """A program that starts from all coordinates, with expressions of its state."""
 
     def __init__(
         self,
@@ -52,28 +52,28 @@ class _Full(Expressions):
         self.configuration = Configuration(self.q, {})
 
     def velocities(self, name: str = "v") -> ca.SX:
-        """Velocities (n_v,), an input, of which the constant ones count as zero."""
+        """Return velocities (n_v,), an input, with constant ones set to zero."""
         return self.full(self.builder.input(name, self.topology.n_v)[self.moving])
 
     def full(self, moving: ca.SX) -> ca.SX:
-        """Velocities (n_v,) from the moving ones."""
+        """Return velocities (n_v,) from the moving ones."""
         result = self.at_rest
         result[self.moving] = moving
         return result
 
     def jacobian(self) -> ca.SX:
-        """K of psi on the moving velocities."""
+        """Return K of psi for the moving velocities."""
         v = ca.SX.sym("v", self.topology.n_v)
         return ca.jacobian(column(row.psi_rate for row in self.rows(v)), v)[:, self.moving]
 
     def scales(self) -> ca.SX:
-        """Of the kept loop equations (c,): multipliers of phi are those of psi times these."""
+        """Return scales (c,): multipliers of phi are these times those of psi."""
         return column(row.scale for row in self.rows(self.at_rest))
 
     def with_loops(
         self, M: ca.SX, forces: ca.SX, demanded: ca.SX, what: str
     ) -> tuple[ca.SX, ca.SX]:
-        """X and y of [M -K^T; K 0] [x; y] = [forces; demanded] on the moving velocities."""
+        """Return x and y of [M -K^T; K 0] [x; y] = [forces; demanded] for the moving velocities."""
         K = self.jacobian()
         A = ca.blockcat([[M, -K.T], [K, ca.SX(K.size1(), K.size1())]])
         solution = self.builder.solve(A, ca.vertcat(forces, demanded), what)
@@ -82,7 +82,7 @@ class _Full(Expressions):
     def accelerations(
         self, v: ca.SX, M: ca.SX, forces: ca.SX, alpha: float, beta: float
     ) -> tuple[ca.SX, ca.SX]:
-        """Accelerations of the moving velocities, and multipliers of psi."""
+        """Return accelerations of the moving velocities, and multipliers of psi."""
         rows = self.rows(v)
         demanded = -column(row.psi_acceleration for row in rows)
         if alpha or beta:
@@ -92,7 +92,7 @@ class _Full(Expressions):
     def rate_program(
         self, part: tuple[str, int], rate: ca.SX, v: ca.SX, acting: Acting
     ) -> RateProgram:
-        """The right-hand side of all coordinates and of one more part of the state, whose rate is known."""
+        """Return the rate of all coordinates and of another part of the state with a known rate."""
         q_rate = coordinate_rate(self.topology, self.q, v)
         outputs = {"rate": ca.vertcat(q_rate, rate, acting.powers(v)), "all_q": self.q, "all_v": v}
         starts = tuple(iq for iq, _ in self.topology.quaternions)
@@ -109,14 +109,17 @@ def extended_rate_program(
     with_wrench: bool = False,
     free: tuple[str, ...] = (),
 ) -> RateProgram:
-    """Rates of all coordinates and velocities: q' = N v and M a + h = S u + J^T w + K^T lambda with the loops' K a.
+    """Return the program of rates of all coordinates and velocities.
+
+    q' = N v and M a + h = S u + J^T w + K^T lambda, with K a from the loops.
 
     Args:
         assembly: the machine.
         alpha, beta: Baumgarte's factors, 1/s; zero for none.
-        formulation: how forces are found.
+        formulation: formulation of the forces.
         with_wrench: whether a wrench at the tool is an input.
-        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
+        free: names of the independent parameters that are inputs, `theta`; the others are
+            constants.
     """
     state = _Full(assembly, "extended_rate", formulation, free)
     held, moving = state.velocities(), state.moving
@@ -136,11 +139,11 @@ def extended_rate_program(
 def multiplier_program(
     assembly: Assembly, formulation: Formulation = NEWTON_EULER, *, with_wrench: bool = False
 ) -> Program:
-    """Program of the multipliers (c,) of the kept loop equations at a state under forces: N, or N m for directions.
+    """Return the program of multipliers (c,), N or N m, of the kept loop equations under forces.
 
     Args:
         assembly: the machine.
-        formulation: how forces are found.
+        formulation: formulation of the forces.
         with_wrench: whether a wrench at the tool is an input.
     """
     state = _Full(assembly, "multipliers", formulation)
@@ -152,9 +155,9 @@ def multiplier_program(
 
 
 def impact_program(assembly: Assembly, formulation: Formulation = NEWTON_EULER) -> Program:
-    """Program of an impact on the loop equations: M (v' - v) = K^T s and K v' = -e (K v), e for every equation.
+    """Return the program of an impact: M (v' - v) = K^T s and K v' = -e (K v), one e per equation.
 
-    A cable that is tautened at K v > 0 rebounds with the share e of its speed; s are the impulses,
+    A cable that becomes taut at K v > 0 rebounds with the share e of its speed; s are the impulses,
     N s. Source: Newton's law of impact, as in Pfeiffer and Glocker, "Multibody Dynamics with
     Unilateral Contacts", 1996.
     """
@@ -177,7 +180,7 @@ def hamilton_rate_program(
     with_wrench: bool = False,
     free: tuple[str, ...] = (),
 ) -> RateProgram:
-    """Hamilton's equations of index two in the extended space, their loops stabilised after Baumgarte.
+    """Return the program of Hamilton's equations of index two, with Baumgarte's stabilization.
 
     q' = N v with M v = p, and p' = L_q + S u + J^T w + K^T lambda (Poincare's term and friction
     included); lambda from K v' = k - 2 alpha K v - beta^2 psi. Source: Miller (NUWAR paper), eqs. 3
@@ -187,12 +190,13 @@ def hamilton_rate_program(
         assembly: the machine.
         alpha, beta: Baumgarte's factors, 1/s; zero for none.
         with_wrench: whether a wrench at the tool is an input.
-        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
+        free: names of the independent parameters that are inputs, `theta`; the others are
+            constants.
 
     Raises:
-        InputError: the mass matrix of the extended space has no inverse, so that momenta give no
-            velocities.
-        DescriptionError: a rod has no kinetic energy.
+        InputError: the mass matrix of the extended space is singular, so velocities do not follow
+            from momenta.
+        DescriptionError: a rod does not have a kinetic energy.
     """
     state = _Full(assembly, "hamilton_rate", free=free)
     moving, any_v = state.moving, ca.SX.sym("v", state.topology.n_v)
@@ -203,14 +207,14 @@ def hamilton_rate_program(
     terms = state.canonical(v)
     acting = Acting(state, with_wrench=with_wrench)
     forces = (acting.generalized - terms.remainder)[moving]
-    transport = terms.rate[moving]  # M' v: the motion has no accelerations
+    transport = terms.rate[moving]  # M' v, because the motion has no accelerations
     _, multipliers = state.accelerations(v, M, forces - transport, alpha, beta)
     rate = forces + state.jacobian().T @ multipliers
     return state.rate_program(("momentum", len(moving)), rate, v, acting)
 
 
 def _require_mass(state: _Full, M: ca.SX) -> None:
-    """Refuse a mass matrix without an inverse: coordinates to which no inertia belongs have no momentum."""
+    """Raise if the mass matrix is singular: some coordinates then have no momentum."""
     n = len(state.moving)
     scale = state.assembly.loops.velocity_scale[state.moving]
     sampled = state.builder.at_samples(M).reshape(-1, n, n) * np.outer(scale, scale)
@@ -231,11 +235,12 @@ def _require_mass(state: _Full, M: ca.SX) -> None:
 
 
 def momentum_map_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Program:
-    """Program of the momenta of the moving velocities, p = dT/dv, from all coordinates and velocities.
+    """Return the program of momenta p = dT/dv of the moving velocities, from a state.
 
     Args:
         assembly: the machine.
-        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
+        free: names of the independent parameters that are inputs, `theta`; the others are
+            constants.
     """
     state = _Full(assembly, "momentum_map", free=free)
     v = state.builder.input("v", state.topology.n_v)
@@ -243,10 +248,10 @@ def momentum_map_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Prog
 
 
 def energy_program(assembly: Assembly) -> Program:
-    """Program of the kinetic and the potential energy, J, of a state (q, v).
+    """Return the program of the kinetic and potential energy, J, of a state (q, v).
 
     Raises:
-        DescriptionError: a rod has no kinetic energy.
+        DescriptionError: a rod does not have a kinetic energy.
     """
     state = _Full(assembly, "energy")
     parts = (
@@ -260,11 +265,13 @@ def energy_program(assembly: Assembly) -> Program:
 
 
 def tree_inertias(assembly: Assembly, formulation: Formulation, q: np.ndarray) -> np.ndarray:
-    """Diagonal of the tree's mass matrix (n_v,), kg m^2 or kg: what each velocity moves when the others rest.
+    """Return the diagonal of the tree's mass matrix (n_v,), kg m^2 or kg.
+
+    It is the inertia that each velocity moves while the others are zero.
 
     Args:
         assembly: the machine, at its nominal parameters.
-        formulation: how forces are found.
+        formulation: formulation of the forces.
         q: coordinates (n_q,).
     """
     state = _Full(assembly, "inertias", formulation)
@@ -273,15 +280,16 @@ def tree_inertias(assembly: Assembly, formulation: Formulation, q: np.ndarray) -
 
 
 def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Program:
-    """One Gauss-Newton step back onto phi = 0 and K v = 0, by least squares in unit-free displacements.
+    """Return the program of a least-squares Gauss-Newton step onto phi = 0 and K v = 0.
 
-    dq = -W K^T y with K W K^T y = phi, and likewise for v; W holds the squares of the unit
+    dq = -W K^T y with K W K^T y = phi, and likewise for v; W are the squares of the unit
     displacements. The step is repeated until `gap`, the largest residual before it (characteristic
-    lengths or pure numbers), is rounding; the loops are then closed to its square.
+    lengths or pure numbers), is a rounding error; the final residual is its square.
 
     Args:
         assembly: the machine.
-        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
+        free: names of the independent parameters that are inputs, `theta`; the others are
+            constants.
     """
     state = _Full(assembly, "projection", free=free)
     topology, v = state.topology, state.builder.input("v", state.topology.n_v)
@@ -306,7 +314,7 @@ def _solved(state: _Full, A: ca.SX, b: ca.SX) -> ca.SX:
 
 
 def normalised(q: ca.SX, quaternions: Iterable[int]) -> ca.SX:
-    """Coordinates with unit quaternions, which begin at the given places."""
+    """Return coordinates with normalized quaternions, which start at the given indices."""
     q = ca.SX(q)
     for iq in quaternions:
         q[iq : iq + 4] = q[iq : iq + 4] / ca.norm_2(q[iq : iq + 4])

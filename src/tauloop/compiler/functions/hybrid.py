@@ -1,10 +1,11 @@
-"""Hybrid inverse dynamics: the motion of the actuators in, their forces and the passive freedoms' accelerations out.
+"""Hybrid inverse dynamics: actuator forces and passive accelerations from the actuators' motion.
 
-With actuator velocities v_m and passive velocities v_p as given motion, v = G_m v_m + G_p v_p, the
-balance [G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h) falls apart, since passive freedoms
-move no actuator (A G_p = 0, S = A^T): first M_pp a_p = -G_p^T (M (G_m a_m + g) + h) with M_pp =
-G_p^T M G_p, symmetric positive, and then R^T u = G_m^T (M a + h) with R = A G_m, the unit matrix
-unless actuation is redundant. Source: design, "How the general machine works".
+The given motion consists of actuator velocities v_m and passive velocities v_p, v = G_m v_m +
+G_p v_p. Passive freedoms move no actuator (A G_p = 0, S = A^T), so the balance
+[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h) splits. First M_pp a_p =
+-G_p^T (M (G_m a_m + g) + h) with M_pp = G_p^T M G_p, symmetric positive. Then R^T u =
+G_m^T (M a + h) with R = A G_m, the unit matrix unless actuation is redundant. Source: design,
+"How the general machine works".
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from tauloop.compiler.program import Program
 from tauloop.equations.values import quantile
 from tauloop.mechanism.bodies import cables
 
-#: Passive freedoms whose inertia is below this share of what it is elsewhere, unit-free, have none.
+#: Passive freedoms have no inertia at a state if it is below this share of that elsewhere, unit-
+#: free.
 NO_INERTIA = 1e-13
 
 
 def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
-    """Program of forces, multipliers and passive accelerations from the motion of actuators and passive freedoms.
+    """Return the program of forces, multipliers and passive accelerations.
 
     Args:
-        state: at positions and velocities of leading actuators and passive freedoms, in this order
+        state: positions and velocities of leading actuators and passive freedoms, in this order
             (`ACTUATORS`).
 
     Raises:
-        AssemblyError: passive freedoms have no inertia, so that nothing says how they move.
+        AssemblyError: passive freedoms have no inertia, so their motion is not determined.
     """
     assembly, builder, rank = state.assembly, state.builder, len(state.assembly.leading)
     leading = builder.input("actuator_acceleration", rank)
@@ -62,10 +64,10 @@ def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
 
 
 def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
-    """Raise where passive freedoms can move without any inertia.
+    """Raise if passive freedoms can move without any inertia.
 
     Raises:
-        AssemblyError: which ones.
+        AssemblyError: the message names them.
     """
     assembly = state.assembly
     n = len(assembly.passive)
@@ -89,7 +91,7 @@ def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
         raise AssemblyError(
             Problem(
                 where=name,
-                what="this passive freedom moves no inertia, so that its acceleration is not determined",
+                what="this passive freedom moves no inertia, so its acceleration is not determined",
                 remedy="give the bodies that it moves an inertia, or lock it (`Locks`)",
                 file=state.mechanism.file,
             )

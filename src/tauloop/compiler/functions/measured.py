@@ -1,15 +1,15 @@
-"""The motion that more actuators measure than there are freedoms, and the forces that they share.
+"""Best motion from measurements of redundant actuators, and the forces that they share.
 
-Actuators p(x) follow the leading ones x: p' = R x', R = A G. What they measure is never quite one
-motion, for encoders count in steps and lengths are wrong. Where the leading ones say x_1, the
-motion that explains all best is
+Actuators p(x) follow the leading ones x: p' = R x', R = A G. Their measurements are never exactly
+consistent, because encoders count in steps and lengths have errors. If the leading actuators
+measure x_1, the best motion is
 
     x = x_1 + L (p - p(x_1)),  x' = L p',  L = (R^T N^-1 R)^-1 R^T N^-1,  N = diag(spread^2):
 
-one step of Gauss and Newton, exact where one motion explains all, and in error by the square of
-what is left. A force t on the leading velocities is shared as by inverse dynamics: u = C t, C =
-W^-1 R (R^T W^-1 R)^-1. Of forces f that each actuator asks for by itself, C R^T f moves the machine
-alike and presses no actuators against each other.
+This is one Gauss-Newton step. It is exact for consistent measurements; otherwise its error is the
+square of the residual. A force t on the leading velocities is shared as in inverse dynamics: u =
+C t, C = W^-1 R (R^T W^-1 R)^-1. If each actuator requests a force f by itself, C R^T f has the same
+effect on the motion, without actuators that work against each other.
 
 Source: Hufnagel and Mueller 2012, A projection method for the elimination of contradicting
 decentralized control forces in redundantly actuated PKM, IEEE Transactions on Robotics 28(3).
@@ -26,7 +26,7 @@ from tauloop.compiler.program import Program
 
 
 def measured_motion_program(state: MotionState) -> Program:
-    """Program of the leading actuators' motion x and x' (m,) from all, of R and of C, stored by columns."""
+    """Return the program of the leading motion x and x' (m,), and of R and C by columns."""
     builder, n_u = state.builder, len(state.mechanism.actuators)
     measured, speed = builder.input("measured", n_u), builder.input("measured_speed", n_u)
     spread, weight = builder.input("spread", n_u), builder.input("weight", n_u)

@@ -1,7 +1,7 @@
-"""Programs of a given motion: all coordinates, forces and regressors.
+"""Programs of a given motion: coordinates, forces and regressors.
 
-Each takes the state that the kinematics has reached, whose velocities and accelerations go as far
-as its entry in the catalogue says.
+Each starts from the state of the kinematics, whose velocities and accelerations are as stated in
+the catalogue.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from tauloop.mechanism.bodies import cables
 
 
 def diagnosis_program(state: MotionState) -> Program:
-    """Program of what closed forms miss where a pose is out of reach (see `tauloop.model.diagnosis.gaps`)."""
+    """Return the program that diagnoses unreachable poses (see `tauloop.model.diagnosis.gaps`)."""
     return state.builder.finish({"extremes": state.builder.extremes})
 
 
 def kinematics_program(state: MotionState, levels: int) -> Program:
-    """Program of all coordinates (and, by level, velocities and accelerations) from a given motion."""
+    """Return the program of all coordinates and, by level, velocities and accelerations."""
     outputs = {"q": state.configuration.q, "v": state.v, "a": state.a}
     return state.builder.finish(dict(list(outputs.items())[: levels + 1]))
 
 
 def embedding_program(state: MotionState) -> Program:
-    """Program of G (n_v, m): velocities of all coordinates per unit of the given velocities, stored by columns."""
+    """Return the program of G (n_v, m), by columns: all velocities per unit of the given ones."""
     return state.builder.finish({"q": state.configuration.q, "G": ca.vec(state.embedding)})
 
 
 def jacobian_program(state: MotionState, *, of: Entry) -> Program:
-    """Program of J: velocities of the actuators or of the platform per unit of the given ones, stored by rows."""
+    """Return the program of J, by rows: actuator or platform velocities per given ones."""
     G = state.embedding
     J = state.transmission @ G if of is ACTUATORS else G[list(state.assembly.independent), :]
     return state.builder.finish({"q": state.configuration.q, "J": ca.vec(J.T)})
 
 
 def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
-    """Program of the accelerations that actuator forces give, in the given velocities and in all coordinates.
+    """Return the program of accelerations under actuator forces, given ones and all.
 
-    Inverse dynamics is affine in the accelerations: with a = G a_given + g and r(a) = G^T (M a +
-    h), M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics
-    from inverse"). Where it is `loaded`, payload and wrench at the tool are inputs.
+    Inverse dynamics is affine in the accelerations. With a = G a_given + g and r(a) = G^T (M a +
+    h): M_r a_given = G^T S u - r(g), M_r = G^T M G, solved by L D L^T (design, "Forward dynamics
+    from inverse"). If `loaded`, payload and wrench at the tool are inputs.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()
@@ -70,7 +70,7 @@ def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Pro
 def free_accelerations(
     state: MotionState, force: ca.SX, G: ca.SX, bias: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
-    """Reduced mass matrix M_r (m, m) and the given accelerations (m,) that actuator forces bring about."""
+    """Return the reduced mass matrix M_r (m, m) and the given accelerations (m,) under forces."""
     reduced = G.T @ (state.mass_matrix(state.v) @ G)
     require_inertia(reduced, state.ports)
     tau = state.transmission.T @ force - state.forces(state.v, bias)
@@ -78,13 +78,13 @@ def free_accelerations(
 
 
 def inverse_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
-    """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates.
+    """Return the program of forces u and multipliers lambda: S u + K^T lambda = M a + h.
 
-    With redundant actuation u has the least sum of w u^2, w an input; `loaded`, payload and wrench
-    at the tool are.
+    The balance is on the moving coordinates. With redundant actuation u has the least sum of w u^2,
+    with w an input. If `loaded`, payload and wrench at the tool are inputs.
 
     Raises:
-        AssemblyError: there are passive freedoms, whose motion no actuator can bring about.
+        AssemblyError: there are passive freedoms, whose motion the actuators cannot produce.
     """
     if loaded:
         state.carry()
@@ -94,14 +94,14 @@ def inverse_dynamics_program(state: MotionState, *, loaded: bool = False) -> Pro
 
 
 def regressor_program(state: MotionState, output: str) -> Program:
-    """Program of the regressor Y, stored by rows: forces = Y pi.
+    """Return the program of the regressor Y, by rows: forces = Y pi.
 
     Args:
-        state: of the given motion.
-        output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the
-            driven coordinates; "leading" and "leading_joints" for the forces of all actuators
-            together on the motions of the leading actuators, or of the coordinates that these
-            drive: m rows R^T u that no preload enters.
+        state: state of the given motion.
+        output: "actuators" for actuator forces u (n_u rows); "joints" for the forces A^T u on the
+            driven coordinates; "leading" and "leading_joints" for the resultants R^T u (m rows) on
+            the motions of the leading actuators, or on the coordinates that these drive. Preloads
+            do not change the resultants.
     """
     assembly, moving, n_u = state.assembly, state.moving, len(state.mechanism.actuators)
     pi = ca.SX.sym("pi", len(state.parameters))
@@ -126,22 +126,22 @@ def regressor_program(state: MotionState, output: str) -> Program:
 
 
 def _leading_map(state: MotionState, output: str) -> ca.SX:
-    """Matrix (m, n_v) from forces on all coordinates to those on the leading motions w: G_w^T with v = G_w w.
+    """Return the matrix (m, n_v) from forces on all coordinates to those on leading motions w.
 
-    With the given velocities x, v = G x and w = L x, so that G_w = G L^-1. By virtual work the
-    actuators' forces u have the resultants R^T u on w, with R = A G_w the actuators' velocities per
-    unit of w; those of preload are zero.
+    It is G_w^T with v = G_w w. For the given velocities x, v = G x and w = L x, so G_w = G L^-1. By
+    virtual work the actuator forces u have the resultants R^T u on w, with R = A G_w the actuator
+    velocities per unit of w. The resultants of preload are zero.
     """
     assembly, G = state.assembly, state.embedding
     leading = state.transmission[list(assembly.leading), :]
     L = leading @ G if output == "leading" else G[list(assembly.leading_driven), :]
-    if L.is_constant():  # where the leading motions themselves are given
+    if L.is_constant():  # the leading motions themselves are given
         return ca.SX(ca.inv(ca.DM(L)).T) @ G.T
     return state.builder.solve(L.T, G.T, "leading motions")
 
 
 def _with_actuator_forces(state: MotionState, tau: ca.SX, known: dict[str, ca.SX]) -> Program:
-    """Close a program with actuator forces u (n_u,) and multipliers (c,) that give the tree forces tau = M a + h."""
+    """Return the program with actuator forces u (n_u,) and multipliers (c,) for tree forces tau."""
     require_actuated(state.assembly)
     if cables(state.mechanism):
         R, t = state.transmission @ state.embedding, state.embedding.T @ tau
@@ -151,7 +151,7 @@ def _with_actuator_forces(state: MotionState, tau: ca.SX, known: dict[str, ca.SX
 
 
 def balanced_forces(state: MotionState, tau: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Actuator forces u (n_u,), and multipliers (c,) of psi, that give the tree forces tau = M a + h."""
+    """Return actuator forces u (n_u,) and multipliers (c,) of psi for tree forces tau = M a + h."""
     n_u = len(state.mechanism.actuators)
     if state.assembly.is_redundant:
         R, weight = state.transmission @ state.embedding, state.builder.input("weight", n_u)
@@ -162,14 +162,14 @@ def balanced_forces(state: MotionState, tau: ca.SX) -> tuple[ca.SX, ca.SX]:
 
 
 def require_actuated(assembly: Assembly) -> None:
-    """Raise where actuators alone cannot bring about a given motion.
+    """Raise if actuators alone cannot produce a given motion.
 
     Raises:
         AssemblyError: there are passive freedoms.
     """
     mechanism = assembly.mechanism
     if assembly.passive and not mechanism.actuators:
-        what = "nothing is driven: the machine has no actuator, so there are no forces that give it a motion"
+        what = "nothing is driven: the machine has no actuator, so no forces produce a motion"
         raise AssemblyError.of("actuators", what, motor_remedy(mechanism.file), file=mechanism.file)
     if assembly.passive:
         raise AssemblyError.of(
@@ -187,7 +187,7 @@ def require_actuated(assembly: Assembly) -> None:
 
 
 def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight: ca.SX) -> ca.SX:
-    """Actuator forces with R^T u = t and the least sum of w u^2: u = W^-1 R (R^T W^-1 R)^-1 t.
+    """Return forces u = W^-1 R (R^T W^-1 R)^-1 t: R^T u = t with the least sum of w u^2.
 
     Args:
         builder: receives the solution.
@@ -200,21 +200,21 @@ def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight:
 
 
 def force_map(state: MotionState) -> ca.SX:
-    """Matrix [S K^T] (n, n) of the moving coordinates."""
+    """Return the matrix [S K^T] (n, n) of the moving coordinates."""
     return ca.horzcat(state.transmission.T[state.moving, :], state.K[:, state.moving].T)
 
 
 def momentum_program(state: MotionState) -> Program:
-    """Program of the momenta p = dT/dv (n_v,): positions and velocities in, no accelerations."""
+    """Return the program of momenta p = dT/dv (n_v,) from positions and velocities."""
     momentum = state.canonical(state.v).momentum
     return state.builder.finish({"q": state.configuration.q, "momentum": momentum})
 
 
 def momentum_forces_program(state: MotionState) -> Program:
-    """Program of actuator forces and multipliers from the rate of the momenta: S u + K^T lambda = p' + dH/dq.
+    """Return the program of forces and multipliers from the rate of the momenta.
 
-    The momenta themselves are an output too: a sampled motion needs those of the samples before and
-    behind.
+    S u + K^T lambda = p' + dH/dq. The momenta are an output too: the differences of a sampled
+    motion need those of the samples before and after.
     """
     rate = state.builder.input("momentum_rate", state.topology.n_v)
     terms = state.canonical(state.v)

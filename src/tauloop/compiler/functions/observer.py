@@ -1,13 +1,13 @@
-"""A sample of the generalized-momentum observer: forces on the platform that no actuator explains.
+"""A sample of the generalized-momentum observer: external forces on the platform.
 
-With all velocities v = G w, w those that are given, momenta p = dT/dv and Hamilton's equations
+With all velocities v = G w, where w are the given ones, momenta p = dT/dv, and Hamilton's equations
 p' + h = S u + K^T lambda + J^T f, the loops' multipliers do no work on G:
 
     s = G^T ((p - p_last) / T + h) - (A G)^T u,    F with (dx/dw)^T F = s,    r += (1 - exp(-K T)) (F - r),
 
-x' the velocities of the platform, u the forces that acted since the last sample, T seconds ago. The
-estimate r follows the force from outside as a first-order lag of K: no acceleration is measured or
-differentiated. The difference is half a sample old, which leaves an error of first order in T.
+x' are the velocities of the platform, u the forces since the last sample, T seconds ago. The
+estimate r follows the external force as a first-order lag with gain K: no acceleration is measured
+or differentiated. The difference is half a sample old, an error of first order in T.
 
 Source: De Luca and Mattone 2005, Sensorless robot collision detection and hybrid force/motion
 control (for open chains); Hamilton's equations after Miller (NUWAR paper), eqs. 3 to 8.
@@ -22,15 +22,16 @@ from tauloop.compiler.program import Program
 
 
 def momentum_observer_program(state: MotionState) -> Program:
-    """Program of the estimate r (n,) on the platform's velocities, and of the momenta (n_v,) for the next sample.
+    """Return the program of the estimate r (n,) and of the momenta (n_v,) for the next sample.
 
-    With a period of zero, at the first sample, the estimate stays as it is.
+    r is on the platform's velocities. With period zero, at the first sample, the estimate is
+    unchanged.
 
     Args:
-        state: at positions and velocities.
+        state: state at positions and velocities.
 
     Raises:
-        DescriptionError: a rod has no kinetic energy.
+        DescriptionError: a rod does not have a kinetic energy.
     """
     builder, assembly, G = state.builder, state.assembly, state.embedding
     force = builder.input("force", len(state.mechanism.actuators))

@@ -1,8 +1,8 @@
-"""What every right-hand side of a simulation has in common: rates of coordinates, what acts on them, and powers.
+"""Right-hand sides of simulations: rates of coordinates, applied forces, and powers.
 
-A rate program takes a state and what acts on the machine, and gives the state's rate. Its last two
-entries are the rates of the work done by actuators and at the tool, and of what friction takes:
-they balance the energy.
+A rate program computes the rate of a state from the state and the applied forces. The last two
+entries are the power of actuators and tool wrench, and the power lost in friction; they balance the
+energy.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class RateProgram(Shown):
     """A right-hand side.
 
     Attributes:
-        program: steps from the state's parts, `force` and, if asked for, `wrench` to `rate`,
+        program: program from the state's parts, `force` and, if requested, `wrench` to `rate`,
             `all_q` and `all_v`.
-        state: names and sizes of the state's parts, in order; work and loss (2) come behind them.
-        quaternions: where in the state unit quaternions begin.
+        state: names and sizes of the state's parts, in order; work and loss (2) follow.
+        quaternions: start indices of unit quaternions in the state.
     """
 
     program: Program
@@ -45,14 +45,16 @@ def independent_rate_program(
     with_wrench: bool = False,
     free: tuple[str, ...] = (),
 ) -> RateProgram:
-    """Rates of the independent coordinates: M_r a = G^T (S u + J^T w) - r(g), as `forward_dynamics_program`.
+    """Return the rate program of the independent coordinates: M_r a = G^T (S u + J^T w) - r(g).
+
+    See `forward_dynamics_program`.
 
     Args:
         assembly: the machine.
         ports: its independent motion.
-        formulation: how forces are found.
+        formulation: formulation of the forces.
         with_wrench: whether a wrench at the tool is an input.
-        free: names of the leaf parameters that stay inputs; all others are baked in.
+        free: names of the independent parameters that are inputs; the others are constants.
     """
     state = MotionState(assembly, ports, "rate", 1, formulation, free)
     G, bias = state.embedding, state.drift()
@@ -77,7 +79,7 @@ def independent_rate_program(
 
 
 def coordinate_rate(topology: Topology, q: ca.SX, v: ca.SX) -> ca.SX:
-    """Rates q' = N(q) v (n_q,); a quaternion turns with the angular velocity in its reference frame."""
+    """Return the rates q' = N(q) v (n_q,); N is `equations.tree.coordinate_rates`."""
     rate = ca.SX(topology.n_q, 1)
     for iv, iq in enumerate(topology.q_of_v):
         if iq >= 0:
@@ -90,7 +92,7 @@ def coordinate_rate(topology: Topology, q: ca.SX, v: ca.SX) -> ca.SX:
 
 
 def actuator_motion(assembly: Assembly, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Positions and speeds (n_u,) of the actuators at coordinates (n_q,) and velocities (n_v,)."""
+    """Return positions and speeds (n_u,) of the actuators at coordinates and velocities."""
     topology, transmission = assembly.topology, ca.DM(assembly.loops.transmission)
     lengths = [(i, iq) for i, iq in enumerate(topology.q_of_v) if iq >= 0]
     placed = ca.sparsify(transmission[:, [i for i, _ in lengths]])
@@ -98,14 +100,14 @@ def actuator_motion(assembly: Assembly, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.S
 
 
 class Acting:
-    """Actuator forces and the wrench at the tool, as inputs of a program.
+    """Actuator forces and the wrench at the tool as inputs of a program.
 
     Attributes:
         generalized: forces S u + J^T w on all velocities (n_v,).
     """
 
     def __init__(self, state: Expressions, *, with_wrench: bool) -> None:
-        """Declare the inputs `force` and, with it, `wrench`."""
+        """Declare the inputs `force` and, if requested, `wrench`."""
         self._state = state
         force = state.builder.input("force", len(state.mechanism.actuators))
         self.generalized: ca.SX = state.transmission.T @ force
@@ -116,6 +118,6 @@ class Acting:
             )
 
     def powers(self, v: ca.SX) -> ca.SX:
-        """Power of what acts, and power lost in friction (2,), W, at velocities (n_v,)."""
+        """Return the power of applied forces and the friction losses (2,), W, at velocities."""
         friction = friction_forces(*self._state.parts, v, self._state.entries)
         return ca.vertcat(ca.dot(self.generalized, v), ca.dot(friction, v))

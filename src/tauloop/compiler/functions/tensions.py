@@ -1,10 +1,10 @@
-"""Tensions of cables in programs: what actuators must do with them, within their bounds.
+"""Tensions of cables in programs, and the actuator forces that keep them within bounds.
 
-The tension of a rod is minus its multiplier; it is affine in the actuators' forces: T = T_0 - C u.
-Where actuation is redundant, u = u_1 + N y with R^T u_1 = t and R^T N = 0; of all y that keep least
-<= T <= greatest, and winches within their largest forces, the one nearest to the wanted forces is
-taken (`nearest`). A winch is wanted to hold its cable at the preload, which takes the force p =
-(T_0 - preload)/c; other actuators are wanted to do nothing.
+The tension of a rod is minus its multiplier. It is affine in the actuator forces: T = T_0 - C u.
+With redundant actuation, u = u_1 + N y with R^T u_1 = t and R^T N = 0. Among all y that keep least
+<= T <= greatest, and winches within their force limits, the one nearest to the wanted forces is
+taken (`nearest`). The wanted force of a winch holds its cable at the preload, p = (T_0 -
+preload)/c; that of other actuators is zero.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tauloop.mechanism.tension import Tension
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitedWinch:
-    """An actuator that winds cables and has a largest force.
+    """An actuator that winds cables and has a force limit.
 
     Attributes:
-        index: its number among the actuators.
-        cable: number of the cable that it winds, among the cables; the first of several.
-        ratio: tension of that cable per unit of its force, positive.
-        tension: that its largest force exerts, N.
+        index: index among the actuators.
+        cable: index of its cable among the cables; the first of several.
+        ratio: tension of that cable per unit of force, positive.
+        tension: tension at the force limit, N.
     """
 
     index: int
@@ -41,7 +41,7 @@ class LimitedWinch:
 
 
 def limited_winches(mechanism: Mechanism) -> tuple[LimitedWinch, ...]:
-    """The actuators that wind cables and have a largest force."""
+    """Return the actuators that wind cables and have a force limit."""
     names, winches = list(cables(mechanism)), []
     for i, actuator in enumerate(mechanism.actuators):
         wound = [
@@ -62,11 +62,11 @@ class Tensions:
     """Tensions T = T_0 - C u of a machine's cables.
 
     Attributes:
-        bounds: by name of the rod, in the order of the rows.
+        bounds: bounds by name of the rod, in the order of the rows.
         unforced: T_0 (k,), N.
         pulls: C (k, n_u).
-        winches: for each cable the actuator that winds it, None where there is no single one.
-        limited: actuators that wind cables and have a largest force.
+        winches: for each cable the actuator that winds it; None without a single one.
+        limited: actuators that wind cables and have a force limit.
     """
 
     bounds: dict[str, Tension]
@@ -76,11 +76,11 @@ class Tensions:
     limited: tuple[LimitedWinch, ...]
 
     def at(self, force: ca.SX) -> ca.SX:
-        """Tensions (k,) at actuator forces (n_u,)."""
+        """Return tensions (k,) at actuator forces (n_u,)."""
         return self.unforced - self.pulls @ force
 
     def wanted(self, preload: ca.SX) -> ca.SX:
-        """Actuator forces p (n_u,) that hold the winches' cables at preloads (k,), the others without any."""
+        """Return wanted actuator forces p (n_u,): winches hold preloads (k,), others exert none."""
         wanted = ca.SX(self.pulls.size2(), 1)
         for k, winch in enumerate(self.winches):
             if winch is not None:
@@ -88,10 +88,10 @@ class Tensions:
         return wanted
 
     def conditions(self, force: ca.SX, directions: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """The bounds as G y >= h for u = force + directions y.
+        """Return the bounds as G y >= h for u = force + directions y.
 
-        Least tensions first, then greatest where there are, then the forces of winches, counted in
-        tension.
+        The rows are minimum tensions, maximum tensions where they exist, then force limits of
+        winches in units of tension.
         """
         tension, change = self.at(force), -self.pulls @ directions
         bounds = list(self.bounds.values())
@@ -109,7 +109,7 @@ class Tensions:
 
 
 def winches(mechanism: Mechanism) -> tuple[int | None, ...]:
-    """For each cable the actuator that drives its length, and nothing else, alone; None where there is no such one."""
+    """Return for each cable the actuator that drives only its length, alone; None without one."""
     indices: list[int | None] = []
     for name in cables(mechanism):
         drivers = [
@@ -121,10 +121,10 @@ def winches(mechanism: Mechanism) -> tuple[int | None, ...]:
 
 
 def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
-    """Where among the kept loop equations those of rods stand.
+    """Return the indices of rods' equations among the kept loop equations.
 
     Raises:
-        AssemblyError: a rod's equation was dropped, so that nothing tells its force.
+        AssemblyError: a rod's equation was dropped, so its force is not determined.
     """
     elements = [assembly.loops.elements[i] for i in assembly.rows]
     AssemblyError.raise_if_any(
@@ -142,10 +142,10 @@ def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
 
 
 def tensions(state: MotionState, tau: ca.SX) -> Tensions:
-    """Tensions of the cables from the balance M a + h = S u + K^T lambda.
+    """Return the tensions of the cables from the balance M a + h = S u + K^T lambda.
 
     Args:
-        state: of the given motion; its program receives linear solutions.
+        state: state of the given motion; its program receives linear solutions.
         tau: tree forces M a + h (n_v,).
 
     Raises:

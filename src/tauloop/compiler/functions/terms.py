@@ -1,13 +1,13 @@
-"""Programs of states beside those of forces: terms of the equations of motion, the tool, energies, virtual platforms.
+"""Programs of a state without forces: terms of the equations of motion, tool, energies.
 
-With v = G v_g and a = G a_g + (what v brings about) the balance S u + K^T lambda + J^T w = M a + h
-becomes, by virtual work,
+With v = G v_g and a = G a_g + (accelerations due to v), the balance S u + K^T lambda + J^T w =
+M a + h becomes, by virtual work,
 
     R^T u + J_g^T w = M_g a_g + c + g + f,    M_g = G^T M G,  R = A G,  J_g = J G,
 
-c the Coriolis and centripetal forces, g those of gravity, f those of friction and springs. Tensions
-before they are shared out are for optimisers that choose forces together with a motion. Source:
-Khalil and Ibrahim 2004, for the projection.
+c are the Coriolis and centripetal forces, g gravity forces, and f friction and spring forces.
+Tensions as functions of forces are for optimizers that choose forces together with a motion.
+Source: Khalil and Ibrahim 2004, for the projection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tauloop.mechanism.expression import Constant
 
 
 def terms_program(state: MotionState) -> Program:
-    """Program of M_g (m m, by columns), c, g and f (m,) from positions and velocities."""
+    """Return the program of M_g (m m, by columns), c, g and f (m,) from a state."""
     G, drift, still = state.embedding, state.drift(), state.at_rest
     inertial = column(
         state.pi[i] if p.group in ("inertia", "drive") else ca.SX(0)
@@ -61,7 +61,7 @@ def terms_program(state: MotionState) -> Program:
 
 
 def tool_program(state: MotionState) -> Program:
-    """Program of the tool's place (3,), rotation (9, by columns), twist (6,) and Jacobian J_g (6 m, by columns)."""
+    """Return the program of the tool's position (3,), rotation (9), twist (6,) and J_g (6 m)."""
     motion = state.motion(state.v)
     place, rotation = tool_pose(motion, state.mechanism)
     J = tool_jacobian(*state.parts, state.configuration)
@@ -77,10 +77,10 @@ def tool_program(state: MotionState) -> Program:
 
 
 def energies_program(state: MotionState) -> Program:
-    """Program of the kinetic and the potential energy, J.
+    """Return the program of the kinetic and the potential energy, J.
 
     Raises:
-        DescriptionError: a rod has no kinetic energy.
+        DescriptionError: a rod does not have a kinetic energy.
     """
     parts = (state.mechanism, state.motion(state.v), state.entries)
     return state.builder.finish(
@@ -93,7 +93,9 @@ def energies_program(state: MotionState) -> Program:
 
 
 def tensions_program(state: MotionState) -> Program:
-    """Program of T_0 (k,), C (k n_u,), R (n_u m,) by columns, and t (m,): T = T_0 - C u, R^T u = t (see `tensions`).
+    """Return the program of T_0 (k,), C (k n_u,), R (n_u m,) by columns, and t (m,).
+
+    T = T_0 - C u and R^T u = t (see `tensions`).
 
     Raises:
         AssemblyError: there are passive freedoms, or the tension of a cable is not determined.
@@ -114,13 +116,13 @@ def tensions_program(state: MotionState) -> Program:
 def platform_matrices_program(
     state: MotionState, by_momentum: bool, in_euler: bool
 ) -> tuple[Program, tuple[tuple[str, str, str], ...]]:
-    """Program of the matrices of every inertia as a virtual platform (see `formulations.platform_matrices`).
+    """Return the program of every inertia's matrices as a virtual platform.
 
-    Args:
+    state: state at positions and velocities; x' are the given velocities.
         state: at positions and velocities; x' are the velocities that are given.
-        by_momentum: by generalized momentum, or by energies in Koditschek's form.
-        in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the given
-            velocities.
+        by_momentum: whether to use generalized momentum, or energies in Koditschek's form.
+        in_euler: whether matrices are on the rates of x, y, z, psi, theta, phi of a free platform,
+            not on the given velocities.
 
     Returns:
         The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and
@@ -151,7 +153,7 @@ def platform_matrices_program(
 
 
 def _embedding_rate(state: MotionState, motion: TreeMotion) -> ca.SX:
-    """Rate G' (n_v, m) along the motion, from K G' = -K' G."""
+    """Return the rate G' (n_v, m) along the motion, from K G' = -K' G."""
     symbols, dependent = StateSymbols(state.topology), state.dependent
     rows = closure(state.mechanism, symbols.motion(state.values))
     K = ca.jacobian(column(rows[i].psi_rate for i in state.assembly.rows), symbols.v)

@@ -1,4 +1,4 @@
-"""The tool of a machine: its motion, and what acts there: a wrench, and a payload that is fixed to it."""
+"""Tool of a machine: its motion, and loads on it: a wrench and a fixed payload."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
 
-#: Numbers of a wrench: force and moment at the tool centre point; and inertial parameters of a
-#: payload.
+#: Sizes of a wrench (force and moment at the tool centre point) and of a payload's inertial
+#: parameters.
 WRENCH, PAYLOAD = 6, 10
 
 
 def tool_twist(motion: TreeMotion, mechanism: Mechanism) -> ca.SX:
-    """Velocity of the tool centre point and angular velocity of its body (6,), in the base frame."""
+    """Return velocity of the tool centre point and angular velocity (6,), in the base frame."""
     tool = mechanism.platform.tool
     return ca.vertcat(motion.point(tool).v, motion.bodies[tool.body].in_base.w)
 
 
 def tool_pose(motion: TreeMotion, mechanism: Mechanism) -> tuple[ca.SX, ca.SX]:
-    """Position of the tool centre point (3,) and rotation of the tool's frame (3, 3), in the base frame."""
+    """Return position (3,) of the tool centre point and rotation (3, 3), in the base frame."""
     tool = mechanism.platform.tool
     return motion.point(tool).p, motion.bodies[tool.body].R @ motion.values.rotation(tool.turns)
 
@@ -30,20 +30,20 @@ def tool_pose(motion: TreeMotion, mechanism: Mechanism) -> tuple[ca.SX, ca.SX]:
 def tool_jacobian(
     mechanism: Mechanism, topology: Topology, values: Values, configuration: Configuration
 ) -> ca.SX:
-    """Jacobian J (6, n_v): the tool's twist per unit of all velocities."""
+    """Return the Jacobian J (6, n_v): the tool's twist per unit of all velocities."""
     v = ca.SX.sym("v", topology.n_v)
     motion = tree_motion(topology, values, configuration, v, ca.SX(topology.n_v, 1))
     return ca.SX(ca.jacobian(tool_twist(motion, mechanism), v))
 
 
 def tool_load(motion: TreeMotion, mechanism: Mechanism, wrench: ca.SX, payload: ca.SX) -> ca.SX:
-    """Forces on all velocities (n_v,) that carrying a payload takes, less those of a wrench that acts at the tool.
+    """Return forces on all velocities (n_v,) due to a payload, minus those of a wrench at the tool.
 
     tau = J^T (w_p - w) with w_p = [m a_c - m g; I alpha + omega x I omega + m c x (a - g)] in the
     tool's frame.
 
     Args:
-        motion: of all bodies.
+        motion: motion of all bodies.
         mechanism: the machine.
         wrench: w (6,), force and moment on the machine at the tool centre point in the base frame,
             N and N m.

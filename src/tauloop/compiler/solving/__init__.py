@@ -1,1 +1,1 @@
-"""Solving loop equations: closed forms, blocks of Newton's method, nearest points."""
+"""Solution of loop equations: closed forms, blocks of Newton's method, nearest points."""

@@ -1,4 +1,4 @@
-"""A step of a program that keeps linear conditions: the nearest point to the origin, interpreted and as C text."""
+"""Step of a program that satisfies linear conditions: the nearest point to the origin."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Bounded:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of what it reads."""
+        """Names of its inputs."""
         return (self.rows, self.sides)
 
     def solve(self, values: dict[str, np.ndarray], n: int) -> np.ndarray:
-        """Put the points of n samples among the values; by how much they miss the conditions, of the largest side."""
+        """Add the points of n samples to the values; return their relative violations."""
         rows = np.asarray(values[self.rows]).reshape(n, self.count, self.size)
         solution = nearest(rows, np.asarray(values[self.sides]).reshape(n, self.count))
         values[self.solution] = solution.point
         return solution.missed
 
     def scalar_text(self) -> list[str]:
-        """C lines for one sample; what is missed is added to `residual`."""
+        """Return C lines for one sample, which add the violation to `residual`."""
         return [
             "    {",
             *self._room("        "),
@@ -47,7 +47,7 @@ class Bounded:
         ]
 
     def lanes_text(self) -> list[str]:
-        """C lines for a block of lanes, one after the other: how many changes each takes depends on its numbers."""
+        """Return C lines for a block of lanes, one after the other."""
         n, r = self.count, self.size
         return [
             "    for (int l = 0; l < TL_LANES; ++l) {",

@@ -1,20 +1,21 @@
-"""Loop equations that are solved without iteration: recognised by checking, solved without trigonometry.
+"""Loop equations with a closed-form solution, which are recognized by numeric checks.
 
-One equation in one unknown: a rod's is taken apart by its difference vector d, which gives shorter
-code than its polynomial d.d - L^2.
+One equation in one unknown: a rod's is solved by its difference vector d, which gives shorter code
+than its polynomial d.d - L^2.
 
-Two equations that place a pin, where circles meet, or circle and line: psi = p + M (cos b, sin b) =
-0 with M^T M = rho^2 I says that a pin at p lies on a circle of radius rho about the origin: |p|^2 =
-rho^2 is one equation in the other unknown, as that of a rod of length rho, and the pair follows
-from it, (cos b, sin b) = -M^T p / rho^2. M may turn with the other unknown: a chain of angles that
-add up.
+Two equations that locate a pin, at the intersection of two circles, or of a circle and a line: psi
+    =
+p + M (cos b, sin b) = 0 with M^T M = rho^2 I states that a pin at p is on a circle of radius rho
+about the origin. |p|^2 = rho^2 is then one equation in the other unknown, like that of a rod of
+length rho. The pair follows: (cos b, sin b) = -M^T p / rho^2. M may rotate with the other unknown,
+as in a chain of angles that add up.
 
-As many equations as unknown lengths that all are spheres (trilateration): with psi_i = x^T H x / 2
-+ g_i^T x + c_i and one constant H for all, the differences psi_i - psi_0 are linear. They give all
-unknowns as functions of one, u + w t, and psi_0 becomes one quadratic equation in it. The origin is
-put at the centre of the first sphere, which keeps both the code short and the numbers small.
+As many spheres as unknown lengths (trilateration): with psi_i = x^T H x / 2 + g_i^T x + c_i and one
+constant H for all, the differences psi_i - psi_0 are linear. They give all unknowns as functions of
+one, u + w t, and psi_0 becomes a quadratic equation in t. The origin is the centre of the first
+sphere, for short code and small numbers.
 
-Which of two roots a pose lies on is told by the slopes of the equations there (`Branches`).
+The slopes of the equations at a pose determine its root (`Branches`).
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.program import Evaluate, Program
 from tauloop.equations.values import BatchFunction, quantile
 
-#: An equation has a form when it deviates from it by less than this, relatively, at random values
-#: of everything.
+#: Relative deviation, at random values of all symbols, up to which an equation has a form.
 FORM_TOLERANCE = 1e-9
 
 Symbols = tuple[ca.SX, ca.SX, ca.SX]
@@ -45,11 +45,11 @@ class PairForm:
     C: ca.SX
 
     def at(self, put_in: Callable[[ca.SX], ca.SX]) -> PairForm:
-        """The same with known values put in."""
+        """Return the form with known values substituted."""
         return PairForm(A=put_in(self.A), B=put_in(self.B), C=put_in(self.C))
 
     def solution(self, sign: float) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Cosine, sine and the discriminant A^2 + B^2 - C^2, on one of two branches."""
+        """Return cosine, sine and the discriminant A^2 + B^2 - C^2, on one of two branches."""
         r2 = self.A * self.A + self.B * self.B
         discriminant = r2 - self.C * self.C
         root = ca.sqrt(discriminant)
@@ -60,7 +60,7 @@ class PairForm:
         return -(self.A * p + self.B * r), self.A * r - self.B * p, discriminant
 
     def extremes(self) -> tuple[ca.SX, ca.SX]:
-        """Least and greatest value of the form over all angles."""
+        """Return the smallest and largest value of the form over all angles."""
         r = ca.sqrt(self.A * self.A + self.B * self.B)
         return self.C - r, self.C + r
 
@@ -73,29 +73,29 @@ class QuadraticForm:
     square: ca.SX | None
 
     def at(self, put_in: Callable[[ca.SX], ca.SX]) -> QuadraticForm:
-        """The same with known values put in."""
+        """Return the form with known values substituted."""
         return QuadraticForm(
             half=put_in(self.half), square=None if self.square is None else put_in(self.square)
         )
 
     def solution(self, sign: float) -> tuple[ca.SX, ca.SX]:
-        """The root and the discriminant, on one of two branches."""
+        """Return the root and the discriminant, on one of two branches."""
         if self.square is None:
             return -self.half, ca.SX(1)
         root = ca.sqrt(self.square)
         return (root if sign > 0 else -root) - self.half, self.square
 
     def extremes(self) -> tuple[ca.SX, ca.SX]:
-        """Least and greatest value of half the monic polynomial over all lengths; without bound above."""
+        """Return the bounds of half the monic polynomial over all lengths; unbounded above."""
         return ca.SX(0) if self.square is None else -self.square / 2, ca.SX(1e300)
 
 
 def pair_form(
     psi: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
 ) -> PairForm | None:
-    """The form A cos + B sin + C in the angle q_i, or None when the equation is not of that form.
+    """Return the form A cos + B sin + C in the angle q_i, or None for another form.
 
-    For a rod with d = d0 + c dc + s ds, where dc and ds are as long and perpendicular:
+    For a rod with d = d0 + c dc + s ds, where dc and ds are perpendicular and of equal length:
     A = d0.dc, B = d0.ds, C = (d0.d0 + dc.dc - L^2)/2.
     """
     c, s = symbols[1][i], symbols[2][i]
@@ -123,7 +123,7 @@ def pair_form(
 def quadratic_form(
     psi: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
 ) -> QuadraticForm | None:
-    """The quadratic (or linear) form in the length q_i, or None when the equation is not of that form.
+    """Return the quadratic (or linear) form in the length q_i, or None for another form.
 
     For a rod with d = d0 + x e of constant unit direction e: half = d0.e, square = L^2 - |d0 - half
     e|^2. For its own length L = x: square = d.d.
@@ -153,20 +153,22 @@ def quadratic_form(
 
 
 def _constant(expression: ca.SX) -> ca.SX:
-    """A sum of squares that is constant up to rounding, as a number."""
+    """Return a sum of squares that is constant up to rounding, as a number."""
     return ca.SX(ca.simplify(expression))
 
 
 def agree(
     actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta, angle: int | None = None
 ) -> bool:
-    """Whether two expressions in q, c and s agree at random values of everything (pairs are those of angles).
+    """Return whether two expressions in q, c and s agree at random values.
+
+    Pairs (c, s) are those of angles.
 
     Args:
         actual, modelled: the expressions (scalars).
         symbols: q, c and s.
         theta: free parameters, as symbols and as values.
-        angle: index of a coordinate whose own value belongs to its pair.
+        angle: index of a coordinate whose value is consistent with its pair.
     """
     q_symbols, c_symbols, s_symbols = symbols
     function = ca.Function("form", [q_symbols, c_symbols, s_symbols, theta[0]], [actual, modelled])
@@ -189,7 +191,7 @@ class CircleForm:
     Attributes:
         p: the pin (2,), without the angle b.
         M: the circle (2, 2).
-        square: square of its radius.
+        square: square of the radius.
         is_constant: whether the radius is the same at all coordinates.
     """
 
@@ -200,25 +202,26 @@ class CircleForm:
 
     @property
     def psi(self) -> ca.SX:
-        """The equation (|p|^2 - rho^2) / 2 = 0, from which b is gone."""
+        """Return the equation (|p|^2 - rho^2) / 2 = 0, which does not contain b."""
         return (ca.sumsqr(self.p) - self.square) / 2
 
     @property
     def difference(self) -> tuple[ca.SX, ca.SX] | None:
-        """The same as a rod's: its vector p and its length rho; None where the radius changes."""
+        """Return the vector p and the length rho, as for a rod; None if the radius changes."""
         return (self.p, ca.sqrt(self.square)) if self.is_constant else None
 
     @property
     def pair(self) -> ca.SX:
-        """Cosine and sine of b (2,)."""
+        """Return cosine and sine of b (2,)."""
         return -self.M.T @ self.p / self.square
 
 
 def circle_form(psi: ca.SX, symbols: Symbols, b: int, theta: Theta) -> CircleForm | None:
-    """The circle of angle b in two equations (2,), or None where they are of another form.
+    """Return the circle of angle b in two equations (2,), or None for another form.
 
-    In a plane that is inclined to the base frame the two equations show the circle as an ellipse: M
-    M^T is then not rho^2 I, but constant, and its Cholesky factor makes the ellipse round again.
+    In a plane that is inclined to the base frame the circle appears as an ellipse: M M^T is then
+        not
+    rho^2 I, but constant, and its Cholesky factor transforms the ellipse to a circle.
     """
     q, c, s = symbols
     turn = ca.vertcat(c[b], s[b])
@@ -242,13 +245,13 @@ def circle_form(psi: ca.SX, symbols: Symbols, b: int, theta: Theta) -> CircleFor
 
 
 def _upright(expression: ca.SX, symbols: Symbols) -> ca.SX:
-    """An expression with all coordinates and angles at zero."""
+    """Return an expression with all coordinates and angles at zero."""
     zero = ca.SX.zeros(symbols[0].numel())
     return ca.simplify(ca.substitute([expression], list(symbols), [zero, zero + 1, zero])[0])
 
 
 def _same(actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta) -> bool:
-    """Whether two matrices (2, 2) agree, off their diagonals relative to its first entry."""
+    """Return whether two matrices (2, 2) agree, off-diagonals relative to the first entry."""
     trace = actual[0, 0]
     pairs = [(0, 0), (1, 1), (0, 1)]
     return all(
@@ -257,7 +260,10 @@ def _same(actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta) -> boo
 
 
 def _rounding(A: ca.SX) -> ca.SX | None:
-    """Matrix (2, 2) that makes M M^T = A a multiple of the unit matrix, of A's larger diagonal entry."""
+    """Return the matrix (2, 2) that makes M M^T = A a multiple of the unit matrix.
+
+    The multiple is A's larger diagonal entry.
+    """
     first = ca.sqrt(A[0, 0])
     across = A[1, 0] / first
     second = A[1, 1] - across * across
@@ -270,7 +276,8 @@ def _rounding(A: ca.SX) -> ca.SX | None:
     )
 
 
-#: Second derivatives of two spheres are the same within this share of the largest.
+#: Second derivatives of two spheres are equal if they differ by less than this share of the
+#: largest.
 SAME = 1e-14
 
 
@@ -279,11 +286,11 @@ class SphereForm:
     """x^T H x / 2 + g_i^T x + c_i = 0 about the centre of the first sphere, where g_0 = 0.
 
     Attributes:
-        centre: of the first sphere (n,).
+        centre: centre of the first sphere (n,).
         H: second derivatives (n, n), numbers.
         A: differences of the slopes, g_i - g_0, of all but the first (n - 1, n).
         b: differences of the constants (n - 1,).
-        c: constant of the first, minus half of its squared radius.
+        c: constant of the first sphere: minus half of its squared radius.
     """
 
     centre: ca.SX
@@ -293,7 +300,7 @@ class SphereForm:
     c: ca.SX
 
     def along(self, u: ca.SX, w: ca.SX) -> tuple[QuadraticForm, ca.SX]:
-        """The first sphere on the line u + w t as a quadratic in t, and the factor alpha of its monic polynomial."""
+        """Return the first sphere on the line u + w t as a quadratic in t, and its factor alpha."""
         Hw = ca.SX(self.H) @ w
         alpha = ca.dot(w, Hw)
         half = ca.dot(u, Hw) / alpha
@@ -302,15 +309,15 @@ class SphereForm:
 
 
 def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
-    """The form of equations psi (n,) in as many unknowns x (symbols), or None where they are of another form."""
+    """Return the form of equations psi (n,) in n unknowns x (symbols), or None for another form."""
     slopes = ca.jacobian(psi, x)
     second = [ca.jacobian(slopes[i, :], x) for i in range(psi.numel())]
     if not all(H.is_constant() for H in second):
         return None
     H = ca.DM(second[0])
     size = float(ca.norm_inf(H))
-    # an indefinite one would be hyperboloids, on which the quadratic along a line may lose its
-    # leading term
+    # indefinite ones are hyperboloids, on which the quadratic along a line may lose its leading
+    # term
     if np.linalg.eigvalsh(H.full()).min() <= SAME * size:
         return None
     if any(float(ca.norm_inf(ca.DM(other) - H)) > SAME * size for other in second[1:]):
@@ -325,7 +332,7 @@ def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
 
 
 def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
-    """Slope of the first sphere along the line of the others' differences, w_last = 1: its sign tells the root."""
+    """Return the slope of the first sphere along the others' line, w_last = 1."""
     slopes = ca.jacobian(psi, x)
     n = x.numel()
     others = [j for j in range(n) if j != last]
@@ -336,18 +343,18 @@ def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
 
 
 #: A slope below this share of its usual size is zero: the pose is a dead centre, where both roots
-#: are the same.
+#: are equal.
 DEAD = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branches:
-    """Slopes of the equations that are solved in closed form; their signs tell the roots.
+    """Slopes of the equations that are solved in closed form; their signs determine the roots.
 
     Attributes:
         slopes: the program from "q" to "slopes", at nominal parameters.
         typical: usual size of each (k,), over assembled states.
-        own: signs (k,) of the roots that a program takes: those of the first of these states, its
+        own: signs (k,) of the roots that a program takes: those of the first of these states, the
             reference.
     """
 
@@ -363,7 +370,7 @@ class Branches:
         theta: tuple[ca.SX, np.ndarray],
         states: np.ndarray,
     ) -> Branches:
-        """From expressions in q, cosines, sines and free parameters, and assembled states (M, n_q)."""
+        """Return the branches from expressions and assembled states (M, n_q)."""
         q = ca.SX.sym("q", symbols[0].numel())
         column = ca.densify(ca.vertcat(ca.SX(0, 1), *slopes))
         at_q = ca.substitute(
@@ -382,11 +389,11 @@ class Branches:
         )
 
     def signs(self, q: np.ndarray) -> np.ndarray:
-        """Signs (N, k) of the roots on which poses (N, n_q) lie."""
+        """Return the signs (N, k) of the roots at poses (N, n_q)."""
         return self.signs_of(self.slopes.run({"q": q}, len(q))[0]["slopes"])
 
     def signs_of(self, slopes: np.ndarray) -> np.ndarray:
-        """Signs (N, k) of the roots from slopes (N, k); the own one at a dead centre, which has only one."""
+        """Return signs (N, k) from slopes (N, k); the program's own sign at a dead centre."""
         return np.where(
             np.abs(slopes) > DEAD * self.typical, np.where(slopes >= 0, 1, -1), self.own
         )

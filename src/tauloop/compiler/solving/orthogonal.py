@@ -1,4 +1,4 @@
-"""Orthogonal factors written out as straight-line code: Householder's reflections of a tall matrix of full rank."""
+"""Orthogonal factors as straight-line code: Householder reflections of a tall matrix."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tauloop.common.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factors:
-    """R = Q [T; 0] for a matrix R (n, m) of rank m: what is needed of Q (n, n) and T (m, m).
+    """R = Q [T; 0] for a matrix R (n, m) of rank m: factors Q (n, n) and T (m, m).
 
     Attributes:
         triangle: T, upper.
-        axes: unit vectors v of the reflections I - v b v^T (each n long), and their factors b.
+        axes: vectors v (n,) of the reflections I - v b v^T, and their factors b.
     """
 
     triangle: ca.SX
@@ -25,13 +25,13 @@ class Factors:
         return ca.diag(self.triangle)
 
     def turned(self, x: ca.SX) -> ca.SX:
-        """Q x for x (n, k)."""
+        """Return Q x for x (n, k)."""
         for v, factor in reversed(self.axes):
             x = x - v @ (factor * (v.T @ x))
         return x
 
     def least_norm(self, t: ca.SX) -> ca.SX:
-        """The shortest x (n,) with R^T x = t (m,): Q [T^-T t; 0]."""
+        """Return the shortest x (n,) with R^T x = t (m,): Q [T^-T t; 0]."""
         m = self.triangle.size1()
         z = ca.SX(m, 1)
         for i in range(m):
@@ -39,7 +39,7 @@ class Factors:
         return self.turned(ca.vertcat(z, ca.SX(self.rows - m, 1)))
 
     def complement(self) -> ca.SX:
-        """Orthonormal directions (n, n - m) with R^T x = 0."""
+        """Return orthonormal directions (n, n - m) with R^T x = 0."""
         n, m = self.rows, self.triangle.size1()
         return self.turned(ca.SX(ca.vertcat(ca.DM(m, n - m), ca.DM.eye(n - m))))
 
@@ -50,14 +50,14 @@ class Factors:
 
 
 def factors(R: ca.SX) -> Factors:
-    """Orthogonal factors of a matrix R (n, m), n >= m > 0, of rank m; a pivot vanishes where the rank is less."""
+    """Return orthogonal factors of R (n, m), n >= m > 0; a pivot is zero if the rank is below m."""
     n, m = R.shape
     A = ca.SX(R)
     axes = []
     for j in range(m):
         x = ca.densify(A[j:, j])
         length = ca.sqrt(ca.dot(x, x))
-        pivot = -length * (2 * (x[0] >= 0) - 1)  # away from x, so that nothing cancels
+        pivot = -length * (2 * (x[0] >= 0) - 1)  # opposite sign to x, to avoid cancellation
         v = ca.vertcat(ca.SX(j, 1), x[0] - pivot, x[1:])
         factor = 1 / (length * (length + ca.fabs(x[0])))
         for k in range(j + 1, m):

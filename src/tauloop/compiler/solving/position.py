@@ -1,9 +1,9 @@
-"""Position level: all coordinates from those that are given, block by block.
+"""Position level: all coordinates from the given ones, block by block.
 
-One equation in one unknown is solved in closed form: a quadratic in a length, or A cos q + B sin q
-= C for the pair (cos q, sin q), without ever taking the angle. So are two equations that place a
-pin where two circles meet, or a circle and a line, and spheres that meet in a point. Everything
-else goes to Newton's method.
+One equation in one unknown has a closed-form solution: a quadratic in a length, or A cos q + B sin
+q = C for the pair (cos q, sin q), without the angle itself. So do two equations that locate a pin
+at the intersection of two circles, or of a circle and a line, and spheres that meet in a point. All
+other blocks are solved by Newton's method.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from tauloop.equations.tree import Configuration
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
 
-#: An equation that follows from the others at the reference is open beyond this (characteristic
-#: lengths, rad); files with six digits leave a tenth of it.
+#: A redundant equation is open beyond this residual at the reference pose (characteristic lengths,
+#: rad); files with six digits cause a tenth of it.
 OPEN = 1e-5
-#: Singular values below this share of the largest, and entries below the other, do not move the
-#: start of an iteration.
+#: Singular values below the first share of the largest, and entries below the second, do not change
+#: the start of an iteration.
 SLACK, NEGLIGIBLE = 1e-3, 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedBlock:
-    """One block of the position problem, for the record.
+    """Record of one block of the position problem.
 
     Attributes:
         equations: names of its equations.
-        unknowns: names of the coordinates that it yields.
+        unknowns: names of the coordinates that it determines.
         method: "quadratic", "cosine and sine", "two circles", "circle and line", "spheres", or
             "Newton".
     """
@@ -72,14 +72,13 @@ class Positions(Shown):
 
     Attributes:
         configuration: all coordinates, in terms of the builder's symbols.
-        blocks: how they were found.
-        slopes: of every closed form, in the symbols of the equations; their signs tell the roots
-            (see `Branches`).
-        symbols: those coordinates, cosines and sines.
-        turning: indices of the angles that are found by cosine and sine, which do not tell the
-            turn.
-        turns_matter: whether such an angle itself, with its turn, decides where others are (a gear
-            behind a loop).
+        blocks: records of the blocks.
+        slopes: slopes of every closed form, in the symbols of the equations; their signs determine
+            the roots (see `Branches`).
+        symbols: symbols of these coordinates, cosines and sines.
+        turning: indices of the angles that are known by cosine and sine, up to full revolutions.
+        turns_matter: whether the revolutions of such an angle affect other coordinates (a gear
+            after a loop).
     """
 
     configuration: Configuration
@@ -103,17 +102,17 @@ def solve_positions(
     theta: tuple[ca.SX, np.ndarray],
     states: np.ndarray,
 ) -> Positions:
-    """Emit the steps that find all coordinates from the given ones.
+    """Emit the steps that determine all coordinates from the given ones.
 
     Args:
         builder: receives the steps.
         mechanism, topology, values: the machine.
         rows: the loop equations kept.
         fixed: known coordinates by index (symbols of the builder, or constants).
-        start: start values (n_q,) for Newton blocks; angles come out on the turn nearest to them.
-        reference: assembled reference coordinates (n_q,); they pick the branch of closed forms.
+        start: start values (n_q,) for Newton blocks; angles are on the revolution nearest to them.
+        reference: assembled reference coordinates (n_q,), which select the branch of closed forms.
         theta: free parameters, as symbols and as nominal values.
-        states: assembled coordinates (M, n_q) at which the builder samples.
+        states: assembled coordinates (M, n_q) of the builder's samples.
 
     Raises:
         ValueError: the equations do not determine the coordinates.
@@ -152,7 +151,7 @@ def solve_positions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Equation:
-    """One equation psi = 0 of a closed form; its difference vector and length where it is a rod's, or like one."""
+    """One equation psi = 0 of a closed form, with difference vector and length if it has them."""
 
     name: str
     element: str
@@ -177,7 +176,7 @@ class _Equation:
 
 
 class _Solver:
-    """Keeps what is known of every coordinate while the blocks are solved one after the other."""
+    """Known values of every coordinate during the solution of the blocks."""
 
     def __init__(
         self,
@@ -211,7 +210,7 @@ class _Solver:
             self._c[i], self._s[i] = ca.cos(value), ca.sin(value)
 
     def set_pair(self, i: int, c: ca.SX, s: ca.SX) -> None:
-        """Keep an angle by its cosine and sine; as a number it is the one nearest to its start."""
+        """Set an angle, on the revolution nearest to its start, by its cosine and sine."""
         self._c[i], self._s[i] = c, s
         self._q[i] = nearest_turn(ca.atan2(s, c), self._start[i])
         self.turning.append(i)
@@ -225,7 +224,7 @@ class _Solver:
         return Configuration(self._q, pairs)
 
     def solve(self, block: Block, unknown: tuple[int, ...]) -> SolvedBlock:
-        """Solve one block and keep its unknowns."""
+        """Solve one block and store its unknowns."""
         rows = list(block.rows)
         method = ""
         if len(unknown) == 1:
@@ -244,7 +243,7 @@ class _Solver:
         )
 
     def watch_redundant(self) -> None:
-        """Report whether the equations that are not kept hold: another posture may open them."""
+        """Add diagnostics for the redundant equations, which may be open in another posture."""
         residuals = self._known(
             ca.vertcat(ca.SX(0, 1), *(residual for *_, residual in self._equations.redundant))
         )
@@ -257,7 +256,7 @@ class _Solver:
                 self._builder.closed_form(record, 1 - (residual / OPEN) ** 2, ca.vertcat(gap, 0, 0))
 
     def _known(self, expression: ca.SX, but: tuple[int, ...] = ()) -> ca.SX:
-        """Return the expression with everything put in that is known so far; some coordinates stay symbols."""
+        """Return the expression with all known values; some coordinates stay symbols."""
         e = self._equations
         q, c, s = self._with_later_at_reference(but)
         for i in but:
@@ -265,11 +264,11 @@ class _Solver:
         return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [q, c, s])[0])
 
     def _with_later_at_reference(self, unknown: tuple[int, ...]) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Return coordinates, cosines and sines as far as known, with those of later blocks at the reference pose.
+        """Return known coordinates, cosines and sines, with later blocks at the reference pose.
 
-        Coordinates of later blocks may appear in terms that cancel, so that their values do not
-        matter: the rod between two bodies of one carriage has the position of the carriage at both
-        ends.
+        Coordinates of later blocks may appear in terms that cancel, so their values do not matter.
+        For instance, both ends of a rod between two bodies of a carriage depend on the carriage's
+        position.
         """
         q, c, s = ca.SX(self._q), ca.SX(self._c), ca.SX(self._s)
         for i in set(range(len(self._reference))) - self._plain - {*self.turning, *unknown}:
@@ -281,7 +280,7 @@ class _Solver:
         return q, c, s
 
     def _solve_one(self, equation: _Equation, i: int) -> str:
-        """Solve one equation in one unknown in closed form; how, or nothing where it has none."""
+        """Solve one equation in one unknown in closed form; return the method, or None."""
         form = self._form(equation, i)
         if form is None:
             return ""
@@ -289,15 +288,15 @@ class _Solver:
         return "cosine and sine" if isinstance(form, PairForm) else "quadratic"
 
     def _solve_pin(self, rows: list[int], unknown: tuple[int, ...]) -> str:
-        """Solve two equations that place a pin; how, or nothing where they do something else."""
+        """Solve two equations that locate a pin; return the method, or None for other equations."""
         e = self._equations
         circles = [
             (circle_form(e.psi[rows], (e.q, e.c, e.s), b, self._theta), a, b)
             for a, b in (unknown, unknown[::-1])
             if self._topology.is_angle[b]
         ]
-        # the larger circle as the one that the pin has to meet, so that "too near" and "too far"
-        # are the user's
+        # the pin has to reach the larger circle, so that "too near" and "too far" have the user's
+        # meaning
         for circle, a, b in sorted(circles, key=lambda item: -self._radius(item[0])):
             if circle is None:
                 continue
@@ -311,7 +310,7 @@ class _Solver:
         return ""
 
     def _solve_spheres(self, rows: list[int], unknown: tuple[int, ...]) -> str:
-        """Solve equations of spheres; how, or nothing where they are something else."""
+        """Solve equations of spheres; return the method, or None for other equations."""
         e, n = self._equations, len(unknown)
         if any(self._topology.is_angle[i] for i in unknown):
             return ""
@@ -343,7 +342,7 @@ class _Solver:
         return "spheres"
 
     def _best_last(self, A: ca.SX, n: int) -> int:
-        """The unknown without which the linear equations (n - 1, n) are best conditioned at the worst state."""
+        """Return the unknown without which the linear equations are best conditioned."""
         sampled = self._builder.at_samples(A).reshape(-1, n, n - 1).transpose(0, 2, 1)
         worst = [
             np.linalg.svd(np.delete(sampled, j, axis=2), compute_uv=False)[:, -1].min()
@@ -352,7 +351,7 @@ class _Solver:
         return int(np.argmax(worst))
 
     def _radius(self, circle: CircleForm | None) -> float:
-        """Nominal radius of a circle; zero where it changes."""
+        """Return the nominal radius of a circle; zero if it changes."""
         if circle is None or not circle.is_constant:
             return 0.0
         return (
@@ -360,7 +359,7 @@ class _Solver:
         )
 
     def _form(self, equation: _Equation, i: int) -> PairForm | QuadraticForm | None:
-        """The closed form of an equation in the unknown i; a gear, which couples an angle itself, is a linear one."""
+        """Return the closed form of an equation in the unknown i; gear equations are linear."""
         e = self._equations
         parts = (equation.psi, equation.difference, (e.q, e.c, e.s), i, self._theta)
         if not self._topology.is_angle[i]:
@@ -374,13 +373,13 @@ class _Solver:
         )
 
     def _solve_form(self, form: PairForm | QuadraticForm, equation: _Equation, i: int) -> None:
-        """Put the solution of a closed form in, on the reference's branch."""
+        """Store the solution of a closed form on the reference's branch."""
         known = form.at(self._known)
         if isinstance(known, PairForm):
             c, s, discriminant = known.solution(-self._branch(self._slope(equation.psi, i)))
             self.set_pair(i, c, s)
         else:
-            # a linear equation has one root only
+            # a linear equation has a single root
             sign = 1.0 if known.square is None else self._branch(self._slope(equation.psi, i))
             x, discriminant = known.solution(sign)
             self.set_coordinate(i, x)
@@ -393,7 +392,7 @@ class _Solver:
             self._builder.closed_form(record, discriminant, ca.vertcat(*known.extremes(), length))
 
     def _slope(self, psi: ca.SX, i: int) -> ca.SX:
-        """Slope of psi in the unknown, whose sign tells the root.
+        """Return the slope of psi in the unknown, whose sign determines the root.
 
         At a root the slope is -sign * root for an angle, and alpha sign * root for a quadratic.
         """
@@ -404,7 +403,7 @@ class _Solver:
         return slope * ca.sign(ca.jacobian(slope, e.q[i]))
 
     def _branch(self, slope: ca.SX) -> float:
-        """Sign of a slope at the reference; it is kept, to tell on which root other coordinates lie."""
+        """Return the sign of a slope at the reference, and store it for `Branches`."""
         self.slopes.append(slope)
         e = self._equations
         function = ca.Function("slope", [e.q, e.c, e.s, self._theta[0]], [slope])
@@ -436,17 +435,16 @@ class _Solver:
         for j, i in enumerate(unknown):
             self.set_coordinate(i, solution[j])
             if self._topology.is_angle[i] and i not in by_value:
-                # the iteration may have gone around; what stands in the equations is the solution
+                # the iteration may have made full revolutions; the equations contain its solution
                 # itself
                 self._q[i] = nearest_turn(solution[j], self._start[i])
                 self.turning.append(i)
 
     def _predicted(self, rows: list[int], unknown: tuple[int, ...]) -> ca.SX:
-        """Where Newton begins: the start, moved along with what is known by the tangent at the reference pose.
+        """Return the start of Newton's method, moved along the tangent at the reference.
 
-        x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start): it saves a step of the
-        iteration. Angles that are known by cosine and sine only would cost an arctangent; they are
-        left out.
+        x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start). It saves a step of the iteration.
+        Angles that are known only by cosine and sine are skipped: they would cost an arctangent.
         """
         e, start = self._equations, self._start
         q = ca.SX.sym("q", e.q.numel())

@@ -1,10 +1,9 @@
-"""Equations of the position level: what they are, in which order they are solved, and the turns that they do not tell.
+"""Equations of the position level, their order of solution, and the revolutions of angles.
 
-They are the kept loop equations and norms of quaternions, with angles by cosine and sine. Blocks
-that are solved together are found as Modelica compilers do, by CasADi's Dulmage-Mendelsohn
-decomposition. The whole turns of an angle come from start values at a single pose, along a motion
-from the sample before: every angle is the one nearest to what it was, a + 2 pi floor((near - a) / 2
-pi + 1/2).
+The equations are the kept loop equations and norms of quaternions, with angles by cosine and sine.
+Blocks are found as in Modelica compilers, by CasADi's Dulmage-Mendelsohn decomposition. The full
+revolutions of an angle follow from the start values at a single pose, and from the previous sample
+along a motion: the angle nearest to them, a + 2 pi floor((near - a) / 2 pi + 1/2).
 
 Source: Davis 2006, Direct Methods for Sparse Linear Systems, for the sorting into blocks.
 """
@@ -24,18 +23,16 @@ from tauloop.mechanism.model import Mechanism
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionEquations:
-    """Position equations with one symbol for every coordinate, and for the cosine and sine of every angle.
+    """Position equations with symbols for every coordinate, cosine and sine.
 
     Attributes:
         q: coordinates (n_q,).
         c, s: cosines and sines (n_q,), used where the coordinate is an angle.
-        psi, scales: of the kept loop equations, then of the norms of unknown quaternions; phi = psi
-            / scale.
+        psi, scales: kept loop equations, then norms of unknown quaternions; phi = psi / scale.
         sizes: unit of each phi: the characteristic length, m, or one.
         names, elements: of the same.
         differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
-        redundant: name, element and residual, a pure number, of every loop equation that is not
-            kept.
+        redundant: name, element and residual, a pure number, of every other loop equation.
     """
 
     q: ca.SX
@@ -57,7 +54,7 @@ def position_equations(
     rows: tuple[int, ...],
     unknown: tuple[int, ...],
 ) -> PositionEquations:
-    """The kept loop equations, and one norm for every quaternion of which a component is unknown."""
+    """Return the kept loop equations, and a norm for every quaternion with an unknown component."""
     n = topology.n_q
     q, c, s = ca.SX.sym("q", n), ca.SX.sym("c", n), ca.SX.sym("s", n)
     pairs = {i: (c[i], s[i]) for i in range(n) if topology.is_angle[i]}
@@ -104,13 +101,13 @@ def position_equations(
 def incidence(
     equations: PositionEquations, topology: Topology, unknown: tuple[int, ...]
 ) -> ca.Sparsity:
-    """Which equation contains which unknown, an angle through its cosine or sine."""
+    """Return which equation contains which unknown; an angle occurs by its cosine or sine."""
     angles = _at_angles(equations, topology)
     return ca.sparsify(ca.jacobian(angles, equations.q)[:, list(unknown)]).sparsity()
 
 
 def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
-    """Numerators in terms of q alone."""
+    """Return numerators in terms of q alone."""
     angle = [i for i in range(topology.n_q) if topology.is_angle[i]]
     if not angle:
         return equations.psi
@@ -125,7 +122,7 @@ def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
 
 
 def entering_by_value(equations: PositionEquations, topology: Topology) -> set[int]:
-    """Angles that stand in the equations themselves, not by cosine and sine only: those that gears couple."""
+    """Return angles that gear equations contain directly, not by cosine and sine."""
     return {
         i
         for i in range(topology.n_q)
@@ -135,19 +132,19 @@ def entering_by_value(equations: PositionEquations, topology: Topology) -> set[i
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Equations (rows) to be solved together for as many unknowns (columns)."""
+    """Equations (rows) and unknowns (columns) of the same number, to be solved together."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
 
     @property
     def size(self) -> int:
-        """Order of the block."""
+        """Number of equations."""
         return len(self.rows)
 
 
 def blocks(incidence: ca.Sparsity) -> tuple[Block, ...]:
-    """Blocks of a square incidence pattern, each depending only on unknowns of itself and of blocks before it.
+    """Return the blocks of a square incidence pattern, each depending on itself and earlier blocks.
 
     Args:
         incidence: pattern (n, n) of which equation contains which unknown.
@@ -173,7 +170,7 @@ def blocks(incidence: ca.Sparsity) -> tuple[Block, ...]:
 
 
 def _in_order(blocks: list[Block], incidence: np.ndarray) -> tuple[Block, ...]:
-    """Order the blocks so that each one needs only what was solved before; ties by the first row."""
+    """Return the blocks sorted so that each needs only earlier ones; ties by the first row."""
     waiting = sorted(blocks, key=lambda block: block.rows)
     solved: set[int] = set()
     ordered: list[Block] = []
@@ -196,19 +193,19 @@ TURN = 2.0 * np.pi
 
 
 def nearest_turn(angle: ca.SX, near: ca.SX) -> ca.SX:
-    """The same angle, by whole turns as near as can be to another (rad)."""
+    """Return an angle plus full revolutions, nearest to another angle (rad)."""
     return angle + TURN * ca.floor((near - angle) * (1.0 / TURN) + 0.5)
 
 
 def nearest_turns(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
-    """Coordinates (N, n_q) with some angles, by index, on the turn nearest to others (N, n_q) or (n_q,)."""
+    """Return coordinates (N, n_q) with some angles on the revolution nearest to others."""
     q = q.copy()
     turn_near(q, near, turning)
     return q
 
 
 def turn_near(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> None:
-    """As `nearest_turns`, in place."""
+    """Do the same as `nearest_turns`, in place."""
     columns = list(turning)
     turns = np.round((q[:, columns] - near[..., columns]) / TURN)
     if turns.any():
@@ -216,7 +213,7 @@ def turn_near(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> None
 
 
 def continued(q: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
-    """Coordinates (N, n_q) of consecutive samples of a motion, some angles of which go on without jumps of turns."""
+    """Return coordinates (N, n_q) of consecutive samples, with continuous angles by index."""
     q, columns = q.copy(), list(turning)
     turns = np.round(np.diff(q[:, columns], axis=0) / TURN)
     q[1:, columns] -= TURN * np.cumsum(turns, axis=0)

@@ -1,1 +1,1 @@
-"""C text compiled, cached, loaded and called."""
+"""Compiling, caching, loading and calling of C code."""

@@ -1,8 +1,8 @@
-"""Where compiled code is kept: a folder of the user's own, whose files are checked before they are loaded.
+"""Cache of compiled code: a private folder of the user, whose files are checked before loading.
 
 Machine code runs with all the user's rights, and a damaged library ends the process or gives wrong
-numbers. So nothing is loaded that someone else could have written, or that is not what its SHA-256,
-kept beside it, says.
+numbers. So a library is loaded only if no other user could have written it and if it matches the
+SHA-256 stored next to it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.common.shown import Shown
 
-#: Bytes that all files together may have; beyond, those go that were used longest ago. A library
-#: has some hundred thousand.
+#: Maximum size of all files, bytes; beyond it, the files not used for the longest time are removed.
+#: A library has some hundred thousand bytes.
 LARGEST_CACHE = 500_000_000
-#: Share of these bytes that stays when some must go, so that the next library does not drive out
-#: another one.
+#: Share of this size that remains after a removal, so that the next library does not cause another
+#: one.
 STAYS = 0.8
 CHECKSUM = ".sha256"
-#: Mode of files here; and the permissions of others that make a file or folder worthless.
+#: Mode of the files; and permissions of others that make a file or folder unusable.
 MODE, OTHERS_WRITE = 0o644, stat.S_IWGRP | stat.S_IWOTH
-#: Names of what lies here: nothing else is counted or removed.
+#: Names of the cache's files: no other file is counted or removed.
 _LIBRARY = re.compile(r"(?:caller-)?[0-9a-f]{24}\.(?:so|cubin)")
 _OURS = re.compile(r"(?:caller-)?[0-9a-f]{24}(?:\.(?:so|cubin|ptxas)(?:\.sha256)?|\.json)")
 _TEMPORARY = re.compile(
@@ -51,12 +51,12 @@ class Kept:
 
     Attributes:
         path: the library.
-        size: bytes, with the records that name it.
-        used: when it was read last, as far as the file system tells, s since 1970.
-        functions: names of the functions that records call in it.
-        state: "intact", which is loaded; "damaged" (or not written by this user alone) or
-            "unchecked" (without a checksum, of an older version), which are made anew when they are
-            needed.
+        size: bytes, including the records that name it.
+        used: time of the last read as reported by the file system, s since 1970.
+        functions: names of the functions that records call in the library.
+        state: "intact" libraries are loaded. "damaged" ones (or those that another user could have
+            written) and "unchecked" ones (without a checksum, from an older version) are compiled
+            again when needed.
     """
 
     path: Path = field(metadata=json_keys(name="name"))
@@ -74,11 +74,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheOptions(Options):
-    """What is done with the cache, and which.
+    """Options of the command that lists or clears the cache.
 
     Attributes:
-        clear: remove them all; they are made again when needed.
-        folder: folder of the compiled libraries; the user's own without it.
+        clear: whether to remove all libraries; they are compiled again when needed.
+        folder: folder of the compiled libraries; the default is the user's cache.
     """
 
     clear: bool = False
@@ -87,13 +87,13 @@ class CacheOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCache(PlainData, Shown):
-    """The compiled libraries that are kept.
+    """The compiled libraries in the cache.
 
     Attributes:
-        folder: where they lie.
-        libraries: those used last first.
-        removed: number of files that were removed; None where nothing was asked to go.
-        largest: bytes that all together may have.
+        folder: folder of the cache.
+        libraries: libraries, the last used first.
+        removed: number of removed files; None without a request to remove any.
+        largest: maximum size of all files, bytes.
     """
 
     folder: Path
@@ -104,13 +104,13 @@ class CompiledCache(PlainData, Shown):
     @property
     @in_json("bytes")
     def size(self) -> int:
-        """Bytes of all together."""
+        """Size of all libraries, bytes."""
         return sum(entry.size for entry in self.libraries)
 
     @property
     @in_json()
     def status(self) -> Status:
-        """Doubtful where one is damaged, or could have been written by another user."""
+        """DOUBTFUL if a library is damaged or could have been written by another user."""
         return (
             Status.DOUBTFUL
             if any(entry.state == "damaged" for entry in self.libraries)
@@ -119,10 +119,10 @@ class CompiledCache(PlainData, Shown):
 
 
 def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:
-    """List the compiled libraries that are kept, or remove them.
+    """Return the compiled libraries in the cache, or remove them.
 
     Raises:
-        InputError: something cannot be removed.
+        InputError: a file cannot be removed.
     """
     options = options or CacheOptions()
     folder = cache_folder() if options.folder is None else options.folder
@@ -137,16 +137,16 @@ def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:
 
 
 def cache_folder() -> Path:
-    """Where compiled libraries are kept: the user's cache folder."""
+    """Return the user's cache folder for compiled libraries."""
     return Path(platformdirs.user_cache_dir("tauloop"))
 
 
 def private(folder: Path) -> Path:
-    """The folder, made for this user alone where it is missing.
+    """Return the folder after creating it, if needed, for this user alone.
 
     Raises:
-        PermissionError: it belongs to another user, or others may write to it or exchange it.
-        OSError: it cannot be made or looked at.
+        PermissionError: it belongs to another user, or others may write to it or replace it.
+        OSError: it cannot be created or checked.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     state = folder.stat()
@@ -168,10 +168,10 @@ def private(folder: Path) -> Path:
 
 
 def _exposed(folder: Path) -> Path | None:
-    """A folder on the way to this one in which others may rename what is not theirs; None without one.
+    """Return a parent folder in which others may rename files of this user; None without one.
 
-    Between the look at a library and its loading they could exchange it. Sticky folders (/tmp) do
-    not let them.
+    There they could replace a library after its check and before its loading. Sticky folders (/tmp)
+    prevent this.
     """
     if not hasattr(os, "geteuid"):
         return None
@@ -185,10 +185,10 @@ def _exposed(folder: Path) -> Path | None:
 
 
 def is_own(path: Path) -> bool:
-    """Whether nobody but this user, and the system's, could have written a file or folder.
+    """Return whether only this user and the system's users could have written a file or folder.
 
     Raises:
-        OSError: it is not there, or cannot be looked at.
+        OSError: it does not exist or cannot be checked.
     """
     state = path.stat()
     return _is_ours(state) and not state.st_mode & OTHERS_WRITE
@@ -199,7 +199,7 @@ def _is_ours(state: os.stat_result) -> bool:
 
 
 def is_intact(path: Path) -> bool:
-    """Whether a file of the cache is as it was written: the user's own, and what the SHA-256 beside it says.
+    """Return whether a file of the cache is unchanged: owned by the user and matching its SHA-256.
 
     Raises:
         OSError: it cannot be read.
@@ -217,13 +217,15 @@ def is_intact(path: Path) -> bool:
 
 
 def keep(made: Path, target: Path) -> Path:
-    """Copy a finished file to its place, with its SHA-256 beside it; both reach the disk before their names do.
+    """Copy a finished file to its place, with its SHA-256 next to it.
+
+    Both are on the disk before their names are.
 
     Raises:
         InputError: the disk is full, ...
     """
     content = made.read_bytes()
-    # two processes that make the same: neither's checksum goes with the other's file
+    # two processes may build the same library: checksum and file must come from the same one
     with locked(target.parent):
         put(target, content)
         put(_beside(target), f"{hashlib.sha256(content).hexdigest()}\n".encode())
@@ -243,14 +245,14 @@ def put(target: Path, content: bytes) -> None:
         temporary.chmod(MODE)
 
     with suppress(OSError):
-        target.chmod(MODE)  # where there is one; it would keep its mode
+        target.chmod(MODE)  # an existing file would keep its mode
     write_file(target, fill)
 
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
-    """A folder in the cache to work in, gone afterwards; those of killed processes go first."""
-    # with a fifth of the time that a function from the cache takes, which needs none
+    """Yield a temporary folder in the cache; leftovers of killed processes are removed first."""
+    # costs a fifth of the time of loading a function from the cache, which needs no such folder
     import tempfile
 
     sweep(folder)
@@ -264,7 +266,7 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> int:
-    """Remove what killed processes left unfinished; the number of files and folders."""
+    """Remove unfinished files of killed processes; return the number of files and folders."""
     left = [
         path for path in _listed(folder) if _TEMPORARY.fullmatch(path.name) and is_abandoned(path)
     ]
@@ -274,7 +276,7 @@ def sweep(folder: Path) -> int:
 
 
 def kept(folder: Path) -> tuple[Kept, ...]:
-    """The libraries of a cache, those used last first."""
+    """Return the libraries of a cache, the last used first."""
     records: dict[str, list[tuple[str, int]]] = {}
     for path in _listed(folder):
         if path.suffix == ".json" and _OURS.fullmatch(path.name):
@@ -287,7 +289,7 @@ def kept(folder: Path) -> tuple[Kept, ...]:
     for path in _listed(folder):
         if not _LIBRARY.fullmatch(path.name):
             continue
-        with suppress(FileNotFoundError):  # another process clears it at this moment
+        with suppress(FileNotFoundError):  # another process may clear the cache at the same time
             state, called = path.stat(), records.get(path.name, [])
             entries.append(
                 Kept(
@@ -302,12 +304,12 @@ def kept(folder: Path) -> tuple[Kept, ...]:
 
 
 def clear(folder: Path) -> int:
-    """Remove all libraries, records and what killed processes left; the number of files and folders.
+    """Remove all libraries, records and leftovers; return the number of files and folders.
 
-    What else lies in the folder stays; so does what another process is making.
+    Other files in the folder stay, as do files that another process is writing.
 
     Raises:
-        OSError: something cannot be removed.
+        OSError: a file cannot be removed.
     """
     ours = [path for path in _listed(folder) if _OURS.fullmatch(path.name)]
     for path in ours:
@@ -316,7 +318,7 @@ def clear(folder: Path) -> int:
 
 
 def _make_room(folder: Path, newest: Path) -> None:
-    """Remove the files that were used longest ago where there are too many bytes; the newest one stays."""
+    """Remove the files not used for the longest time if the cache is too large; keep the newest."""
     sizes = {}
     for path in _listed(folder):
         if _OURS.fullmatch(path.name):
@@ -347,7 +349,7 @@ def _beside(path: Path) -> Path:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """What lies in a folder, none if there is no such folder."""
+    """Return the entries of a folder; empty if the folder does not exist."""
     try:
         return sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):

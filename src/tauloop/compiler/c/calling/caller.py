@@ -1,8 +1,8 @@
-"""Calls of machine code from Python at the cost of a call: a small extension module instead of ctypes.
+"""Calls of machine code from Python by a small extension module, which is faster than ctypes.
 
-It is made once by the C compiler that makes the machine code, where Python's headers are there;
-without them ctypes does the same, some two tenths of a microsecond slower. It uses only Python's
-stable interface.
+The C compiler that makes the machine code compiles the module once, if Python's headers are
+installed. Without them ctypes does the same, some two tenths of a microsecond slower. The module
+uses only Python's stable interface.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.equations.ports import is_masked
 
-#: Runs the machine code; with an argument, contiguous float64 numbers (no masked array, whose mask
-#: would be dropped), these are put at the front of the inputs first.
+#: Runs the machine code. An argument with contiguous float64 numbers (not a masked array, whose
+#: mask would be ignored) is first copied to the front of the inputs.
 Call = Callable[..., None]
 
 _MODULE = "tauloop_caller"
-#: Most arrays of a batch that the extension module takes, as in `caller.c`.
+#: Maximum number of arrays in a batch call of the extension module, as in `caller.c`.
 MOST_ARRAYS = 64
 
 
 def prepare() -> None:
-    """Make the extension module, if it can be made, while there is other work to wait for."""
+    """Compile the extension module, if possible, during another wait."""
     _binding()
 
 
 def bound_call(library: Path, name: str, arrays: Sequence[np.ndarray], inputs: np.ndarray) -> Call:
-    """A call of `void name(double *const *arrays)` on arrays that live as long as the call does.
+    """Return a call of `void name(double *const *arrays)` that keeps its arrays alive.
 
     Args:
         library, name: the machine code.
-        arrays: float arrays, in the order of the table of pointers; empty ones have none.
-        inputs: the array at whose front a state is put.
+        arrays: float arrays in the order of the pointer table; empty ones have no address.
+        inputs: array to whose front a state is copied.
     """
     code, table = _code(library, name, arrays)
     module = _binding()
@@ -77,16 +77,16 @@ def checked_call(
     result: np.ndarray,
     otherwise: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """A call of one sample, `call(*given)`, that looks at the numbers before and at the health behind.
+    """Return a call of one sample, `call(*given)`, that checks the inputs and the diagnostics.
 
     Args:
         library, name: the machine code.
-        arrays: as of `bound_call`; the last one is the health.
-        buffers: those of them that the arguments of a call go to.
-        result: what a call gives a copy of, where its arguments are float64 arrays of the right
-            sizes, all finite, and the health is good.
-        otherwise: is called with the same arguments where anything else is the case; what it gives,
-            the call gives.
+        arrays: arrays as in `bound_call`; the last one receives the diagnostics.
+        buffers: arrays that receive the arguments of a call.
+        result: array whose copy a call returns, if its arguments are finite float64 arrays of the
+            right sizes and the diagnostics are good.
+        otherwise: function to call with the same arguments in all other cases; the call returns
+            its result.
     """
     code, table = _code(library, name, arrays)
     module, health = _binding(), arrays[-1]
@@ -114,20 +114,20 @@ def checked_call(
 def counted_call(
     library: Path, name: str, sizes: Sequence[int], n_inputs: int, block: int
 ) -> Callable[..., int | None] | None:
-    """Return a call of a batch, `call(first, count, n, *arrays)`; None where the extension module cannot be made.
+    """Return a call of a batch, `call(first, count, n, *arrays)`; None without the module.
 
     The call runs samples `first` to `first + count` of n and returns the number of those that
     failed. It returns None, and runs nothing, unless all arrays are plain float64 arrays (n, size):
-    inputs contiguous or one row seen as many, outputs contiguous and writable. Other threads of
-    Python run in the meantime.
+    inputs contiguous or views of one repeated row, outputs contiguous and writable. Other threads
+    of Python run during the call.
 
     Args:
         library, name: the machine code, `size_t name(size_t n, double *const *arrays, const size_t
             *steps)`.
         sizes: numbers per sample of each array.
-        n_inputs: how many of the arrays are inputs, the first ones.
-        block: samples of the largest block of lanes, for which a row that all samples share is laid
-            out.
+        n_inputs: number of arrays that are inputs; these come first.
+        block: samples of the largest block of lanes; a row that all samples share is repeated this
+            many times.
     """
     module = _binding()
     if module is None or len(sizes) > MOST_ARRAYS:
@@ -141,15 +141,15 @@ def counted_call(
 
 
 def _code(library: Path, name: str, arrays: Sequence[np.ndarray]) -> tuple[Any, Any]:
-    """The machine code, and the table of pointers that it takes."""
+    """Return the machine code and the table of its pointers."""
     pointer = ctypes.POINTER(ctypes.c_double)
     table = (pointer * len(arrays))()
     for i, array in enumerate(arrays):
-        # a pointer made in this way keeps the array alive, and the table keeps the pointers
+        # a pointer created in this way keeps the array alive, and the table keeps the pointers
         if array.size:
             table[i] = ctypes.cast((ctypes.c_double * array.size).from_buffer(array), pointer)
-    # Without a release of the interpreter's lock, which would cost as much as the code that runs
-    # under it.
+    # The interpreter's lock is not released: this would cost as much time as the machine code
+    # takes.
     code = ctypes.PyDLL(str(library))[name]
     code.restype = None
     return code, table
@@ -174,7 +174,7 @@ def _checked(
         ):
             return otherwise(*arguments)
         array[:] = argument
-        # of finite numbers too, beyond all use, if they are huge
+        # also for finite numbers that are so large that sums overflow
         if not math.isfinite(array.sum()):
             return otherwise(*arguments)
     code(table)
@@ -197,7 +197,7 @@ def _called(code: Any, table: Any, inputs: np.ndarray, state: Any = None) -> Non
 
 @functools.cache
 def _binding() -> ModuleType | None:
-    """The extension module, or None where there is no compiler, no header, or no room."""
+    """Return the extension module, or None without a compiler, headers or disk space."""
     headers, source = (
         Path(sysconfig.get_path("include")),
         c_file("tauloop.compiler.c.calling", "caller.c"),
@@ -215,7 +215,7 @@ def _binding() -> ModuleType | None:
 
 
 def _made(source: str, module: Path, headers: Path) -> Path:
-    """Compile the module, and keep it under a name that is known without starting the compiler."""
+    """Compile the module under a name that does not depend on the compiler, and return it."""
     compiler = find_compiler()
     if compiler is None or not (headers / "Python.h").exists():
         raise ImportError("there is no compiler, or there are no headers of Python")

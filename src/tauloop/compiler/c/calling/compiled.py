@@ -1,4 +1,4 @@
-"""Compiled functions in Python: the same ports, called on batches or bound to fixed arrays for single calls."""
+"""Compiled functions in Python, called with batches or bound to fixed arrays for single calls."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from tauloop.compiler.c.printing.source import CFunction
 
 
-#: Inputs that have nominal values, and are no arguments of single calls.
+#: Inputs with nominal values, which are not arguments of single calls.
 HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
-#: Samples that go to positions together in steps of a straight line: a whole number of blocks,
-#: which stay in the nearest cache.
+#: Number of samples that advance together on a straight line to their positions: a whole number of
+#: blocks that stays in the first-level cache.
 STRETCH = 256
 #: To positions: from one where `start` is, in so many steps of a straight line.
 Way = tuple[np.ndarray, int] | None
-#: Shares for each thread: one that was held up leaves some to the others.
+#: Parts per thread: a delayed thread leaves some of its parts to the others.
 SHARES = 4
 
 
@@ -47,13 +47,13 @@ class CompiledFunction:
         nominal: Mapping[str, np.ndarray] = MappingProxyType({}),
         threads: int = 1,
     ) -> None:
-        """Take machine code that is there (see `compile_function`, `tauloop.load_function`).
+        """Use existing machine code (see `compile_function`, `tauloop.load_function`).
 
         Args:
-            function: how it is called.
-            library: that holds it.
-            nominal: what ports of bound calls hold at first; zeros without it.
-            threads: how many a batch is shared out over; no number depends on it.
+            function: signature of the function.
+            library: library that contains it.
+            nominal: initial values of the ports in bound calls; the default is zero.
+            threads: number of threads for a batch; it does not affect the results.
         """
         self.function = function
         self.library, self._library = library.path, library
@@ -63,18 +63,18 @@ class CompiledFunction:
         self._sizes = {port.name: port.size for port in function.outputs} | {"health": HEALTH}
 
     def __call__(self, *motion: Any) -> Any:
-        """Outputs at one sample, or at many, of the motion: `function(q, v, a)`; checked, in microseconds.
+        """Return the outputs at one or many samples of the motion, with checks: `function(q, v, a)`.
 
         Args:
-            motion: the inputs in order but for `start`, `theta`, `weight` and `preload`, which are
-                the nominal ones: arrays (n,) for one sample or (N, n) for many.
+            motion: the inputs in order except `start`, `theta`, `weight` and `preload`, which have
+                nominal values: arrays (n,) for one sample or (N, n) for many.
 
         Returns:
             The output (n,) or (N, n), or a tuple of several.
 
         Raises:
             InputError: wrong shapes or values, or too few.
-            PoseError: out of reach or singular; or no tensions within their bounds.
+            PoseError: a pose is out of reach or singular, or no tensions within the bounds exist.
         """
         return self._single(*motion)
 
@@ -107,7 +107,7 @@ class CompiledFunction:
         return tuple(port for port in self.function.inputs if port.name not in HELD)
 
     def _many(self, *motion: Any) -> Any:
-        """The long way: says what is wrong with arguments and poses, and takes many samples."""
+        """Return outputs of many samples, or raise errors on arguments and poses."""
         ports = {
             port.name: Port(
                 name=port.name,
@@ -141,13 +141,13 @@ class CompiledFunction:
     def checked(
         self, names: Sequence[str], otherwise: Callable[..., Any], *, whole: bool = False
     ) -> Callable[..., Any]:
-        """A call of one sample that checks numbers before and health behind; see `checked_call`.
+        """Return a call of one sample that checks inputs and diagnostics; see `checked_call`.
 
         Args:
-            names: of the inputs that are arguments; the others keep their nominal values.
-            otherwise: what is called where a check fails.
-            whole: whether the copy that it gives has all outputs and the health behind one another
-                also where there is one output alone.
+            names: names of the inputs that are arguments; the others have their nominal values.
+            otherwise: function to call where a check fails.
+            whole: whether the returned copy contains all outputs, followed by the diagnostics, even
+                if there is only one output.
         """
         arrays, parts = self._arrays()
         buffers = [arrays[name] for name in names]
@@ -160,15 +160,14 @@ class CompiledFunction:
     def batch(
         self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None
     ) -> dict[str, np.ndarray]:
-        """Outputs (N, n) by port, `health` among them.
+        """Return outputs (N, n) by port, including `health`.
 
         Args:
-            inputs: float arrays (N, n) by port. Their numbers are not checked: `health` says where
-                some are no finite numbers.
+            inputs: float arrays (N, n) by port, not checked: `health` reports samples that are not
+                finite.
             n: number of samples N.
-            out: arrays to write into, by port, such as slices of a long result when a motion
-                streams through in chunks; contiguous floats (N, n). Ports that are not named get
-                new arrays.
+            out: arrays to write into, by port, such as slices of a long result that is computed in
+                chunks; contiguous floats (N, n). Other ports get new arrays.
 
         Raises:
             InputError: an input is missing, complex or masked or has another shape; or an array of
@@ -183,7 +182,7 @@ class CompiledFunction:
         out: Mapping[str, np.ndarray] | None = None,
         way: Way = None,
     ) -> tuple[dict[str, np.ndarray], bool]:
-        """As `batch`, and whether all samples are in reach and regular, with numbers in and out; see `Kernel`."""
+        """Run as `batch`; also return whether all samples are sound (see `Kernel`)."""
         n = operator.index(n)
         outputs = self._output_arrays(n, out)
         if (
@@ -197,7 +196,7 @@ class CompiledFunction:
         return outputs, self._run_any_layout(inputs, outputs, n, way) == 0
 
     def _output_arrays(self, n: int, out: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
-        """Return the arrays to write into, by port: the caller's, once they are checked, and new ones."""
+        """Return the arrays to write into, by port: the caller's after a check, and new ones."""
         if not out:
             return {name: empty(n, size) for name, size in self._sizes.items()}
         _require_writable(out, self._sizes, n)
@@ -207,14 +206,14 @@ class CompiledFunction:
 
     @cached_property
     def _counted(self) -> Callable[..., int | None] | None:
-        """The kernel as a function of Python that checks layouts itself; None where there are no headers of Python."""
+        """The kernel as a function that checks array layouts; None without Python's headers."""
         sizes = [port.size for port in self.function.arguments]
         return counted_call(
             self.library, f"{self.function.name}_counted", sizes, len(self._inputs), LANES
         )
 
     def _in_shares(self, n: int, arrays: Sequence[np.ndarray]) -> int | None:
-        """Run the kernel on plain arrays; return the number of bad samples, or None where an array is not plain."""
+        """Run the kernel on plain arrays; return the number of failed samples, else None."""
         assert self._counted is not None
         if self._threads == 1 or n < 2 * LEAST_SHARE:
             return self._counted(0, n, n, *arrays)
@@ -229,7 +228,7 @@ class CompiledFunction:
     def _run_any_layout(
         self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], n: int, way: Way
     ) -> int:
-        """Run the kernel on arrays of any layout, which are copied share by share; return the number of bad samples."""
+        """Run the kernel on copies of arrays of any layout; return the number of failed samples."""
         arrays = [*_readable(inputs, self.function.inputs, n), *outputs.values()]
         steps = np.array(
             [array.shape[1] if len(array) == n else 0 for array in arrays], dtype=np.uintp
@@ -250,18 +249,18 @@ class CompiledFunction:
         return sum(counts)
 
     def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
-        """Arrays by port and a call that reads and writes them: for control loops.
+        """Return arrays by port and a call that reads and writes them, for control loops.
 
-        The arrays are filled in place; they live as long as the call does. Those of the inputs lie
-        behind one another in the array `inputs`, those of the outputs in `outputs`. `call(state)`
-        with contiguous float64 numbers puts these at the front of `inputs` first.
+        The arrays are filled in place; they live as long as the call does. All inputs are
+        consecutive parts of the array `inputs`, all outputs of `outputs`. `call(state)` with
+        contiguous float64 numbers first copies these to the front of `inputs`.
         """
         arrays, parts = self._arrays()
         call = bound_call(self.library, f"{self.function.name}_bound", parts, arrays["inputs"])
         return MappingProxyType(arrays), call
 
     def _arrays(self) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
-        """Arrays of the ports with nominal values, and `inputs` and `outputs` as a whole; and the ports' in order."""
+        """Return arrays of ports with nominal values, and all arrays in order."""
         sides = {
             "inputs": self.function.inputs,
             "outputs": self.function.arguments[len(self.function.inputs) :],
@@ -280,10 +279,10 @@ class CompiledFunction:
 def require_health(
     health: Any, pivots: float = SMALLEST_PIVOT, residuals: float = CONVERGED, xp: Any = np
 ) -> None:
-    """Raise unless all samples (N, 4), an array of some device's, are in reach and regular.
+    """Raise unless all samples (N, 4), an array on any device, are in reach and regular.
 
     Raises:
-        PoseError: which is the first that is not, and what it lacks.
+        PoseError: the message states the first failed sample and the reason.
     """
     least, pivot, residual, _ = health.T
     kinds = (
@@ -305,7 +304,7 @@ def require_health(
 
 
 def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, np.ndarray]]:
-    """Ports with their parts of an array, one behind the other."""
+    """Return the ports with their consecutive parts of an array."""
     first = 0
     for port in ports:
         yield port, whole[first : first + port.size]
@@ -319,12 +318,12 @@ def compile_function(
     threads: int = 1,
     folder: Path | None = None,
 ) -> CompiledFunction:
-    """Compile a function (or find it in the cache) and load it.
+    """Return a compiled function, from the cache if it is there.
 
     Raises:
-        EngineError: the library cannot be made.
+        EngineError: the library cannot be built.
     """
-    # and CasADi, which a function out of the cache does not need
+    # imported here with CasADi, which a function from the cache does not need
     from tauloop.compiler.c.printing.source import c_units
 
     units = c_units(
@@ -361,10 +360,10 @@ size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps)
 
 
 def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
-    """Return the C text of the entry that reaches positions by k steps of a straight line.
+    """Return the C text of the entry that reaches positions in k steps along a straight line.
 
-    The last step starts from where the others lead. The entry reports the most iterations that one
-    of them took.
+    The last step starts at the pose that the others reach. The entry reports the maximum number of
+    iterations of a step.
     """
     name, to, start, count = (
         function.name,
@@ -413,7 +412,7 @@ def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
 
 
 def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) -> list[np.ndarray]:
-    """Inputs as arrays (N, n), whose names and sizes machine code trusts; of one row seen as many some."""
+    """Return inputs as arrays (N, n) with checked names and sizes; some are views of one row."""
     problems, arrays = [], []
     for port in ports:
         try:
@@ -441,7 +440,7 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
 
 
 def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n: int) -> None:
-    """Refuse arrays that machine code must not write to: it trusts their names, sizes and layout."""
+    """Raise unless machine code may write to the arrays, which it does not check itself."""
     problems = Problems()
     for name, array in out.items():
         if name not in sizes:
@@ -456,5 +455,5 @@ def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n
             remedy = f"give a contiguous float64 array ({n}, {sizes[name]})"
             problems.add(f"out.{name}", what, remedy)
         elif not array.flags.writeable:
-            problems.add(f"out.{name}", "is read-only", "give an array of your own")
+            problems.add(f"out.{name}", "is read-only", "give a writable array")
     InputError.raise_if_any(problems)

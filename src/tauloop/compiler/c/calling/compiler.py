@@ -1,9 +1,9 @@
-"""The system's C compiler, and a cache of what it has made, named by content.
+"""The system's C compiler, and libraries named by their content.
 
-A library is named by the hash of its source, the compiler, the flags and the processor's features,
-written beside and then renamed (`cache`): two processes may build the same one at once, a killed
-compiler leaves nothing, and a library at a given path never changes (loading a changed one again
-would give the old code).
+The name of a library is the hash of its source, the compiler, the flags and the processor's
+features. It is written under a temporary name and renamed (`cache`). So two processes may build the
+same library at once, and a killed compiler leaves no broken library. A library at a given path
+never changes: loading a changed library again would give the old code.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep, private, scratch
 
 COMPILERS = ("cc", "gcc", "clang")
-#: -O2 with vectorised loops gives the same speed as -O3 here, and is sooner done. No fast-math:
-#: sums and products keep their order. These flags let loops with sqrt and select be vectorised, and
-#: a product and a sum be rounded once instead of twice (7 to 20 % faster, and no less accurate).
+#: -O2 with vectorised loops gives the same speed as -O3 here and compiles faster. No fast-math:
+#: sums and products keep their order. These flags allow loops with sqrt and select to be
+#: vectorised, and a product and a sum to be rounded once instead of twice (7 to 20 % faster, and no
+#: less accurate).
 FLAGS = (
     *(
         "-std=c99",
@@ -44,25 +45,25 @@ FLAGS = (
     ),
     *("-fPIC", "-shared"),
 )
-#: The same for any processor of the kind, and rounded alike on all of them.
+#: Flags for any processor of the same architecture, with the same rounding on all of them.
 PORTABLE_FLAGS = (
     *(flag for flag in FLAGS if not flag.startswith(("-march", "-ffp"))),
     "-ffp-contract=off",
 )
-#: gcc's time on addresses and on values of earlier rounds of a loop, of which ours have two: half
-#: of all, for nothing.
+#: gcc spends half of its time on addresses and on values of earlier iterations, of which these
+#: loops have only two; the flags avoid this.
 GCC_FLAGS = ("-fno-predictive-commoning", "--param", "iv-max-considered-uses=50")
-#: For kernels in files of their own: gcc orders instructions before it shares out registers (RCID's
-#: forward dynamics 83 to 68 ns, hexapod 97 to 88). Single samples lose by it, and so do the kernels
-#: of small machines.
+#: For kernels in files of their own: gcc schedules instructions before register allocation (RCID's
+#: forward dynamics 83 to 68 ns, hexapod 97 to 88). Code for single samples becomes slower, as do
+#: the kernels of small machines.
 GCC_LANE_FLAGS = ("-fschedule-insns", "-fsched-pressure")
-#: Compilers prefer half of AVX-512's registers unless told otherwise.
+#: By default compilers use half of the width of AVX-512 registers.
 WIDE_FLAGS = ("-mprefer-vector-width=512",)
-#: Compilers side by side for each core: their times differ, and so no core waits for the last one.
+#: Concurrent compilers per core: compile times differ, so more than one keeps all cores busy.
 CROWD = 3
-#: Longest time for one file, s; a machine with large Newton blocks takes seconds.
+#: Time limit for one file, s; a machine with large Newton blocks takes seconds.
 TIMEOUT = 600.0
-#: Longest time for a compiler to state its version, s.
+#: Time limit for a compiler to print its version, s.
 VERSION_TIMEOUT = 30.0
 
 
@@ -72,10 +73,9 @@ class Compiler:
 
     Attributes:
         path: the executable.
-        identity: what it prints of its version and of the features that ``-march=native`` stands
-            for.
-        flags: what it is started with.
-        timeout: longest time for one file, s.
+        identity: its version and the features that ``-march=native`` enables.
+        flags: command-line flags.
+        timeout: time limit for one file, s.
     """
 
     path: str
@@ -85,17 +85,17 @@ class Compiler:
 
     @property
     def is_gcc(self) -> bool:
-        """Whether it is GNU's, of which others only take on the macro."""
+        """Whether it is GNU's compiler; others only define its macro."""
         return "__GNUC__" in self.identity and "__clang__" not in self.identity
 
 
 def compiler_path() -> str | None:
-    """The first C compiler on the path, or None."""
+    """Return the path of the first C compiler on the search path, or None."""
     return next(filter(None, map(shutil.which, COMPILERS)), None)
 
 
 def find_compiler() -> Compiler | None:
-    """The first C compiler on the path and what it says of itself, or None."""
+    """Return the first C compiler on the search path with its identity, or None."""
     path = compiler_path()
     return (
         None
@@ -105,19 +105,25 @@ def find_compiler() -> Compiler | None:
 
 
 def file_stamp(path: Path | str) -> str:
-    """A file's version: whoever writes to it changes the second number, and whoever hides that the third."""
+    """Return the version of a file.
+
+    A write changes the second number; resetting that changes the third.
+    """
     state = os.stat(path)
     return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
 
 
 def compiler_stamp() -> list[str]:
-    """Which compiler would be used, without starting it."""
+    """Return the identity of the compiler without starting it."""
     path = compiler_path()
     return [] if path is None else [path, file_stamp(os.path.realpath(path))]
 
 
 def processor_stamp() -> list[str]:
-    """What ``-march=native`` depends on: the first processor of the system's list; without a list, the machine."""
+    """Return the features that ``-march=native`` depends on.
+
+    They are those of the first processor in the system's list, or the machine type without a list.
+    """
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
             first = []
@@ -135,11 +141,11 @@ def processor_stamp() -> list[str]:
 
 @functools.cache
 def _identity(path: str, changed: int) -> str:
-    """Version, and the resolved meaning of -march=native (an empty file is preprocessed for its macros).
+    """Return version and meaning of -march=native, from the macros of an empty file.
 
     Args:
-        path: the compiler; asked once in a process, for two programs have to start.
-        changed: when it was written, so that a newer one is asked again.
+        path: the compiler; the result is cached, because two programs have to start.
+        changed: time of its last change, so that a new compiler is checked again.
     """
     version = _output([path, "--version"])
     features = _output([path, "-march=native", "-dM", "-E", "-x", "c", os.devnull])
@@ -156,11 +162,11 @@ def _output(command: list[str]) -> str:
 def run_program(
     command: Sequence[str], timeout: float, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program and return what it printed; whatever ends the wait early ends it with all that it started.
+    """Run a program and return its output; an interruption also ends its child processes.
 
     Raises:
         OSError: it cannot be started.
-        subprocess.TimeoutExpired: it takes longer than the timeout, s.
+        subprocess.TimeoutExpired: it exceeds the timeout, s.
     """
     process = subprocess.Popen(
         command,
@@ -181,7 +187,7 @@ def run_program(
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a program that leads a group, with all that it has started."""
+    """End a process group: a program with all its child processes."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -195,22 +201,22 @@ def build(
     further: Sequence[str] = (),
     folder: Path | None = None,
 ) -> Path:
-    """Compile a source to a shared library, or find it in the cache.
+    """Compile a source to a shared library, unless it is in the cache.
 
     Args:
-        source: C text, or several that are compiled side by side; then the last one holds functions
-            of one sample, the others kernels (`c_units`).
+        source: C text, or several that are compiled in parallel. Then the last one contains the
+            functions of one sample, the others the kernels (`c_units`).
         compiler: the compiler.
-        threads: whether OpenMP's pragmas shall work.
-        further: flags behind the usual ones.
-        folder: the cache; the user's own without it.
+        threads: whether to enable OpenMP's pragmas.
+        further: additional flags.
+        folder: the cache; the default is the user's.
 
     Returns:
         Path of the library.
 
     Raises:
-        EngineError: the folder cannot be written, or the compiler fails, with what it printed, or
-            takes too long.
+        EngineError: the folder cannot be written, the compiler fails (with its output), or it
+            exceeds the time limit.
     """
     sources = [source] if isinstance(source, str) else list(source)
     flags = (
@@ -243,7 +249,7 @@ def build(
 
 
 def _unwritable(folder: Path, what: str) -> EngineError:
-    remedy = "make room, or allow writing there and to nobody else; without it everything runs interpreted, "
+    remedy = "make room, or make the folder writable for you alone; without it everything runs interpreted, "
     return EngineError.of(
         str(folder), f"compiled code {what}", f"{remedy}some tens of times slower"
     )
@@ -256,7 +262,7 @@ def _compile(
     texts: Sequence[Path],
     result: Path,
 ) -> None:
-    """One file to a library, or several to object files, as many at a time as there are cores, and these to one."""
+    """Compile a file to a library, or several files to object files in parallel and link these."""
     command = [compiler.path, *flags]
     if len(texts) > 1:
         objects = [path.with_suffix(".o") for path in texts]
@@ -272,7 +278,7 @@ def _compile(
 
 
 def _run(commands: Sequence[list[str]], timeout: float) -> None:
-    """Run compilers side by side; whatever ends the wait early ends them with all that they started."""
+    """Run compilers in parallel; an interruption ends them with all their child processes."""
     waiting = deque(commands)
     running: deque[tuple[list[str], subprocess.Popen[str]]] = deque()
     try:
@@ -309,7 +315,7 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
 def _require_success(
     command: Sequence[str], process: subprocess.Popen[str], timeout: float
 ) -> None:
-    """Wait for a compiler to do its work."""
+    """Wait for a compiler and raise if it failed."""
     compiler = command[0]
     try:
         _, output = process.communicate(timeout=timeout)
@@ -318,7 +324,7 @@ def _require_success(
         raise EngineError.of(compiler, what, _MORE_TIME) from None
     if process.returncode:
         reason = " ".join(output.split())[:500] or f"status {process.returncode}"
-        if process.returncode < 0:  # what is printed then is the shell's
+        if process.returncode < 0:  # the output is then the shell's
             reason = f"signal {-process.returncode}"
         what = f"the compiler failed: {reason}"
         raise EngineError.of(compiler, what, "run interpreted")

@@ -1,7 +1,6 @@
-"""How programs are evaluated: interpreted by CasADi's virtual machine, or compiled by the system's C compiler.
+"""Evaluation of programs: interpreted by CasADi's virtual machine, or compiled by a C compiler.
 
-A single sample at nominal parameters from the reference pose takes a short way (`Once`), without a
-batch around it.
+A single sample at nominal parameters from the reference pose is evaluated without a batch (`Once`).
 """
 
 from __future__ import annotations
@@ -34,36 +33,36 @@ from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.state import SolveDiagnostics, solve_diagnostics
 
 _LOGGER = logging.getLogger("tauloop")
-#: Samples from which on the default evaluator of a model compiles: compiling is then faster than
-#: interpreting, at about 1 ms against 10 ns for an operation.
+#: Number of samples from which on the default evaluator of a model compiles. Compiling then takes
+#: less time than interpreting, at about 1 ms against 10 ns per operation.
 WORTH_COMPILING = 100_000
-#: Operations above which compilers take more than some ten seconds, at about 0.7 ms for each.
+#: Number of operations above which compiling takes more than ten seconds, at about 0.7 ms each.
 LARGEST_PROGRAM = 20_000
 
 
 class Kernel(Protocol):
-    """Machine code of a program for batches; `nominal` holds values of inputs that need not be given."""
+    """Machine code of a program for batches; `nominal` contains values of optional inputs."""
 
     nominal: Mapping[str, np.ndarray]
 
     @property
     def reads(self) -> Collection[str]:
-        """Names of the inputs that it reads."""
+        """Names of the inputs that the code reads."""
         ...
 
     def run(
         self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None
     ) -> tuple[dict[str, np.ndarray], bool]:
-        """Outputs (N, n) by port, `health` among them, and whether it is known that all samples are sound."""
+        """Return outputs (N, n) by port, and whether all samples are known to be sound."""
         ...
 
 
 class Evaluator(ABC):
-    """Decides how programs are run, and over how many threads.
+    """Strategy for running programs, with its number of threads.
 
     Attributes:
-        threads: most that work on a batch.
-        precision: of the steps of simulations and control loops over many starts.
+        threads: maximum number of threads for a batch.
+        precision: precision of steps of simulations and control loops over many starts.
     """
 
     threads: int = 1
@@ -71,27 +70,27 @@ class Evaluator(ABC):
 
     @abstractmethod
     def wants_code(self, program: Program, samples: int) -> bool:
-        """Whether a run of so many samples is worth machine code."""
+        """Return whether a run with this number of samples justifies machine code."""
 
     @abstractmethod
     def kernel(self, function: CFunction) -> Kernel | None:
-        """Machine code for batches, or None where there is none to be had."""
+        """Return machine code for batches, or None if there is none."""
 
     @abstractmethod
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
-        """Machine code that follows motions, in lanes or sample by sample; None where there is none to be had."""
+        """Return machine code that follows motions, or None if there is none."""
 
     @abstractmethod
     def rows(
         self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
     ) -> RowKernel | None:
-        """A kernel over rows, of a text for both compilers in a precision; None where there is none to be had."""
+        """Return a kernel over rows from a text for both compilers, or None if there is none."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreted(Evaluator):
-    """CasADi's virtual machine: no compiler needed, microseconds a sample."""
+    """Evaluation by CasADi's virtual machine: microseconds per sample, without a compiler."""
 
     def wants_code(self, program: Program, samples: int) -> bool:
         """Never."""
@@ -115,19 +114,18 @@ class Interpreted(Evaluator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled(Evaluator):
-    """Machine code from the system's C compiler, kept in a cache: tens of nanoseconds a sample.
+    """Evaluation by cached machine code from the C compiler: tens of nanoseconds per sample.
 
-    Programs are compiled when they are first run. What cannot be compiled (no compiler, or it
-    fails) is interpreted, with a warning in the log: one for each reason.
+    Programs are compiled when they first run. If that fails, or without a compiler, they are
+    interpreted. Each reason is logged once as a warning.
 
     Attributes:
-        at_least: samples below which a run is interpreted all the same; by default the first sample
-            is compiled.
-        largest: programs of more operations are interpreted all the same.
-        threads: how many a batch is shared out over, and runs of simulations; no number depends on
-            it.
-        folder: the cache; the user's own without it.
-        timeout: longest time that the compiler may take for one file, s.
+        at_least: minimum number of samples for machine code; smaller runs are interpreted. The
+            default is one.
+        largest: maximum number of operations; larger programs are interpreted.
+        threads: number of threads for batches and simulations; it does not affect the results.
+        folder: the cache; the default is the user's.
+        timeout: time limit of the compiler for one file, s.
     """
 
     at_least: int = 1
@@ -138,11 +136,11 @@ class Compiled(Evaluator):
     _said: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def wants_code(self, program: Program, samples: int) -> bool:
-        """From `at_least` samples on, unless the program is too large."""
+        """Return True from `at_least` samples on, unless the program is too large."""
         return samples >= self.at_least and program.operations <= self.largest
 
     def kernel(self, function: CFunction) -> CompiledFunction | None:
-        """Machine code for batches; None, and a warning in the log, where it cannot be made."""
+        """Return machine code for batches; None, with a warning in the log, if that fails."""
         try:
             return self.build(function)
         except EngineError as error:
@@ -150,7 +148,7 @@ class Compiled(Evaluator):
             return None
 
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
-        """Machine code that follows motions; None, and a warning in the log, where it cannot be made."""
+        """Return machine code that follows motions; None, with a logged warning, if that fails."""
         try:
             return Tracker(function, self.folder, in_lanes=in_lanes, compiler=self._compiler())
         except EngineError as error:
@@ -160,7 +158,7 @@ class Compiled(Evaluator):
     def rows(
         self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
     ) -> RowKernel | None:
-        """Machine code over rows; None, and a warning in the log, where it cannot be made."""
+        """Return machine code over rows; None, with a warning in the log, if that fails."""
         try:
             return CompiledRows(text, name, letters, self.threads, self.folder, precision)
         except EngineError as error:
@@ -173,7 +171,7 @@ class Compiled(Evaluator):
             _LOGGER.warning("%s", text)
 
     def build(self, function: CFunction) -> CompiledFunction:
-        """Compile a function, or find it in the cache.
+        """Compile a function, unless it is in the cache.
 
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
@@ -183,14 +181,14 @@ class Compiled(Evaluator):
         )
 
     def _compiler(self) -> Compiler:
-        """Return the system's compiler with the limit of time of this evaluator."""
+        """Return the system's compiler with the time limit of this evaluator."""
         return replace(require_compiler(), timeout=self.timeout)
 
 
 def run_kernel(
     kernel: Kernel, inputs: Mapping[str, np.ndarray], n: int
 ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-    """Outputs by name and the diagnostics; memory stays within inputs and outputs."""
+    """Return outputs by name and the diagnostics, with memory for inputs and outputs only."""
     outputs, is_sound = kernel.run(inputs, n)
     return outputs, compiled_diagnostics(outputs.pop("health"), is_sound)
 
@@ -198,7 +196,7 @@ def run_kernel(
 def interpreted_run(
     program: Program, inputs: Mapping[str, np.ndarray], n: int
 ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-    """Outputs by name and the diagnostics of every loop."""
+    """Return outputs by name and the diagnostics of every loop."""
     results, diagnostics = program.run(
         {name: np.ascontiguousarray(array) for name, array in inputs.items()}, n
     )
@@ -206,7 +204,7 @@ def interpreted_run(
 
 
 class BatchRuns:
-    """Runs of programs, as machine code where an evaluator wants it, made once for a program and its outputs."""
+    """Runs of programs, with machine code created once per program and set of outputs."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         """Keep what decides."""
@@ -221,14 +219,14 @@ class BatchRuns:
         outputs: tuple[str, ...] | None = None,
         work: int = 0,
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-        """Outputs by name, all or at least some, and the diagnostics.
+        """Return the outputs by name (all, or at least the requested ones) and the diagnostics.
 
         Args:
-            program: what is run.
+            program: program to run.
             inputs: arrays (N, n), already checked.
             n: number of samples.
-            outputs: those that are wanted; all without it.
-            work: samples of which these are a piece.
+            outputs: names of the requested outputs; the default is all.
+            work: number of samples of the whole run that these belong to.
         """
         key = program, outputs
         if key not in self._kernels and self._evaluator.wants_code(program, max(n, work)):
@@ -242,7 +240,7 @@ class BatchRuns:
 def c_function(
     program: Program, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...] | None = None
 ) -> CFunction:
-    """The C function of a program with all its outputs, or some; `inputs` tell the sizes of the ports."""
+    """Return the C function of a program with all or some outputs; `inputs` define port sizes."""
     produced = {"health"}
     needed: list[str] = []
     sizes: dict[str, int] = {}
@@ -261,7 +259,7 @@ def c_function(
         else:
             produced |= set(step.outputs)
             sizes |= dict(zip(step.outputs, step.function.output_sizes, strict=True))
-    # behind the motion, which callers put in front in one piece
+    # after the motion, which callers copy to the front as one block
     needed.sort(key=lambda name: name == "start")
     return CFunction(
         name=c_name(program.name),
@@ -271,18 +269,18 @@ def c_function(
     )
 
 
-#: The least discriminant that compiled code reports where an input or a result is not finite, or
-#: beyond all bounds.
+#: Smallest discriminant that compiled code reports if an input or a result is not finite, or too
+#: large.
 NOT_FINITE = -1e300
 
 
 def reads_start(program: Program, outputs: tuple[str, ...]) -> bool:
-    """Whether some outputs depend on start values: of Newton's method, or for the turns of angles."""
+    """Return whether outputs depend on starts of Newton's method or of angles' revolutions."""
     return any("start" in _read(step, program, set(outputs)) for step in program.steps)
 
 
 def _read(step: Step, program: Program, wanted: set[str]) -> tuple[str, ...]:
-    """Names that a step reads; `start`, which also tells the turns of angles, only where an output wants it."""
+    """Return the names that a step reads; `start` only if an output needs it."""
     unused = set(program.outputs) - wanted
     if (
         not isinstance(step, Evaluate)
@@ -300,7 +298,7 @@ def _read(step: Step, program: Program, wanted: set[str]) -> tuple[str, ...]:
 
 
 def compiled_diagnostics(numbers: np.ndarray, is_sound: bool = False) -> SolveDiagnostics:
-    """Return diagnostics from the four numbers per sample that compiled code reports."""
+    """Return diagnostics from the four numbers that compiled code reports."""
     least, pivot, residual, steps = numbers.T
     if not is_sound:
         least, pivot = np.where(np.isnan(least), -1.0, least), np.where(np.isnan(pivot), 0.0, pivot)
@@ -312,13 +310,13 @@ def compiled_diagnostics(numbers: np.ndarray, is_sound: bool = False) -> SolveDi
         residuals={"loops": residual},
         steps=steps,
         finite=np.broadcast_to(True, len(steps)) if is_sound else ~(least <= NOT_FINITE),
-        missed=np.broadcast_to(0.0, len(steps)),  # the residual holds it
+        missed=np.broadcast_to(0.0, len(steps)),  # the residual contains it
         is_sound=is_sound,
     )
 
 
-#: Outputs by name (n,) and the diagnostics; None where the long way must say what is wrong, or knows
-#: how to go on.
+#: Outputs by name (n,) and the diagnostics; None where a batch must explain a failure or can
+#: recover from it.
 Outcome = tuple[dict[str, np.ndarray], SolveDiagnostics] | None
 Once = Callable[..., Outcome]
 
@@ -329,15 +327,15 @@ for _array in (_FINITE, _NONE, _NO_STEPS):
 
 
 def nothing(*motion: object) -> None:
-    """What the short way gives where there is none."""
+    """Return None, as an evaluation that is not available."""
 
 
 def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
-    """The short way through machine code.
+    """Return the evaluation of one sample by machine code.
 
     Args:
         kernel: the code, with its nominal values.
-        names: of the inputs that are given.
+        names: names of the inputs that are given.
     """
     call = kernel.checked(names, nothing, whole=True)
     ports = kernel.function.arguments[len(kernel.function.inputs) :]
@@ -369,13 +367,12 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
 def interpreted_once(
     program: Program, names: tuple[str, ...], nominal: Mapping[str, np.ndarray]
 ) -> Once:
-    """The short way through CasADi's virtual machine; there is none for programs that iterate.
+    """Return the evaluation of one sample by CasADi; None for programs that iterate.
 
     Args:
-        program: what is run.
-        names: of the inputs that are given.
-        nominal: values of the other inputs, and anything of the right size for those that are
-            given.
+        program: program to run.
+        names: names of the inputs that are given.
+        nominal: values of the other inputs, and placeholders of the right size for the given ones.
     """
     (step, *others) = program.steps
     return (
@@ -386,7 +383,7 @@ def interpreted_once(
 
 
 class _Interpreted:
-    """One stretch of straight-line code between two arrays, which CasADi's buffer reads and writes in place."""
+    """A stretch of straight-line code between two arrays, which CasADi's buffer uses in place."""
 
     def __init__(
         self,
@@ -411,7 +408,7 @@ class _Interpreted:
             name: slice(end - size, end)
             for name, end, size in zip(step.outputs, ends, sizes, strict=True)
         }
-        # which live no longer than the former
+        # the buffer's views must not outlive the arrays
         self._buffer, self._trigger = step.function.function.buffer()
         for i, array in enumerate(self._arrays.values()):
             self._buffer.set_arg(i, memoryview(array))  # type: ignore[call-arg]
@@ -438,8 +435,8 @@ class _Interpreted:
         values = self._whole.copy()
         least = values[self._discriminants]
         smallest = (np.abs(values[self._pivots]) / self._typical).min(initial=np.inf)
-        # sums are not finite either where numbers are finite, but beyond all use; the long way
-        # knows
+        # a sum may overflow although its terms are finite, but then they are too large; a batch
+        # decides
         if not (
             math.isfinite(self._motion.sum() + values.sum())
             and least.min(initial=1.0) >= 0.0

@@ -1,7 +1,6 @@
-"""Machine code in Python: C text is compiled once, loaded, and called with numbers and arrays.
+"""Machine code in Python: compile C text once, load it, and call it with numbers and arrays.
 
-Everything that Tauloop knows of ctypes, and of computers without a C compiler, stands here and in
-`caller`.
+Only this module and `caller` use ctypes and handle computers without a C compiler.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ import numpy as np
 from tauloop.common.errors import EngineError
 from tauloop.compiler.c.calling.compiler import Compiler, build, find_compiler
 
-#: The process that has imported this; any other is a fork of it.
+#: The process that imported this module; any other process is a fork of it.
 _PROCESS = os.getpid()
-#: Arguments and results of C functions, by letter: a size, an int, a long, a double, the address of
+#: Arguments and results of C functions by letter: a size, an int, a long, a double, the address of
 #: an array.
 _KINDS = {
     "n": ctypes.c_size_t,
@@ -32,15 +31,15 @@ _KINDS = {
 
 
 def is_forked() -> bool:
-    """Whether this process is a fork of the one that imported Tauloop."""
+    """Return whether this process is a fork of the one that imported Tauloop."""
     return os.getpid() != _PROCESS
 
 
 def require_compiler() -> Compiler:
-    """The system's C compiler.
+    """Return the system's C compiler.
 
     Raises:
-        EngineError: there is none.
+        EngineError: no compiler was found.
     """
     compiler = find_compiler()
     if compiler is None:
@@ -53,7 +52,7 @@ class Library:
     """A library of machine code."""
 
     def __init__(self, path: Path) -> None:
-        """Load one that is there.
+        """Load an existing library.
 
         Raises:
             EngineError: it cannot be loaded.
@@ -77,26 +76,26 @@ class Library:
         threads: bool = False,
         folder: Path | None = None,
     ) -> Library:
-        """Compile C text, or find it in the cache; what is damaged there has been made anew (`cache.is_intact`).
+        """Compile C text, or load it from the cache; damaged files there are compiled again.
 
         Args:
             source: one or more units.
-            compiler: the system's without it.
-            threads: whether it is compiled with OpenMP.
-            folder: the cache; the user's own without it.
+            compiler: the compiler; the default is the system's.
+            threads: whether to compile with OpenMP.
+            folder: the cache; the default is the user's.
 
         Raises:
-            EngineError: there is no compiler, it fails, or the library cannot be loaded.
+            EngineError: no compiler was found, it fails, or the library cannot be loaded.
         """
         return cls(build(source, compiler or require_compiler(), threads=threads, folder=folder))
 
     def function(self, name: str, arguments: str, result: str = "") -> Callable[..., Any]:
-        """A C function, called with numbers and with contiguous arrays, whose addresses it gets.
+        """Return a C function to call with numbers and contiguous arrays (passed by address).
 
         Args:
-            name: of the function.
-            arguments: a letter for each: n size_t, i int, l long, d double, * array.
-            result: likewise; nothing without it.
+            name: name of the function.
+            arguments: one letter each: n size_t, i int, l long, d double, * array.
+            result: letter of the result; None for void.
         """
         code = getattr(self._code, name)
         code.argtypes = [_KINDS[letter] for letter in arguments]
@@ -110,12 +109,12 @@ class Library:
         return call
 
 
-#: Stands for an array without numbers.
+#: Replaces an array without numbers.
 _NUMBER = ctypes.c_double()
 
 
 def address(array: np.ndarray) -> int:
-    """Where the numbers of an array lie; of one that may be written to in a third of NumPy's own time."""
+    """Return the address of an array; a third of NumPy's time for a writable array."""
     if not array.size:
         return ctypes.addressof(_NUMBER)
     flags = array.flags
@@ -130,12 +129,12 @@ _LAW = ctypes.CFUNCTYPE(
 
 
 class Callback:
-    """A function of Python as C calls it: (time, state, acting), which fills in the last; what it raises is kept."""
+    """A Python function (time, state, acting) for C that fills in `acting`; errors are stored."""
 
     def __init__(
         self, law: Callable[[float, np.ndarray, np.ndarray], None] | None, n: int, n_acting: int
     ) -> None:
-        """Wrap a law of n states and n_acting forces; none is a null pointer."""
+        """Wrap a law of n states and n_acting forces; None is a null pointer."""
         self._error: Exception | None = None
 
         def call(time: float, state: Any, acting: Any) -> None:
@@ -153,6 +152,6 @@ class Callback:
         self.pointer = ctypes.cast(self._law, ctypes.c_void_p)
 
     def raise_error(self) -> None:
-        """Raise what the law raised, for C could not pass it on."""
+        """Raise the exception of the law, which C could not pass on."""
         if self._error is not None:
             raise self._error

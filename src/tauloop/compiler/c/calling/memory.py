@@ -1,7 +1,7 @@
-"""Memory of large results, used again when no result holds it any more.
+"""Memory of large results, reused when no result refers to it any more.
 
-The first touch of fresh memory takes the system longer than many functions take to fill it, and is
-done by one thread at a time.
+The first access to new memory takes the system longer than many functions take to fill it, and
+only one thread at a time can do it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from threading import Lock
 
 import numpy as np
 
-#: Bytes from which on memory is kept, and most that is kept where no result uses it. Smaller
+#: Minimum size, bytes, of memory that is reused, and maximum size that is kept unused. Smaller
 #: results come from the C library's own pool, which returns larger ones to the system after each
 #: use.
 LEAST, MOST = 1 << 17, 1 << 28
-#: Most pieces of memory that are looked through for a free one. A caller that keeps more results
-#: gets fresh memory.
+#: Maximum number of memory blocks to search for a free one. A caller that keeps more results gets
+#: new memory.
 MOST_PIECES = 64
 
 _KEPT: list[np.ndarray] = []
@@ -24,12 +24,12 @@ _LOCK = Lock()
 
 
 def _is_free(k: int) -> bool:
-    """Whether no result lies in kept memory: each is a view, which holds it."""
+    """Return whether no result refers to the memory: each result is a view, which does."""
     return sys.getrefcount(_KEPT[k]) <= _HELD
 
 
 def _held() -> int:
-    """Count of references to memory that only the list holds."""
+    """Return the reference count of memory that only the list refers to."""
     _KEPT.append(np.empty(0))
     count = sys.getrefcount(_KEPT[-1])
     _KEPT.clear()
@@ -40,7 +40,7 @@ _HELD = _held()
 
 
 def empty(n: int, size: int, dtype: np.dtype | type = float) -> np.ndarray:
-    """An array (n, size) of any numbers; kept memory is of floats."""
+    """Return an uninitialised array (n, size) of floats, in reused memory if possible."""
     wanted = 8 * n * size
     if wanted < LEAST or np.dtype(dtype) != np.float64:
         return np.empty((n, size), dtype)
@@ -51,7 +51,7 @@ def empty(n: int, size: int, dtype: np.dtype | type = float) -> np.ndarray:
             memory = _KEPT.pop(min(fitting, key=lambda k: _KEPT[k].nbytes))
         else:
             spare = sum(_KEPT[k].nbytes for k in free)
-            for k in reversed(free):  # from the last on, whose places do not move
+            for k in reversed(free):  # from the last one on, so that remaining indices stay valid
                 if spare <= MOST and len(_KEPT) < MOST_PIECES:
                     break
                 spare -= _KEPT.pop(k).nbytes

@@ -1,22 +1,21 @@
-"""How a C function is called: its name, its arrays, and what they hold."""
+"""Signatures of C functions: name and array arguments."""
 
 from __future__ import annotations
 
 from tauloop.common.records import dataclass
 
-#: Numbers that every function reports: least discriminant (at most 1), least pivot over its typical
-#: size (1e300 without pivots), sum of what Newton's loops leave of their equations (characteristic
-#: lengths or pure numbers), and most iterations of a loop.
+#: Number of diagnostics of every function: smallest discriminant (at most 1), smallest pivot over
+#: its typical size (1e300 without pivots), sum of the final residuals of Newton's loops
+#: (characteristic lengths or pure numbers), and largest number of iterations of a loop.
 HEALTH = 4
-#: Root of the sum of squares of inputs and outputs, in SI units, from which on the first number of
-#: health is -1e300, as where one of them is infinite or not a number: products of larger numbers
-#: overflow.
+#: Limit of the Euclidean norm of inputs and outputs, in SI units. Beyond it the first diagnostic is
+#: -1e300, as for values that are not finite: products of larger numbers overflow.
 LARGEST = 1e100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CPort:
-    """An array argument: its name in C, numbers per sample, and what they are (for headers and manifests)."""
+    """An array argument: name in C, numbers per sample, and meaning (for headers and manifests)."""
 
     name: str
     size: int
@@ -27,12 +26,12 @@ class CPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CSignature:
-    """How a C function is called.
+    """Signature of a C function.
 
     Attributes:
-        name: name of the C function; `name_batch` is the kernel.
+        name: name of the C function; the kernel is `name_batch`.
         inputs: ports in the order of the arguments.
-        outputs: ports of the outputs that are wanted; `health` is added behind them.
+        outputs: ports of the requested outputs; `health` comes after them.
     """
 
     name: str

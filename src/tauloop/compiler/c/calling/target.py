@@ -1,8 +1,8 @@
-"""Processors that exported C is made for, and what their compilers say of it: bytes of code, the deepest stack, calls.
+"""Target processors of exported C code, with code size, stack depth and calls from their compilers.
 
-A deepest stack is the longest way through the calls from a function, over the stack of each
-function on it, both as gcc writes them down (-fcallgraph-info=su). A way that comes back to itself
-would be a recursion, and is refused.
+The stack depth of a function is the maximum over all chains of calls from it, of the sum of stack
+frames. gcc writes both (-fcallgraph-info=su). A chain that returns to a function would be a
+recursion, which is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.compiler import COMPILERS, TIMEOUT, run_program
 
-#: What every target is compiled with: no number kept longer than a float or double, no variable for
-#: errors of sqrtf.
+#: Flags for every target: no extended precision, and no errno for sqrtf.
 COMMON_FLAGS = ("-std=c99", "-O2", "-fno-math-errno", "-ffp-contract=off")
 _NODE = re.compile(r'node: \{ title: "(?P<title>[^"]*)" label: "(?P<label>[^"]*)"')
 _EDGE = re.compile(r'edge: \{ sourcename: "(?P<source>[^"]*)" targetname: "(?P<target>[^"]*)"')
@@ -30,13 +29,13 @@ _STACK = re.compile(r"\\n(\d+) bytes \((static|dynamic,bounded)\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A processor.
+    """A target processor.
 
     Attributes:
-        name: of the target.
-        compilers: names of compilers for it, the first that is here is taken.
-        flags: what they need to know of it.
-        package: what brings the compiler.
+        name: name of the target.
+        compilers: names of its compilers; the first one that is installed is used.
+        flags: command-line flags for the processor.
+        package: package that contains the compiler.
     """
 
     name: str
@@ -47,7 +46,7 @@ class Target:
 
 _ARM, _ARM_PACKAGE = ("arm-none-eabi-gcc",), "gcc-arm-none-eabi (Debian)"
 _HARD = ("-mthumb", "-mfloat-abi=hard")
-#: By name. The generic one is any processor; its figures are those of the computer that exports.
+#: Targets by name. The generic one is any processor; its values are those of this computer.
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         target.name: target
@@ -72,15 +71,15 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFigures:
-    """What a target's compiler made of some C.
+    """Code size, stack depth and calls of C code on a target.
 
     Attributes:
-        compiler: the first line that it says of its version.
-        flags: that it was started with.
-        code_bytes, data_bytes: of the object file: instructions with constants, and variables that
-            stay.
-        stack_bytes: deepest stack of each function, without what calls outside of the file take.
-        calls: functions outside of the file that it calls.
+        compiler: first line of its version text.
+        flags: command-line flags.
+        code_bytes, data_bytes: sizes in the object file: instructions with constants, and static
+            variables.
+        stack_bytes: stack depth of each function, without calls outside the file.
+        calls: functions outside the file that are called.
     """
 
     compiler: str
@@ -94,16 +93,16 @@ class TargetFigures:
 def target_figures(
     target: Target, files: Mapping[str, str], source: str, functions: Sequence[str]
 ) -> TargetFigures:
-    """Compile a file for a target and read what its compiler wrote down.
+    """Compile a file for a target and return code size, stack depth and calls.
 
     Args:
-        target: the processor.
+        target: the target.
         files: C texts by name.
-        source: the one to compile.
-        functions: whose deepest stacks are wanted.
+        source: name of the file to compile.
+        functions: functions whose stack depths are requested.
 
     Raises:
-        EngineError: its compiler is not here or fails, or a function calls itself.
+        EngineError: the compiler is not installed or fails, or a function calls itself.
     """
     compiler = next(filter(None, map(shutil.which, target.compilers)), None)
     if compiler is None:
@@ -135,16 +134,16 @@ def deepest(
     calls: Mapping[str, Sequence[str]],
     way: tuple[str, ...] = (),
 ) -> int:
-    """Bytes of the longest way through the calls from a function.
+    """Return the stack depth of a function, bytes.
 
     Args:
         name: the function.
-        frames: bytes that each function takes itself; what is not there takes none.
-        calls: whom each function calls.
-        way: who has called so far.
+        frames: stack frame of each function, bytes; zero for other functions.
+        calls: functions that each function calls.
+        way: chain of callers so far.
 
     Raises:
-        EngineError: a function comes again.
+        EngineError: a function occurs twice in the chain.
     """
     if name in way:
         raise EngineError.of(
@@ -155,7 +154,7 @@ def deepest(
 
 
 def _graph(text: str) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """Bytes of each function, and its calls."""
+    """Return the stack frame of each function, bytes, and its calls."""
     frames, calls = {}, dict[str, list[str]]()
     for node in _NODE.finditer(text):
         stack = _STACK.search(node["label"])
@@ -167,7 +166,7 @@ def _graph(text: str) -> tuple[dict[str, int], dict[str, list[str]]]:
 
 
 def _sizes(text: str) -> tuple[int, int]:
-    """Bytes of instructions with constants, and of variables, from a table of sections."""
+    """Return sizes of instructions with constants, and of variables, from a table of sections."""
     rows = [line.split() for line in text.splitlines()]
     sections = [(row[0], int(row[1])) for row in rows if len(row) == 3 and row[1].isdigit()]
     code = sum(size for name, size in sections if name.startswith((".text", ".rodata")))
@@ -175,7 +174,7 @@ def _sizes(text: str) -> tuple[int, int]:
 
 
 def _beside(compiler: str, tool: str) -> str:
-    """A tool of the same family as a compiler."""
+    """Return the path of a tool from the same toolchain as a compiler."""
     path = Path(compiler)
     return (
         str(path.with_name(path.name.removesuffix("gcc") + tool))
@@ -185,7 +184,7 @@ def _beside(compiler: str, tool: str) -> str:
 
 
 def _ran(command: list[str], folder: Path | None = None) -> str:
-    """What a program prints.
+    """Return the output of a program.
 
     Raises:
         EngineError: it cannot be started, or fails.

@@ -1,8 +1,8 @@
-"""A batch shared out over threads: machine code lets other threads of Python run, and every share is a call of it.
+"""Distribution of a batch over threads; Python's lock is released during each call.
 
-The same machine code runs whatever the number of threads, and shares begin where a block of lanes
-does: no number depends on how many there are. Threads are started for each call, so that a forked
-process has none that it waits for.
+The same machine code runs for any number of threads, and parts begin at block boundaries. So
+results do not depend on the number of threads. Threads are started for each call, so that a forked
+process does not wait for threads that it does not have.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from tauloop.compiler.c.calling.memory import empty
 from tauloop.compiler.c.printing.batch_source import LANES
 
-#: Samples of a share below which it is not worth a thread, whose start and end take about 0.1 ms.
+#: Minimum number of samples per thread, whose start and end take about 0.1 ms.
 LEAST_SHARE = 4096
-#: Pieces of work that Python does itself, and the least and most samples of one. Threads wait for
-#: each other between its calls: few large ones gain more than many whose arrays stay in a core's
-#: cache.
+#: Number of pieces of work done in Python, and minimum and maximum number of samples per piece.
+#: Threads wait for each other between calls: a few large pieces gain less than many pieces whose
+#: arrays stay in a core's cache.
 PIECES, SMALLEST_PIECE, LARGEST_PIECE = 16, 512, 32768
 
 
 class _Here(local):
-    """This thread, and whether it has a share already: what that calls is not shared out once more."""
+    """This thread, with whether it already works on a part, which must not be split again."""
 
     is_busy = False
 
@@ -34,13 +34,13 @@ _HERE = _Here()
 
 
 def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -> list[slice]:
-    """Shares of n samples, one for each thread, of about the same size; the whole for a thread that has a share.
+    """Return parts of n samples, one per thread; a single part inside another part's work.
 
     Args:
         n: number of samples.
-        threads: most shares.
-        least: samples of a share.
-        block: every share but the last is a multiple of this.
+        threads: maximum number of parts.
+        least: minimum number of samples in a part.
+        block: every part but the last is a multiple of this.
     """
     count = 1 if _HERE.is_busy else max(min(threads, n // least), 1)
     size = -(-n // (count * block)) * block
@@ -50,15 +50,15 @@ def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -
 
 
 def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], object]) -> None:
-    """Do the work of every part, in this thread and in others beside it; who is done takes the next part.
+    """Do the work of every part in this thread and in others; idle threads take the next part.
 
     Args:
-        parts: of the batch.
-        threads: most that are at work.
-        work: called with each part.
+        parts: parts of the batch.
+        threads: maximum number of threads.
+        work: function to call with each part.
 
     Raises:
-        Exception: what the work of the first part that failed has raised.
+        Exception: the exception of the first part that failed.
     """
     errors: dict[int, BaseException] = {}
     numbers = iter(range(len(parts)))
@@ -68,7 +68,7 @@ def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], obje
         for number in numbers:
             try:
                 work(parts[number])
-            except BaseException as error:  # raised again where it is waited for
+            except BaseException as error:  # raised again in the waiting thread
                 errors[number] = error
         _HERE.is_busy = was_busy
 
@@ -90,16 +90,16 @@ def in_pieces(
     least: int = SMALLEST_PIECE,
     most: int = LARGEST_PIECE,
 ) -> Sequence[np.ndarray]:
-    """Arrays (n, ...), made in pieces that are the same for any number of threads.
+    """Return arrays (n, ...) computed in pieces that do not depend on the number of threads.
 
-    The first of several is a block alone: it makes what is made once, such as machine code, and
-    tells what rows are.
+    The first of several pieces is computed alone: it creates what all pieces use, such as machine
+    code, and defines the shape of a row.
 
     Args:
         n: number of samples.
-        threads: most that are at work.
-        work: called with each piece; gives its rows.
-        least, most: samples of a piece.
+        threads: maximum number of threads.
+        work: function that returns the rows of a piece.
+        least, most: minimum and maximum number of samples in a piece.
 
     Raises:
         Exception: as `share_out`.

@@ -1,9 +1,9 @@
-"""Kinematics followed along a sampled motion in machine code: every sample starts from where the last ones lead.
+"""Kinematics along a sampled motion in machine code; every sample starts from an extrapolation.
 
-Consecutive samples lie close together, so that Newton's method from the extrapolation of four
-samples arrives in one step or two, and stays on the assembly mode on which the motion began. A long
-motion is cut into as many parts as a block of the batch kernel has lanes; all lanes walk through
-their parts at the same time.
+Consecutive samples are close together. Newton's method from the extrapolation of four samples
+converges in one or two steps and stays on the initial assembly mode. A long motion is cut into as
+many parts as a block of the batch kernel has lanes; all lanes advance through their parts at the
+same time.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tauloop.compiler.c.calling.signature import HEALTH
 from tauloop.compiler.c.printing.batch_source import LANES
 from tauloop.compiler.c.printing.source import CFunction, block_text, c_text, scalar_text
 
-#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers). It
-#: leaves about the square of this, which is rounding; the residual is computed apart, behind the
+#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers). The
+#: error is then about its square, a rounding error. The residual is computed separately after the
 #: step.
 LAST_STEP = 3e-8
-#: Samples from which on a motion is worth cutting into parts, whose starts must be reached in the
+#: Minimum number of samples of a motion that is cut into parts, whose starts are computed by the
 #: interpreter.
 LONG_MOTION = 20_000
-#: Parts of one motion must meet at their seams: characteristic lengths, rad or pure numbers.
+#: Maximum distance of parts at their seams: characteristic lengths, rad or pure numbers.
 SEAM = 1e-8
 
 
 def track_source(function: CFunction, lanes: int) -> str:
-    """C text of the loop over samples, for a function of position and start with q among its outputs.
+    """Return the C text of the loop over samples, for a function of position and start.
 
-    The extrapolation is q + d1 + d2 + d3 with the backward differences d of the last four samples,
-    as far as there are so many: a polynomial of third degree. Every lane goes one sample beyond its
-    part, to the first one of the next.
+    q is among the function's outputs. The extrapolation is q + d1 + d2 + d3 with the backward
+    differences d of the last four samples: a polynomial of third degree, or less at the beginning.
+    Every lane continues to the first sample of the next part.
     """
     position = next(port for port in function.inputs if port.name == "position").size
     n = next(port for port in function.outputs if port.name == "q").size
@@ -103,7 +103,7 @@ def track_source(function: CFunction, lanes: int) -> str:
 
 
 class Tracker:
-    """Machine code that follows a motion, in one part or in as many as there are lanes."""
+    """Machine code that follows a motion, in one part or one part per lane."""
 
     def __init__(
         self,
@@ -113,10 +113,10 @@ class Tracker:
         in_lanes: bool = False,
         compiler: Compiler | None = None,
     ) -> None:
-        """Compile, or find in the cache.
+        """Compile the code, unless it is in the cache.
 
         Raises:
-            EngineError: the library cannot be made.
+            EngineError: the library cannot be built.
         """
         self.parts = LANES if in_lanes else 1
         function = replace(function, last_step=LAST_STEP)
@@ -129,7 +129,7 @@ class Tracker:
         self._track = Library.made(source, compiler, folder=folder).function("track", "nn******")
 
     def starts(self, n: int) -> np.ndarray:
-        """Numbers of the first samples of all parts of a motion of n samples."""
+        """Return the numbers of the first samples of all parts of a motion of n samples."""
         return np.minimum(np.arange(self.parts) * self._length(n), n - 1)
 
     def _length(self, n: int) -> int:
@@ -138,7 +138,7 @@ class Tracker:
     def __call__(
         self, position: np.ndarray, start: np.ndarray, theta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Coordinates (N, n_q), health (N, 4), and by how much parts miss each other at their seams.
+        """Return coordinates (N, n_q), health (N, 4), and the distances of parts at their seams.
 
         Args:
             position: given positions (N, n).
@@ -158,30 +158,29 @@ class Tracker:
         return q, health, gap.max(axis=0, initial=0.0)
 
 
-#: A step of a coordinate this many times longer than the longest usual one (the 99th percentile) is
-#: a jump.
+#: Ratio of a coordinate's step to the 99th percentile of its steps above which it is a jump.
 JUMP = 50.0
 
 
 def require_continuity(
     q: np.ndarray, names: tuple[str, ...], scale: np.ndarray, is_angle: np.ndarray
 ) -> None:
-    """Raise where a tracked motion jumps, which means that it has left its assembly mode.
+    """Raise if a tracked motion jumps, because it has left its assembly mode.
 
     Args:
         q: coordinates (N, n_q).
         names: their names.
         scale: unit displacement (n_q,) of every coordinate, m or rad.
-        is_angle: which coordinates are angles (n_q,); they may jump by full turns.
+        is_angle: which coordinates are angles (n_q,), which may jump by full revolutions.
 
     Raises:
-        AssemblyError: where, by how much.
+        AssemblyError: the message states where it jumps and by how much.
     """
     if len(q) < 3:
         return
     steps = np.zeros(len(q) - 1)
     sample, coordinate, largest = 0, 0, -1.0
-    for k, values in enumerate(q.T):  # one at a time: long motions fill the memory
+    for k, values in enumerate(q.T):  # one at a time to save memory
         own = _steps(values, bool(is_angle[k])) / scale[k]
         if own.max() > largest:
             coordinate, largest = k, float(own.max())
@@ -197,7 +196,7 @@ def require_continuity(
 
 
 def _steps(values: np.ndarray, is_angle: bool) -> np.ndarray:
-    """Sizes (N - 1,) of the steps of a coordinate, of an angle without full turns."""
+    """Return the sizes (N - 1,) of a coordinate's steps, without full revolutions of an angle."""
     steps = np.abs(np.diff(values))
     turned = np.flatnonzero(steps > np.pi) if is_angle else ()
     steps[turned] = np.abs((steps[turned] + np.pi) % (2 * np.pi) - np.pi)

@@ -1,1 +1,1 @@
-"""Programs as C text."""
+"""Printing of programs as C text."""

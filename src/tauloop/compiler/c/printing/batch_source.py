@@ -1,4 +1,4 @@
-"""C text of batch kernels: samples are turned from rows into lanes, block by block, and back."""
+"""C text of batch kernels: blocks of samples are transposed from rows into lanes and back."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from tauloop.compiler.c.calling.signature import CPort, CSignature
 from tauloop.compiler.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
 
-#: Samples per block of a batch kernel: two to four vector registers' worth. With the registers of
-#: AVX-512, which are twice as many too, kernels in one piece keep a block of half the size in them.
+#: Samples per block of a batch kernel: two to four vector registers' worth. With AVX-512's
+#: registers, which are wider and twice as many, kernels in one piece keep a block of half the size
+#: in them.
 LANES, LANES_OF_WIDE_REGISTERS = 16, 8
-#: A kernel whose ports and kept values are more numbers than this has smaller blocks on every
-#: processor: those of 16 samples would leave the core's first cache (TX40 with Jacobians 211 to 163
-#: ns, with AVX2's registers 291 to 242).
+#: A kernel whose ports and kept values exceed this count of numbers has smaller blocks on every
+#: processor: blocks of 16 samples would exceed the first-level cache (TX40 with Jacobians 211 to
+#: 163 ns, with AVX2's registers 291 to 242).
 NUMBERS_IN_CACHE, FEW_LANES = 380, 8
-#: Threads start to pay for themselves at this many samples of a batch.
+#: Number of samples from which on threads make a batch faster.
 SAMPLES_FOR_THREADS = 2048
-#: Columns of a port that are copied by a line each; more are copied in a loop, or turned back by
-#: `tl_back`.
+#: Number of columns of a port that are copied by a line each; more are copied in a loop, or
+#: transposed back by `tl_back`.
 MOST_LINES = 24
-#: Columns of ports that compilers would turn from rows into lanes number by number.
+#: Numbers of columns for which compilers would transpose rows into lanes number by number.
 TURNED_IN_PAIRS = (5, 6, 7)
-#: Whether a lane is in reach, regular and near its start; without branches, so that it stays vector
-#: instructions.
+#: Whether a lane is in reach, regular and near its start; without branches, so that it consists of
+#: vector instructions.
 _IS_SOUND = (
     f"(lanes_health[0][l] >= 0.0) & (lanes_health[1][l] > {SMALLEST_PIVOT!r})"
     f" & (fabs(lanes_health[2][l]) < {CONVERGED!r}) & (lanes_health[3][l] <= {float(FEW_STEPS)!r})"
@@ -30,13 +31,14 @@ _IS_SOUND = (
 
 
 def batch_text(function: CSignature, *, is_counted: bool = False) -> str:
-    """Return the C text of the loop over blocks, the last of which is filled up with its last sample.
+    """Return the C text of the loop over blocks; the last one is completed with its last sample.
 
     Args:
-        function: what is computed.
-        is_counted: whether the kernel takes the numbers by which each array advances a sample (zero
-            where all samples share one row, which is then there for a whole block), and returns the
-            number of samples that failed.
+        function: function to compute.
+        is_counted: whether the kernel takes the numbers by which each array advances per sample
+            (zero
+            if all samples share one row, which is then repeated for a whole block), and returns
+            the number of samples that failed.
     """
     ports = function.arguments
     results = ports[len(function.inputs) :]
@@ -97,14 +99,14 @@ def batch_head(function: CSignature, *, is_counted: bool = False) -> str:
 
 
 def _advanced(i: int, port: CPort, *, is_counted: bool) -> str:
-    """Return the C text of where a block's numbers of a port begin."""
+    """Return the C text of the position where a block's numbers of a port begin."""
     if not port.size:
         return port.name
     return f"{port.name} + first * {f'steps[{i}]' if is_counted else port.size}"
 
 
 def _rows(function: CSignature, *, is_counted: bool) -> str:
-    """Return the C text of a function for a block of samples, turned from rows into lanes and back."""
+    """Return the C text of a function for a block of samples, with transposed ports."""
     arguments = ", ".join(argument(port, port in function.inputs) for port in function.arguments)
     names = ", ".join(_const_cast(port, port in function.inputs) for port in function.arguments)
     lines = [
@@ -148,7 +150,7 @@ def _rows(function: CSignature, *, is_counted: bool) -> str:
 
 
 def _pairs(port: CPort) -> tuple[int, ...]:
-    """First columns of the pairs in which a port is turned into lanes; the last column of an odd number comes twice."""
+    """Return the first columns of pairs that transpose a port; an odd last column occurs twice."""
     if port.size not in TURNED_IN_PAIRS:
         return ()
     return (*range(0, port.size - 1, 2), *((port.size - 2,) if port.size % 2 else ()))
@@ -160,7 +162,7 @@ def _turned(port: CPort, k: int) -> str:
 
 
 def _loops(ports: Sequence[CPort], lines: Sequence[str]) -> list[str]:
-    """Return a loop over the columns of every port that has some, each with its line."""
+    """Return a loop over the columns of every port with more than one, with its line."""
     return [
         f"            for (size_t i = 0; i < {port.size}; ++i) {line}"
         for port, line in zip(ports, lines, strict=True)
@@ -169,12 +171,12 @@ def _loops(ports: Sequence[CPort], lines: Sequence[str]) -> list[str]:
 
 
 def argument(port: CPort, is_input: bool) -> str:
-    """An argument that shares no memory with others."""
+    """Return the C text of an argument that shares no memory with others."""
     return f"{'const ' if is_input else ''}double *restrict {port.name}"
 
 
 def _columns(port: CPort, line: str) -> list[str]:
-    """A line for every column of a port; a loop over them where there are many, which would keep compilers busy."""
+    """Return a line for every column of a port, or a loop, which compiles faster if there are many."""
     indent = " " * 8
     if port.size > MOST_LINES:
         return [f"{indent}for (int i = 0; i < {port.size}; ++i) {line.format('i')}"]
@@ -182,5 +184,5 @@ def _columns(port: CPort, line: str) -> list[str]:
 
 
 def _const_cast(port: CPort, is_input: bool) -> str:
-    """Before C23 an array of arrays does not become one of constant arrays by itself."""
+    """Return the cast to an array of constant arrays, which is not implicit before C23."""
     return f"(const double (*)[TL_LANES])lanes_{port.name}" if is_input else f"lanes_{port.name}"

@@ -1,10 +1,9 @@
-"""Which numbers generated code must check itself, and which follow from others that are checked anyway.
+"""Numbers that generated code must check itself, in contrast to those that other checks imply.
 
-A number that is not finite (infinite or not-a-number) stays so through sums, differences, products,
-square roots, sines and cosines, and as the numerator of a quotient. An input from which such a path
-leads to a checked output, or to a residual of Newton's method, needs no check of its own: the
-output or the residual is not finite either. Pivots that are the same expression need only one
-comparison.
+Sums, differences, products, square roots, sines and cosines of a number that is not finite are not
+finite, nor is a quotient with such a numerator. An input on such a path to a checked output, or to
+a residual of Newton's method, needs no check: the output or residual is not finite either. Pivots
+that are the same expression need only one comparison.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.printing.straight import Instruction, instructions
 from tauloop.compiler.program import Evaluate, Newton, Pivot, Program
 
-#: An element of an array: its name and the place in it.
+#: An element of an array: name and index.
 Element = tuple[str, int]
-#: Operations whose result is not finite where any operand is not.
+#: Operations whose result is not finite if any operand is not.
 _KEEP_ALL = frozenset(
     {
         ca.OP_ASSIGN,
@@ -38,15 +37,15 @@ _KEEP_ALL = frozenset(
         ca.OP_FABS,
     }
 )
-#: Further operations whose result is not a number where any operand is not.
+#: Further operations whose result is NaN if any operand is.
 _KEEP_NAN = _KEEP_ALL | {ca.OP_DIV, ca.OP_INV}
-#: Operations that leave a number's magnitude as it is.
+#: Operations that preserve the magnitude of a number.
 _KEEP_MAGNITUDE = frozenset({ca.OP_ASSIGN, ca.OP_NEG, ca.OP_FABS})
 #: Arrays of checks that straight-line code writes.
 _CHECKS = ("discriminants", "pivots")
-#: The values that starts of Newton's method have where nothing else is known.
+#: Input with the default starts of Newton's method.
 START = "start"
-#: Functions whose checks are kept: one is printed for single samples and for lanes.
+#: Number of functions whose checks are cached: one is printed for single samples and for lanes.
 _KEPT_FUNCTIONS = 4
 
 
@@ -56,11 +55,11 @@ class CheckedValues:
 
     Attributes:
         inputs: elements of inputs, in order.
-        outputs: elements of outputs, in order: those from which no other checked one follows.
-        pivot_factors: for each array of pivots, one over the typical size of those that are
-            compared, by place.
-        implied: arrays of discriminants and pivots that need no check for not-a-number, since a
-            checked output follows.
+        outputs: elements of outputs, in order, that are not implied by other checked ones.
+        pivot_factors: for each array of pivots, one over the typical size of the compared ones, by
+            index.
+        implied: arrays of discriminants and pivots that need no check for NaN, because a checked
+            output implies it.
     """
 
     inputs: tuple[Element, ...]
@@ -73,13 +72,13 @@ class CheckedValues:
 def checked_values(
     program: Program, inputs: tuple[CPort, ...], outputs: tuple[CPort, ...], most: int
 ) -> CheckedValues:
-    """Return what the code of a program checks.
+    """Return the numbers that the code of a program checks.
 
     Args:
         program: the steps.
         inputs, outputs: ports of the function.
-        most: numbers per sample of the largest output that is checked. Where an output is not, all
-            inputs are checked.
+        most: size per sample of the largest output that is checked. If an output is not, all inputs
+            are checked.
     """
     codes = _codes(program, {port.name for port in outputs})
     factors = {
@@ -104,7 +103,10 @@ def checked_values(
 
 
 def _codes(program: Program, outputs: Set[str]) -> list[tuple[Instruction, ...]]:
-    """Return the instructions of each step on which outputs, checks or later steps depend; none of other solvers."""
+    """Return the instructions of each step on which outputs, checks or later steps depend.
+
+    Other solvers have none.
+    """
     later = [name for step in program.steps for name in step.inputs]
     later += [step.start for step in program.steps if isinstance(step, Newton)]
     wanted = {*outputs, "discriminants", "pivots", *later}
@@ -132,7 +134,7 @@ def _eliminations(program: Program) -> Iterator[tuple[str, Sequence[Pivot]]]:
 def _smallest_factors(
     program: Program, codes: Sequence[Sequence[Instruction]], name: str, records: Sequence[Pivot]
 ) -> dict[int, float]:
-    """Return one over the typical size of each pivot by its place, once for pivots that are the same expression."""
+    """Return one over the typical size of each pivot by index, once for equal expressions."""
     expressions: dict[int, int] = {}
     for step, code in zip(program.steps, codes, strict=True):
         if isinstance(step, Evaluate) and name in step.outputs:
@@ -160,7 +162,7 @@ def _ports(step: Evaluate | Newton) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _read(program: Program, codes: Sequence[Sequence[Instruction]]) -> set[Element]:
-    """Return the elements that are read by any step."""
+    """Return the elements that any step reads."""
     read: set[Element] = set()
     for step, code in zip(program.steps, codes, strict=True):
         if isinstance(step, Newton):
@@ -178,7 +180,7 @@ def _read(program: Program, codes: Sequence[Sequence[Instruction]]) -> set[Eleme
 def _implied(
     program: Program, codes: Sequence[Sequence[Instruction]], outputs: Sequence[CPort]
 ) -> frozenset[Element]:
-    """Return the elements that make a checked output or a residual not finite where they are not finite."""
+    """Return the elements that make a checked output or a residual not finite."""
     implied: set[Element] = {(port.name, i) for port in outputs for i in range(port.size)}
     for step, code in zip(reversed(program.steps), reversed(codes), strict=True):
         if isinstance(step, Newton):
@@ -191,7 +193,7 @@ def _implied(
 
 
 def _wrapped(program: Program, codes: Sequence[Sequence[Instruction]]) -> Iterator[Element]:
-    """Yield the elements of which whole turns are taken away: a huge one may become a small one by rounding."""
+    """Yield the elements reduced by full revolutions: rounding may make a huge one small."""
     for step, code in zip(program.steps, codes, strict=True):
         if not isinstance(step, Evaluate | Newton):
             continue
@@ -205,7 +207,7 @@ def _wrapped(program: Program, codes: Sequence[Sequence[Instruction]]) -> Iterat
 def _followed(
     program: Program, codes: Sequence[Sequence[Instruction]], checked: Set[Element]
 ) -> set[Element]:
-    """Return the checked elements that make another checked one not finite where they are not finite.
+    """Return the checked elements that make another checked one not finite.
 
     Back substitution, for instance, computes each unknown from those before it.
     """
@@ -231,7 +233,7 @@ def _followed(
 def _implied_checks(
     program: Program, codes: Sequence[Sequence[Instruction]], outputs: Sequence[CPort]
 ) -> frozenset[str]:
-    """Return the arrays of checks in which no element can be not-a-number unless a checked output is, too."""
+    """Return the arrays of checks that contain NaN only if a checked output does."""
     later: set[Element] = {(port.name, i) for port in outputs for i in range(port.size)}
     implied: set[str] = set()
     for step, code in zip(reversed(program.steps), reversed(codes), strict=True):
@@ -251,7 +253,7 @@ def _implied_checks(
 
 
 def _origins(code: Sequence[Instruction], port: int) -> Iterator[int]:
-    """Yield the number of the instruction that each element of an output has its magnitude from."""
+    """Yield the number of the instruction that determines the magnitude of each output element."""
     by_number = {instruction.number: instruction for instruction in code}
     for instruction in code:
         if (
@@ -268,13 +270,13 @@ def _origins(code: Sequence[Instruction], port: int) -> Iterator[int]:
 def _spoiling(
     step: Evaluate | Newton, code: Sequence[Instruction], implied: Set[Element], keeping: Set[int]
 ) -> set[int]:
-    """Return the instructions whose values make an implied element that the step writes not finite.
+    """Return the instructions whose values make an implied element of a step not finite.
 
     Args:
-        step: of the program.
+        step: step of the program.
         code: its instructions.
-        implied: elements that are checked, or from which checked ones follow.
-        keeping: operations that pass the fault of any operand on.
+        implied: elements that are checked, or that make checked ones not finite.
+        keeping: operations that propagate a value that is not finite from any operand.
     """
     _, results = _ports(step)
     spoiling: set[int] = set()

@@ -1,7 +1,7 @@
-"""Straight-line code as formulas that are read: plain text, LaTeX, or Python.
+"""Straight-line code as readable formulas: plain text, LaTeX, or Python.
 
-What is used once stands where it is used; what is used again, or is long, gets a name of its own.
-Conditions are Iverson's brackets: [a < b] is one where it holds, else zero.
+A value that is used once is written where it is used. A value that is used again, or is long, gets
+a name. Conditions are Iverson brackets: [a < b] is one if true, else zero.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ import casadi as ca
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.printing.straight import instructions
 
-#: How tightly a formula is bound; an operand that is bound less tightly than it must be stands in
-#: parentheses.
+#: Precedence of formulas; an operand of lower precedence than required is written in parentheses.
 SUM, PRODUCT, POWER, ATOM = range(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula:
-    """A formula, how tightly it is bound, and what it is the negative of, if it is shown so."""
+    """A formula, its precedence, and the formula that it is the negative of, if any."""
 
     text: str
     level: int = ATOM
     minus: Formula | None = None
 
 
-#: Operation: pattern, how tightly it is bound, and how tightly its operands must be.
+#: Operation: pattern, precedence, and required precedence of its operands.
 Patterns = Mapping[int, tuple[str, int, tuple[int, ...]]]
 _PLAIN: Patterns = {
     ca.OP_ADD: ("%s + %s", SUM, (SUM, PRODUCT)),
@@ -65,14 +64,14 @@ def _calls(pattern: str, words: Mapping[int, str]) -> dict[int, tuple[str, int, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notation:
-    """How formulas are written.
+    """Notation of formulas.
 
     Attributes:
-        name: of the notation.
-        patterns: of the operations.
-        parentheses: around what is not bound tightly enough.
+        name: name of the notation.
+        patterns: patterns of the operations.
+        parentheses: pattern for operands of too low precedence.
         new_name: pattern of the names of intermediate values, with their number.
-        longest: signs from which on a formula gets a name of its own.
+        longest: number of characters from which on a formula gets a name.
     """
 
     name: str
@@ -82,7 +81,7 @@ class Notation:
     longest: int
 
     def number(self, value: float) -> Formula:
-        """A constant: exactly in Python, in ten digits where people read it."""
+        """Return a constant, exactly in Python and with ten digits elsewhere."""
         if value < 0:
             return self._negative(self.number(-value))
         text = repr(float(value)) if self.name == "python" else f"{value:.10g}"
@@ -96,10 +95,10 @@ class Notation:
         return Formula(text=f"-{text}", level=SUM, minus=formula)
 
     def applied(self, operation: int, operands: Sequence[Formula]) -> Formula:
-        """An operation of formulas.
+        """Return the formula of an operation.
 
         Raises:
-            ValueError: it is not known.
+            ValueError: the operation is not known.
         """
         first, last = operands[0], operands[-1]
         if operation == ca.OP_NEG:
@@ -190,11 +189,11 @@ LATEX = Notation(
 
 
 class Writer:
-    """Writes straight-line code in one notation, one assignment after the other.
+    """Writer of straight-line code in one notation, as a sequence of assignments.
 
     Attributes:
-        notation: how.
-        lines: assignments so far, left and right sides.
+        notation: the notation.
+        lines: left and right sides of the assignments so far.
     """
 
     def __init__(self, notation: Notation) -> None:
@@ -204,11 +203,11 @@ class Writer:
         self._count = 0
 
     def count_from(self, other: Writer) -> None:
-        """Go on with the numbers of new names where another has stopped."""
+        """Continue the numbers of new names where another writer has stopped."""
         self._count = other._count
 
     def named(self, formula: Formula, name: str | None = None) -> Formula:
-        """The formula under a name, its own or a new one."""
+        """Return the name of a formula, an existing or a new one."""
         if name is None:
             self._count += 1
             name = self.notation.new_name % self._count
@@ -218,12 +217,12 @@ class Writer:
     def written(
         self, function: ca.Function, inputs: Sequence[Sequence[Formula]], wanted: Sequence[bool]
     ) -> list[list[Formula]]:
-        """The outputs of a function, dense columns of scalars; those that are not wanted stay empty.
+        """Return formulas of the outputs of a function; outputs that are not wanted stay empty.
 
         Args:
-            function: of SX symbols.
+            function: function of SX symbols, whose outputs are dense columns of scalars.
             inputs: formulas of every number of every input.
-            wanted: which outputs are.
+            wanted: indices of the wanted outputs.
         """
         code = instructions(function, wanted)
         used = Counter(k for instruction in code for k in instruction.operands)

@@ -1,4 +1,4 @@
-"""Operations of generated functions: what is left to compute after shared expressions and unread values are gone."""
+"""Operation counts of generated functions, without shared expressions and unused values."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ _KIND = {
     ca.OP_COS: "trigonometric",
     ca.OP_ATAN2: "trigonometric",
 }
-#: A change of sign is absorbed by the addition that follows, so it counts as nothing.
+#: Not counted: a change of sign is part of the addition that follows.
 _FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG)
 
 
 def operations(function: CFunction) -> dict[str, dict[str, int]]:
-    """Operations of one sample by kind: `once`, and those of `each_iteration` of all Newton loops together.
+    """Return operations of one sample by kind: `once`, and those of `each_iteration` of Newton.
 
-    What nearest points take depends on the numbers and is left out.
+    `each_iteration` is the sum over all Newton loops. The operations of nearest points depend on
+    the numbers and are not counted.
     """
     wanted = wanted_values(function)
     once: Counter[str] = Counter()
@@ -47,20 +48,21 @@ def operations(function: CFunction) -> dict[str, dict[str, int]]:
         elif isinstance(step, Newton):
             iterated += _count(step.function.function, [False, True, True])
             once += _count(step.function.function, [True, False, False])
-    return {
-        key: {kind: counts[kind] for kind in KINDS}
-        for key, counts in (("once", once), ("each_iteration", iterated))
-    }
+    return {"once": _by_kind(once), "each_iteration": _by_kind(iterated)}
+
+
+def _by_kind(counts: Counter[str]) -> dict[str, int]:
+    return {kind: counts[kind] for kind in KINDS}
 
 
 def output_operations(program: Program, *outputs: str) -> dict[str, dict[str, int]]:
-    """Operations, as `operations` counts them, that some outputs of a program need."""
+    """Return the operations that some outputs of a program need, counted as in `operations`."""
     wanted = tuple(CPort(name=output, size=0) for output in outputs)
     return operations(CFunction(name="counted", program=program, inputs=(), outputs=wanted))
 
 
 def function_operations(function: ca.Function) -> dict[str, dict[str, int]]:
-    """Operations, as `operations` counts them, of all outputs of straight-line code."""
+    """Return the operations of all outputs of straight-line code, counted as in `operations`."""
     counts = _count(function, [True] * function.n_out())
     return {
         "once": {kind: counts[kind] for kind in KINDS},
@@ -69,12 +71,14 @@ def function_operations(function: ca.Function) -> dict[str, dict[str, int]]:
 
 
 def restricted(program: Program, output: str, entries: Sequence[int]) -> Program:
-    """Return the program with some entries of one output alone and no diagnostics, to count them.
+    """Return the program with only some entries of one output and without diagnostics.
+
+    It serves to count the operations of these entries.
 
     Args:
-        program: whose last step gives the output.
-        output: its name.
-        entries: which numbers of the output stay, in this order.
+        program: program whose last step computes the output.
+        output: name of the output.
+        entries: indices of the entries to keep, in this order.
     """
     *before, last = program.steps
     if not isinstance(last, Evaluate) or output not in last.outputs:

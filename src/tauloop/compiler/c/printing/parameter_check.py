@@ -1,7 +1,7 @@
-"""Parameters of exported code with a hash, by which the code checks itself and its host at start-up.
+"""Parameters of exported code with a hash, which code and host compare at start-up.
 
-The hash is FNV-1a of 64 bits over the bytes of all values as IEEE doubles, the lowest byte first,
-one value after the other. Any code can compute it anew: no library is needed.
+The hash is FNV-1a with 64 bits over the bytes of all values as IEEE doubles, lowest byte first, one
+value after the other. Any code can compute it without a library.
 
 Source: Fowler, Noll, Vo, draft-eastlake-fnv (64-bit FNV-1a).
 """
@@ -19,7 +19,7 @@ _OFFSET, _PRIME, _BITS = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
 
 
 def parameter_hash(values: Mapping[str, float]) -> str:
-    """The hash of values in their order, 16 hexadecimal digits; names do not count, and -0 is 0.
+    """Return the hash of values in their order, 16 hexadecimal digits; names do not count, -0 is 0.
 
     Examples:
         >>> parameter_hash({"length": 0.25, "mass": 1.0})
@@ -33,13 +33,13 @@ def parameter_hash(values: Mapping[str, float]) -> str:
 
 
 def parameter_manifest(values: Mapping[str, float]) -> dict[str, Any]:
-    """For a manifest: the hash, the values in their order (SI), and the version of Tauloop that wrote them."""
+    """Return hash, values in order (SI), and the version of Tauloop, for a manifest."""
     version = str(provenance(packages=(), options={}).versions["tauloop"])
     return {"hash": parameter_hash(values), "tauloop": version, "values": dict(values)}
 
 
 def parameter_declarations(stem: str, values: Mapping[str, float]) -> list[str]:
-    """Lines of a header: the hash as a constant, and the function that checks it."""
+    """Return the lines of a header: the hash as a constant, and the function that checks it."""
     return [
         f"/* Hash of the {len(values)} parameters in this code, as in its manifest (SI, FNV-1a of their bytes). */",
         f"#define {stem.upper()}_PARAMETER_HASH 0x{parameter_hash(values)}ULL",
@@ -51,7 +51,7 @@ def parameter_declarations(stem: str, values: Mapping[str, float]) -> list[str]:
 
 
 def parameter_source(stem: str, values: Mapping[str, float]) -> str:
-    """C text of the table and of the function, without any number of floating point."""
+    """Return the C text of the table and the function, without floating-point numbers."""
     rows = [
         f"    0x{struct.pack('>d', value + 0.0).hex()}ULL, /* {comment(name)} = {value!r} */"
         for name, value in values.items()
@@ -61,7 +61,7 @@ def parameter_source(stem: str, values: Mapping[str, float]) -> str:
         if values
         else []
     )
-    # a shift by a variable would be a call on small processors
+    # a shift by a variable would be a function call on small processors
     loop = [
         f"    for (int i = 0; i < {len(values)}; ++i) {{",
         f"        unsigned long long value = {stem}_table[i];",

@@ -1,4 +1,4 @@
-"""What numbers generated code computes in, and where its loops end and its verdicts lie then."""
+"""Precision of numbers in generated code, with the tolerances of its loops and checks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from tauloop.compiler.c.printing import single
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 
-#: A projection onto the loops ends with the step that began at a residual below this, in
-#: characteristic lengths or pure numbers: that step leaves its square, which is below rounding.
+#: A projection onto the loops ends with the step that starts from a residual below this, in
+#: characteristic lengths or pure numbers: the residual after that step is its square, a rounding
+#: error.
 RETURNED = 1e-12
 
 
 class Precision(Enum):
-    """What numbers are computed in.
+    """Precision of computed numbers.
 
     Attributes:
         DOUBLE: 64 bits.
@@ -49,11 +50,11 @@ class Precision(Enum):
         return RETURNED if self is Precision.DOUBLE else single.RETURNED
 
     def written(self, text: str) -> str:
-        """Text of doubles in this precision."""
+        """Return the text of doubles in this precision."""
         return text if self is Precision.DOUBLE else single.in_single(text)
 
     def limited(self, function: CFunction) -> CFunction:
-        """A function whose loops end where this precision ends."""
+        """Return a function whose loops end at the limits of this precision."""
         if self is Precision.DOUBLE:
             return function
         return replace(

@@ -1,8 +1,8 @@
-"""Kernels of other text than programs: one row of arrays a thread, run here or on a device by the same call.
+"""Kernels that are not programs: one row of arrays per thread, run on this computer or a device.
 
-The text is C99 and CUDA at once (`kernels.h`). A kernel's parameters are the number of rows n, the
-first and the last of those that a call does, further whole numbers, and arrays: structures of
-arrays (k, n), or whole ones.
+The text is valid C99 and CUDA (`kernels.h`). A kernel's parameters are the number of rows n, the
+first and the last row of a call, further integers, and arrays: structures of arrays (k, n), or
+whole arrays.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tauloop.compiler.c.printing.c_helpers import c_file, used_helpers
 from tauloop.compiler.c.printing.precision import Precision
 
 _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
-#: Parts for each thread: rows take different times.
+#: Parts per thread, because rows take different times.
 PARTS = 8
 
 
 class RowKernel(Protocol):
-    """A kernel over rows: whole numbers and arrays in, arrays out."""
+    """A kernel over rows with integers and arrays as inputs and arrays as outputs."""
 
     def __call__(
         self,
@@ -34,36 +34,36 @@ class RowKernel(Protocol):
         arrays: Sequence[np.ndarray],
         shapes: Sequence[tuple[int, ...]],
     ) -> list[np.ndarray]:
-        """Outputs of these shapes.
+        """Return outputs of the given shapes.
 
         Args:
-            n: rows.
-            numbers: whole numbers behind the range of rows.
-            arrays: read, as doubles; so are outputs.
-            shapes: of the arrays that are written, behind the others.
+            n: number of rows.
+            numbers: integers after the range of rows.
+            arrays: inputs, converted to doubles; outputs are doubles too.
+            shapes: shapes of the outputs, which follow the inputs.
         """
         ...
 
 
 def row_kernel_text(body: str) -> str:
-    """A whole file: the words for both compilers, helpers as the text needs them, and the text."""
+    """Return the text of a whole file: definitions for both compilers, helpers, and the text."""
     return "\n".join(
         [c_file("tauloop.compiler.c.printing", "kernels.h"), *used_helpers(body), body]
     )
 
 
 def without_headers(text: str) -> str:
-    """A text with the words for both compilers in front, in place of the headers that it includes."""
+    """Return a text with definitions for both compilers in place of its included headers."""
     return c_file("tauloop.compiler.c.printing", "kernels.h") + _INCLUDE.sub("", text)
 
 
 def row_kernel_letters(numbers: int, arrays: int) -> str:
-    """Letters of a kernel's arguments (see `Library.function`)."""
+    """Return the letters of a kernel's arguments (see `Library.function`)."""
     return "nnn" + "n" * numbers + "*" * arrays
 
 
 class CompiledRows:
-    """A `RowKernel` in machine code of this computer's, shared out over threads; no number depends on them."""
+    """A `RowKernel` in machine code, distributed over threads, which do not affect results."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class CompiledRows:
         folder: Path | None,
         precision: Precision = Precision.DOUBLE,
     ) -> None:
-        """Compile, or find in the cache.
+        """Compile the kernel, unless it is in the cache.
 
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.

@@ -1,8 +1,7 @@
-"""The order of straight-line code: results are ready when they are needed, and few values wait at a time.
+"""Order of straight-line code: short waits for operands, and few live values.
 
-Compilers keep the order that they are given, up to small changes. In the order in which equations
-are written down a processor waits for chains of operations, or holds more values than it has
-registers.
+Compilers mostly keep the given order. In the order in which equations are written, a processor
+waits for chains of operations, or keeps more values than it has registers.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import casadi as ca
 
 from tauloop.compiler.c.printing.straight import Instruction
 
-#: Cycles until a result can be used, of what takes longer than sums and products, and of these.
+#: Latencies in cycles: of slow operations, and of sums and products.
 LATENCIES = {
     ca.OP_DIV: 13,
     ca.OP_INV: 13,
@@ -25,29 +24,30 @@ LATENCIES = {
     ca.OP_EXP: 60,
 }
 LATENCY = 4
-#: Values that fit into registers (of x86 without AVX-512), and instructions that start in one
-#: cycle.
+#: Number of values that fit into registers (x86 without AVX-512), and number of instructions that
+#: start in one cycle.
 REGISTERS = 16
 WIDTH = 2
 
 
 def scheduled(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The same instructions in another order (list scheduling).
+    """Return the instructions in another order, by list scheduling.
 
-    While registers are free, that instruction comes next which starts the longest chain to the end;
-    while there are none, the one that frees the most, and if all need one more, the one that has
-    waited longest, which keeps to the part of the machine that has been begun. Arguments and
-    constants stand before what reads them first: they are read from memory wherever they are
-    needed.
+    While registers are free, the next instruction is the one that starts the longest chain to the
+    end. When none is free, it is the one that frees most registers. If all need one more, it is the
+    one that has waited longest, which stays with the part of the machine already begun. Arguments
+    and
+    constants precede the first instruction that reads them: memory is read wherever they are
+        needed.
 
     Args:
-        code: instructions with every value before its use.
+        code: instructions, every value before its use.
     """
     return _Schedule(code).run()
 
 
 class _Schedule:
-    """Progress of a list scheduling; instructions are named by their places in the code."""
+    """State of a list scheduling; instructions are indices in the code."""
 
     def __init__(self, code: Sequence[Instruction]) -> None:
         every = range(len(code))
@@ -57,12 +57,14 @@ class _Schedule:
             if instruction.operation != ca.OP_OUTPUT
         }
         is_read = [instruction.operation in (ca.OP_INPUT, ca.OP_CONST) for instruction in code]
-        operands = [[place[k] for k in dict.fromkeys(instruction.operands)] for instruction in code]
         self._code = code
-        self._sources = [[j for j in operands[i] if is_read[j]] for i in every]
-        self._operands = [[j for j in operands[i] if not is_read[j]] for i in every]
+        self._sources: list[list[int]] = []
+        self._operands: list[list[int]] = []
         self._users: list[list[int]] = [[] for _ in every]
-        for i in every:
+        for i, instruction in enumerate(code):
+            operands = [place[k] for k in dict.fromkeys(instruction.operands)]
+            self._sources.append([j for j in operands if is_read[j]])
+            self._operands.append([j for j in operands if not is_read[j]])
             for j in self._operands[i]:
                 self._users[j].append(i)
         self._latency = [LATENCIES.get(instruction.operation, LATENCY) for instruction in code]
@@ -75,12 +77,11 @@ class _Schedule:
         self._available = [0] * len(code)
         self._missing = [len(self._operands[i]) for i in every]
         self._uses = [len(users) for users in self._users]
-        # registers that an instruction takes: one for its result, less those of operands that
-        # nobody else needs.
-        self._takes = [
-            int(bool(self._users[i])) - sum(self._uses[j] == 1 for j in self._operands[i])
-            for i in every
-        ]
+        # registers that an instruction takes: one for its result, minus those of operands that no
+        # other instruction needs
+        self._takes = [int(bool(users)) for users in self._users]
+        for i in every:
+            self._takes[i] -= sum(self._uses[j] == 1 for j in self._operands[i])
         self._urgent = [0] * len(code)
         self._frugal = [(0, 0)] * len(code)
         self._oldest = [(0, 0, 0)] * len(code)
@@ -90,7 +91,7 @@ class _Schedule:
         self._waiting: list[tuple[int, int]] = []
 
     def run(self) -> tuple[Instruction, ...]:
-        """All instructions, one after the other."""
+        """Return all instructions in their new order."""
         scheduled: list[Instruction] = []
         cycle = started = held = 0
         while self._now or self._waiting:
@@ -110,7 +111,7 @@ class _Schedule:
         return tuple(scheduled)
 
     def _next(self, is_short: bool) -> int:
-        """Take the next instruction out of those that can start."""
+        """Return the next instruction, removed from those that can start."""
         i = min(self._now, key=(self._frugal if is_short else self._urgent).__getitem__)
         if is_short and self._takes[i] > 0:
             i = min((*self._now, *(k for _, k in self._waiting)), key=self._oldest.__getitem__)
@@ -122,7 +123,7 @@ class _Schedule:
         return i
 
     def _finish(self, i: int, cycle: int) -> None:
-        """Note that an instruction has started: some operands have one user left, some users wait for nothing else."""
+        """Record that an instruction has started, for its operands and its users."""
         self._done[i] = True
         for j in self._operands[i]:
             self._uses[j] -= 1
@@ -138,7 +139,7 @@ class _Schedule:
                 heapq.heappush(self._waiting, (self._available[k], k))
 
     def _rank(self, i: int) -> None:
-        """Keys of the three ways to choose; the least is taken."""
+        """Return the sort keys of the three criteria; the smallest is chosen."""
         takes, chain = self._takes[i], self._chain[i]
         self._urgent[i] = takes - chain
         self._frugal[i] = (takes, -chain)

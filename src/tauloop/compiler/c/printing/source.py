@@ -1,9 +1,8 @@
-"""C source of programs: a function for one sample, and a kernel for batches, from the same steps.
+"""C source of programs: a function for one sample and a kernel for batches, from the same steps.
 
-The source is C99 with only math.h: no heap, no global state, no branches on data (but in nearest
-points), deterministic text. A batch is cut into blocks of lanes; within a block every value is an
-array over lanes and every stretch of straight-line code one loop over lanes, which compilers turn
-into vector instructions.
+The source is C99 with math.h only: no heap, no global state, no branches on data (except in nearest
+points), reproducible text. A batch is cut into blocks of lanes. In a block every value is an array
+over lanes, and every stretch of straight-line code is a loop over lanes, which compilers vectorise.
 """
 
 from __future__ import annotations
@@ -45,37 +44,37 @@ from tauloop.compiler.program import (
 )
 from tauloop.compiler.solving.bounded import Bounded
 
-#: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of
-#: lanes, and of the pieces of longer ones, which are functions of their own: compilers share out
-#: registers in a time that grows with the square of a function's length. Lanes gain by short pieces
+#: Maximum number of instructions of a stretch of straight-line code in one piece, for one sample
+#: and for lanes, and of the pieces of longer stretches, which are separate functions. The time of
+#: register allocation grows with the square of a function's length. Lanes gain by short pieces
 #: (hexapod 112 to 94 ns, a leg of 3900 operations 339 to 293 ns), single samples do not.
 LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
 LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
-#: The same of one thread among many: values that outlive a piece would go through memory, and a
-#: graphics processor's compiler shares out a function's registers in seconds.
+#: The same limits for one thread among many: values that outlive a piece would go through memory,
+#: and a graphics processor's compiler allocates registers in seconds.
 LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
-#: Stretches from this many instructions on get an order of their own: calls of large machines take
-#: a tenth to a fifth less (RCID's forward dynamics 280 to 220 ns). Short ones fit into a
-#: processor's view anyway (Delta would lose 7 %).
+#: Minimum number of instructions of a stretch that is reordered: calls of large machines take a
+#: tenth to a fifth less (RCID's forward dynamics 280 to 220 ns). A processor reorders short ones
+#: itself (Delta would lose 7 %).
 SCHEDULED_FROM = 600
-#: Lines of a kernel below which a compiler is started once for all: a start takes as long as some
-#: hundred lines.
+#: Number of lines of a kernel below which a single compiler is started: a start takes as long as
+#: some hundred lines.
 SHORT = 600
-#: Chains of additions into which a sum of squares is split: each addition waits four cycles for the
-#: one before it.
+#: Number of partial sums of a sum of squares: each addition waits four cycles for the one before
+#: it.
 CHAINS_OF_SQUARES = 4
-#: Numbers of an input from which on its squares are summed in vectors (`tl_squares`).
+#: Size of an input from which on its squares are summed in vectors (`tl_squares`).
 NUMBERS_OF_VECTOR = 4
-#: In front of the names of values that the health is computed from, which no port has.
+#: Prefix of the names of values for the health, which no port has.
 LOCAL = "health_"
 #: The array of values that outlive their piece.
 KEPT = "kept"
 #: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers), unless
-#: a function has its own.
+#: a function defines its own limit.
 LAST_STEP = 1e-8
-#: An array that a kernel declares: how many numbers of each sample it holds.
+#: Declaration of an array in a kernel, with the number of values per sample.
 _ARRAY_OF_LANES = re.compile(r"^    double \w+\[(\d+)\]\[TL_LANES\];$", re.MULTILINE)
-#: Words that C keeps for itself.
+#: Keywords of C.
 _RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main".split()
@@ -98,15 +97,15 @@ _CALLS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CFunction(CSignature):
-    """A program with the ports that its C function shall have.
+    """A program with the ports of its C function.
 
     Attributes:
         program: the steps.
         last_step: Newton's loop ends after a step this short (characteristic lengths, rad or pure
             numbers).
-        most_steps: it gives up after this many.
-        largest: root of the sum of squares of inputs and outputs from which on the first number of
-            health is -1e300.
+        most_steps: maximum number of Newton steps.
+        largest: limit of the Euclidean norm of inputs and outputs, beyond which the first number of
+            the health is -1e300.
     """
 
     program: Program
@@ -116,10 +115,10 @@ class CFunction(CSignature):
 
 
 def c_name(text: str) -> str:
-    """A C identifier from any text.
+    """Return a C identifier for a text.
 
     Raises:
-        InputError: nothing usable is left.
+        InputError: no valid character is left.
     """
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
     if not re.match(r"[A-Za-z]", name) or name in _RESERVED:
@@ -139,16 +138,16 @@ def c_source(
     single: bool = False,
     is_counted: bool = False,
 ) -> str:
-    """Source of several functions in one file.
+    """Return the source of several functions in one file.
 
     Args:
-        functions: what to print.
-        note: text for the comment at the top (escaped here).
+        functions: functions to print.
+        note: text of the comment at the top (escaped here).
         with_batch: whether to print the batch kernels too.
-        includes: further headers, in their quotes or brackets.
-        further: text behind the functions.
-        single: whether it is written in floats; without batch kernels then.
-        is_counted: as `batch_text` has it.
+        includes: further headers, in quotes or brackets.
+        further: text after the functions.
+        single: whether to print floats; only without batch kernels.
+        is_counted: as in `batch_text`.
     """
     parts = []
     sizes = list[tuple[int, int]]()
@@ -173,15 +172,15 @@ def c_source(
 
 
 def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
-    """Return the source of one function and its counted kernel (`batch_text`), for a library to be called from Python.
+    """Return the source of a function and its counted kernel (`batch_text`), for calls from Python.
 
-    A long one is in several files, to be compiled side by side: the last one holds the function of
-    one sample, those before it the kernel.
+    A long source consists of several files, to be compiled in parallel: the last one contains the
+    function of one sample, the others the kernel.
 
     Args:
-        function: what to print.
-        note: text for the comment at the top (escaped here).
-        further: text behind the function of one sample.
+        function: function to print.
+        note: text of the comment at the top (escaped here).
+        further: text after the function of one sample.
     """
     block, apart = _text(function, _LANES)
     if not apart and block.count("\n") < SHORT:
@@ -201,7 +200,7 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
 
 
 def _filling(texts: Sequence[str]) -> list[list[str]]:
-    """Texts in groups, in order, each as long as is worth a start of the compiler."""
+    """Yield groups of texts, in order, each long enough to justify a start of the compiler."""
     groups: list[list[str]] = []
     lines = SHORT
     for text in texts:
@@ -214,11 +213,11 @@ def _filling(texts: Sequence[str]) -> list[list[str]]:
 
 
 def _samples_of_a_block(function: CFunction, block: str, *, is_whole: bool) -> tuple[int, int]:
-    """Samples of a block, and of one where registers are wide.
+    """Return the number of samples per block, and that for wide registers.
 
     Args:
-        function: what is computed.
-        block: its kernel, which declares what lives between its steps and pieces.
+        function: function to compute.
+        block: its kernel, which declares values that outlive steps and pieces.
         is_whole: whether the kernel is in one piece.
     """
     numbers = sum(port.size for port in function.arguments) + sum(
@@ -232,13 +231,13 @@ def _samples_of_a_block(function: CFunction, block: str, *, is_whole: bool) -> t
 def c_text(
     body: str, note: str, includes: Sequence[str] = (), *, samples: tuple[int, int] = (LANES, LANES)
 ) -> str:
-    """A whole file: headers and helpers as the functions need them, and the functions.
+    """Return the text of a whole file: headers, helpers that the functions need, and the functions.
 
     Args:
         body: the functions.
-        note: text for the comment at the top (escaped here).
-        includes: further headers, in their quotes or brackets.
-        samples: of a block of lanes, and of one where registers are wide.
+        note: text of the comment at the top (escaped here).
+        includes: further headers, in quotes or brackets.
+        samples: number of samples per block of lanes, and that for wide registers.
     """
     head = [
         f"/* {comment(note)} */",
@@ -256,7 +255,7 @@ def c_text(
 
 
 def declarations(function: CFunction, *, single: bool = False) -> list[str]:
-    """Prototypes of a function's C entry points."""
+    """Return the prototypes of a function's C entry points."""
     scalar = _arguments(function, lambda name: f"double *{name}")
     if single:
         return [in_single(f"void {function.name}({scalar});")]
@@ -264,14 +263,14 @@ def declarations(function: CFunction, *, single: bool = False) -> list[str]:
 
 
 def comment(text: str) -> str:
-    """Text that cannot end a comment, nor hold anything but printable ASCII (other signs become escapes)."""
+    """Return a text that cannot end a comment, with characters outside printable ASCII escaped."""
     plain = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
     plain = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
 
 
 def c_string(text: str) -> str:
-    """A C string of exactly this text in UTF-8: signs that mean something in C, or that C does not have, in octal."""
+    """Return a C string of exactly this text in UTF-8, with special characters in octal."""
     plain = (
         chr(byte)
         if (chr(byte).isalnum() and byte < 128) or chr(byte) in " _.-"
@@ -282,7 +281,7 @@ def c_string(text: str) -> str:
 
 
 def _arguments(function: CFunction, parameter: Callable[[str], str]) -> str:
-    """All arguments of a function, each passed as `parameter` says of its name."""
+    """Return all arguments of a function, each written by `parameter` from its name."""
     inputs = function.inputs
     return ", ".join(
         ("const " if port in inputs else "") + parameter(port.name) for port in function.arguments
@@ -300,14 +299,14 @@ def _straight(
     access: Access,
     indent: str,
 ) -> list[str]:
-    """A piece of straight-line code as statements; every intermediate value has its own name.
+    """Return a piece of straight-line code as statements, with a variable per intermediate value.
 
     Args:
         code: the instructions.
-        constants: C text of the values that are constants.
-        inputs, outputs: names of the arrays that it reads and writes.
-        access: how an element of an array is written.
-        indent: before every line.
+        constants: C text of constant values.
+        inputs, outputs: names of the arrays to read and write.
+        access: writes the access to an element of an array.
+        indent: indentation of every line.
     """
     lines = [f"const double t{k} = {access(KEPT, place)};" for k, place in code.fetched.items()]
     for instruction in code.instructions:
@@ -334,7 +333,7 @@ def _whole(
     access: Access,
     indent: str,
 ) -> list[str]:
-    """The statements of a CasADi function for some of its outputs, in one piece."""
+    """Return the statements of a CasADi function for some of its outputs, in one piece."""
     code = with_reciprocals(instructions(function, [name in wanted for name in outputs]))
     return _straight(
         Piece(instructions=code, fetched={}, stored={}),
@@ -355,7 +354,7 @@ def _constants(code: Sequence[Instruction]) -> dict[int, str]:
 
 
 def number(value: float) -> str:
-    """A number as C reads it back exactly."""
+    """Return the C text of a number that is read back exactly."""
     text = repr(float(value))
     if text in ("inf", "-inf", "nan"):
         raise ValueError(f"a constant of the program is {text}")
@@ -376,8 +375,8 @@ def _expression(op: int, a: list[str]) -> str:
         ca.OP_SQ: lambda: f"{a[0]} * {a[0]}",
         ca.OP_TWICE: lambda: f"{a[0]} + {a[0]}",
         ca.OP_INV: lambda: f"1.0 / {a[0]}",
-        # without whole numbers: of these more fit into a register, and a loop of lanes would be
-        # unrolled for them
+        # not with integers: fewer of them fit into a register, and compilers would unroll a loop
+        # over lanes for them
         ca.OP_SIGN: lambda: f"({a[0]} > 0.0 ? 1.0 : 0.0) - ({a[0]} < 0.0 ? 1.0 : 0.0)",
         ca.OP_IF_ELSE_ZERO: lambda: f"{a[0]} != 0.0 ? {a[1]} : 0.0",
         ca.OP_NOT: lambda: f"{a[0]} == 0.0 ? 1.0 : 0.0",
@@ -388,7 +387,7 @@ def _expression(op: int, a: list[str]) -> str:
 
 
 def _stored(function: CFunction) -> dict[str, int]:
-    """Values that live between steps, with their sizes: everything that is neither input nor output."""
+    """Return the values that live between steps, with sizes, except inputs and outputs."""
     sizes: dict[str, int] = {}
     ports = {port.name for port in function.arguments}
     for step in function.program.steps:
@@ -404,7 +403,7 @@ def _stored(function: CFunction) -> dict[str, int]:
 
 
 def wanted_values(function: CFunction) -> set[str]:
-    """Values that must be computed: outputs, diagnostics, and whatever later steps read."""
+    """Return the values that must be computed: outputs, diagnostics, and inputs of later steps."""
     wanted = {port.name for port in function.outputs} | {"discriminants", "pivots"}
     for step in function.program.steps:
         if isinstance(step, Newton):
@@ -416,19 +415,19 @@ def wanted_values(function: CFunction) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """How a function is written: for one sample, or for a block of lanes, every value an array over them.
+    """Layout of a function: for one sample, or for a block of lanes with arrays over lanes.
 
     Attributes:
-        suffix: behind the function's name.
-        access: how an element of an array is written.
-        loop: what opens a stretch of straight-line code.
-        width: behind the size of an array that is declared.
-        parameter: how an array is passed, of its name.
-        ended: condition on which Newton's loop ends, of its last step.
-        whole: instructions of a stretch that stays in one piece.
-        longest: instructions of a piece of a longer one.
-        kind: before the function's name.
-        first: parameter in front of the arrays, and what it is called.
+        suffix: suffix of the function's name.
+        access: writes the access to an element of an array.
+        loop: beginning of a stretch of straight-line code.
+        width: suffix of the size in the declaration of an array.
+        parameter: writes the parameter for an array from its name.
+        ended: condition that ends Newton's loop, from its last step.
+        whole: maximum number of instructions of a stretch in one piece.
+        longest: maximum number of instructions of a piece of a longer stretch.
+        kind: text before the function's name.
+        first: parameter before the arrays, and its name.
     """
 
     suffix: str
@@ -449,29 +448,29 @@ class _Layout:
 
     @property
     def is_one_sample(self) -> bool:
-        """Whether the numbers of a port are neighbours in memory."""
+        """Whether the numbers of a port are adjacent in memory."""
         return not self.is_lanes and self.first is None
 
     def listed(self, arguments: Iterable[str], which: int) -> str:
-        """Parameters (0) or arguments (1), with the first one in front."""
+        """Return the parameters (0) or arguments (1), including the first one."""
         return ", ".join([*([self.first[which]] if self.first else []), *arguments])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Apart:
-    """A function that holds a piece of straight-line code: its name with parameters, and its body."""
+    """A function with a piece of straight-line code: name with parameters, and body."""
 
     head: str
     body: str
 
     @property
     def text(self) -> str:
-        """The function within the file of the one that calls it."""
+        """The text of the function in the file of its caller."""
         return f"static void TL_APART {self.head}\n{self.body}"
 
     @property
     def alone(self) -> str:
-        """The function in another file than the one that calls it."""
+        """The text of the function in another file than its caller."""
         return f"{self.declaration}\n\nvoid {self.head}\n{self.body}"
 
     @property
@@ -504,7 +503,7 @@ _LANES = _Layout(
 
 
 def _thread(strided: Set[str]) -> _Layout:
-    """One sample of n, whose ports of these names are structures of arrays: number i stands at [i n]."""
+    """Return the layout of one sample of n; number i of a `strided` port is at index i n."""
     return _Layout(
         suffix="_thread",
         access=lambda name, i: f"{name}[{i} * n]" if name in strided else f"{name}[{i}]",
@@ -519,7 +518,7 @@ def _thread(strided: Set[str]) -> _Layout:
 
 
 def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart]]:
-    """All steps as C lines, and functions that these call: the pieces of stretches that are too long for one."""
+    """Return all steps as C lines, and the functions with the pieces of long stretches."""
     wanted = wanted_values(function)
     lines: list[str] = []
     functions: list[_Apart] = []
@@ -561,10 +560,10 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
 
 
 def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
-    """Newton's loop on one block; it ends when every lane has converged. What is left is computed apart from it.
+    """Return Newton's loop on a block, which ends when every lane has converged.
 
-    The pivots are those of the last step, which cost nothing: it begins where the solution is
-    within the last step.
+    The final residual is computed separately. The pivots are those of the last step, at no extra
+    cost: that step starts within its length of the solution.
     """
     access, inner = layout.access, " " * 12
     is_kept = step.residual_values in {port.name for port in function.outputs}
@@ -606,7 +605,7 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
         f"    {layout.loop}",
         *(f"        double phi_{i};" for i in range(step.size)),
         *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
-        # a sum, so that not-a-number stays visible
+        # a sum, so that NaN is preserved
         *(f"        {access('residual', 0)} += fabs({text});" for text in left),
         *(
             f"        {access(step.residual_values, i)} = {text};"
@@ -618,16 +617,16 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
 
 
 def _in_units(name: str, size: float) -> str:
-    """Return C text of a value over its unit."""
+    """Return the C text of a value divided by its unit."""
     return name if size == 1.0 else f"{number(1.0 / size)} * {name}"
 
 
 def _health(function: CFunction, layout: _Layout) -> list[str]:
-    """Return C lines that reduce the checks of a run to four numbers; not-a-number counts as the worst value."""
+    """Return C lines that reduce the checks of a run to four numbers; NaN is the worst value."""
     program, access = function.program, layout.access
     checked = checked_values(program, function.inputs, function.outputs, MOST_LINES)
-    # single samples do not gain by fewer sums: gcc orders the rest worse (Delta, inverse dynamics,
-    # call 50 to 53 ns)
+    # single samples do not gain by fewer sums: gcc then orders other code worse (Delta, inverse
+    # dynamics, call 50 to 53 ns)
     implied = checked.implied if layout.is_lanes else frozenset()
     discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
     pivots = [
@@ -651,10 +650,9 @@ def _health(function: CFunction, layout: _Layout) -> list[str]:
 def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> list[str]:
     """Return C lines that sum the squares of the checked inputs and of outputs.
 
-    The sum is infinite or not-a-number where one of them is. Most processors square and add in one
-    instruction. Large matrices are left out (regressors would take a tenth longer, or a half):
-    below `LARGEST` their entries, which are products of two velocities and a length, cannot
-    overflow.
+    The sum is infinite or NaN if one of them is. Most processors square and add in one instruction.
+    Large matrices are skipped (regressors would take a tenth to a half longer): below `LARGEST`
+    their entries, which are products of two velocities and a length, cannot overflow.
     """
     in_vectors, one_by_one = [], []
     for name, first, count in _runs(checked.inputs):
@@ -663,7 +661,7 @@ def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> li
         else:
             one_by_one += [layout.access(name, i) for i in range(first, first + count)]
     outputs = [layout.access(name, i) for name, i in checked.outputs]
-    # the sum of the inputs is done long before the last output is there
+    # the sum of the inputs is complete long before the last output
     return [
         *_sum_of_squares(f"{LOCAL}in", one_by_one, in_vectors),
         *_sum_of_squares(f"{LOCAL}out", outputs, []),
@@ -672,7 +670,7 @@ def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> li
 
 
 def _runs(elements: Sequence[Element]) -> list[tuple[str, int, int]]:
-    """Return elements of arrays in runs of neighbours: name, first place, count."""
+    """Return consecutive elements of arrays as runs: name, first index, count."""
     runs: list[tuple[str, int, int]] = []
     for name, i in elements:
         if runs and runs[-1][0] == name and i == runs[-1][1] + runs[-1][2]:
@@ -683,7 +681,7 @@ def _runs(elements: Sequence[Element]) -> list[tuple[str, int, int]]:
 
 
 def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> list[str]:
-    """Return C lines that define the sum of the squares of some terms and of further sums."""
+    """Return C lines that define the sum of the squares of terms plus further sums."""
     chains = min(len(terms), CHAINS_OF_SQUARES)
     lines = [f"double {name}_{k} = {terms[k]} * {terms[k]};" for k in range(chains)]
     lines += [f"{name}_{k % chains} += {terms[k]} * {terms[k]};" for k in range(chains, len(terms))]
@@ -694,16 +692,16 @@ def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> 
 def _least(
     name: str, values: Sequence[str], most: float, worst: float, *, is_a_number: bool
 ) -> list[str]:
-    """Return C lines for the least of some values, at most `most`; `worst` where one is not a number.
+    """Return C lines for the smallest of some values, at most `most`; `worst` if one is NaN.
 
-    Values are compared in pairs of pairs, so that no long chain of operations is waited for. The
-    constant comes at the end: compilers would merge the choices to branches, or to masks of lanes.
+    Values are compared in pairs of pairs to avoid a long chain of operations. The constant comes
+    last: otherwise compilers would merge the selections into branches, or into masks of lanes.
 
     Args:
-        name: of the least value.
-        values: C text of each.
-        most, worst: its bounds.
-        is_a_number: whether a value that is not a number is found by another check.
+        name: name of the result.
+        values: C text of each value.
+        most, worst: bounds of the result.
+        is_a_number: whether another check finds NaN.
     """
     lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
     least = total = [f"{name}_0_{i}" for i in range(len(values))]
@@ -744,31 +742,31 @@ def _iterated_state(program: Program) -> tuple[str, ...]:
 
 
 def scalar_text(function: CFunction) -> str:
-    """The function of one sample."""
+    """Return the text of the function of one sample."""
     text, apart = _text(function, _ONE_SAMPLE)
     return "\n".join([*(piece.text for piece in apart), text])
 
 
 def thread_text(function: CFunction, strided: Set[str]) -> str:
-    """The function of one thread among many, of one sample each.
+    """Return the text of the function of one thread among many, with one sample each.
 
     Args:
-        function: what to print.
-        strided: ports whose numbers lie n samples apart, as structures of arrays have them; others
-            lie side by side.
+        function: function to print.
+        strided: ports whose numbers are n samples apart, as in structures of arrays; the numbers of
+            other ports are adjacent.
     """
     text, apart = _text(function, _thread(strided))
     return "\n".join([*(piece.text for piece in apart), text])
 
 
 def block_text(function: CFunction) -> str:
-    """The kernel of one block of lanes."""
+    """Return the text of the kernel of one block of lanes."""
     text, apart = _text(function, _LANES)
     return "\n".join([*(piece.text for piece in apart), text])
 
 
 def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_Apart]]:
-    """The function of one sample, or the kernel of one block of lanes, and the pieces that it calls."""
+    """Return the text of a function or kernel in a layout, with the pieces that it calls."""
     iterated = _iterated_state(function.program)
     parameters = layout.listed([_arguments(function, layout.parameter)], 0)
     lines = [f"{layout.kind} {function.name}{layout.suffix}({parameters})", "{"]

@@ -1,8 +1,8 @@
-"""Straight-line code as a list of instructions with single assignment, and its division into pieces.
+"""Straight-line code as a list of single-assignment instructions, and its division into pieces.
 
-Compilers take longer than in proportion to the length of a stretch of code. A long one is therefore
-cut in pieces; what outlives its piece is kept in an array, whose places are used again when their
-values are no longer needed.
+Compile times grow faster than the length of a stretch of code. A long stretch is therefore cut into
+pieces. Values that outlive their piece are stored in an array, whose elements are reused when they
+are no longer needed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from tauloop.common.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """One instruction; its number names the value that it makes.
+    """One instruction; its number identifies its value.
 
     Attributes:
-        number: place in CasADi's function.
+        number: index in CasADi's function.
         operation: CasADi's code of the operation.
-        operands: numbers of the instructions whose values it takes.
-        port: number of the argument that it reads or writes, and the place in it; None for all
-            others.
-        constant: its value where it is a constant.
+        operands: numbers of the instructions that compute its operands.
+        port: argument to read or write, and index in it; None for other instructions.
+        constant: value of a constant.
     """
 
     number: int
@@ -37,7 +36,7 @@ class Instruction:
 
 
 def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruction, ...]:
-    """Instructions on which the wanted outputs depend, in order."""
+    """Return the instructions on which the wanted outputs depend, in order."""
     listed: list[Instruction] = []
     maker: dict[int, int] = {}
     for k in range(function.n_instructions()):
@@ -72,7 +71,9 @@ def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruc
 
 
 def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The same code, with one reciprocal and products for several quotients by the same value, or one by a constant.
+    """Return the code with one reciprocal and products in place of divisions by the same value.
+
+    Divisions by constants become products too.
 
     A division takes as long as four to sixteen products; the results differ by rounding.
     """
@@ -130,7 +131,7 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
 
 
 def needed_instructions(function: ca.Function, wanted: Sequence[bool]) -> set[int]:
-    """Numbers of the instructions on which the wanted outputs depend."""
+    """Return the numbers of the instructions on which the wanted outputs depend."""
     return {instruction.number for instruction in instructions(function, wanted)}
 
 
@@ -139,9 +140,9 @@ class Piece:
     """A part of straight-line code.
 
     Attributes:
-        instructions: what it does; arguments and constants are read again wherever they are needed.
-        fetched: values of earlier pieces that it needs, with their places.
-        stored: values that later pieces need, with their places.
+        instructions: its instructions; arguments and constants are read again where needed.
+        fetched: values of earlier pieces that it needs, with their indices.
+        stored: values that later pieces need, with their indices.
     """
 
     instructions: tuple[Instruction, ...]
@@ -150,12 +151,14 @@ class Piece:
 
 
 def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[Piece, ...]:
-    """Pieces of at most so many instructions, arguments and constants not counted.
+    """Return pieces of code with a limited number of instructions.
+
+    Arguments and constants are not counted.
 
     Args:
         code: the instructions.
-        longest: instructions of a piece.
-        whole: up to so many instructions stay in one piece.
+        longest: maximum number of instructions of a piece.
+        whole: maximum number of instructions that stay in one piece.
     """
     sources = {
         instruction.number: instruction
@@ -165,7 +168,7 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
     working = [instruction for instruction in code if instruction.number not in sources]
     if len(working) <= max(longest, whole):
         return (Piece(instructions=tuple(code), fetched={}, stored={}),)
-    size = -(-len(working) // -(-len(working) // longest))  # about equal ones
+    size = -(-len(working) // -(-len(working) // longest))  # pieces of similar sizes
     parts = [working[first : first + size] for first in range(0, len(working), size)]
     home = {instruction.number: p for p, part in enumerate(parts) for instruction in part}
     last = {
@@ -190,7 +193,7 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
                     free.append(places)
                     places += 1
                 alive[instruction.number] = stored[instruction.number] = free.pop()
-        # only now: no place is read and written in the same piece
+        # not earlier, so that a piece does not read and write the same element
         for ended in [k for k in alive if last[k] <= p]:
             free.append(alive.pop(ended))
         read = tuple(sources[k] for k in operands if k in sources)
