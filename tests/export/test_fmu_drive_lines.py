@@ -21,7 +21,7 @@ from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, PathRun
 from tauloop.export.fmu import FmuExport, FmuOptions, export_fmu
 from tauloop.export.fmu.plant import plant_functions
 from tauloop.formats import load, loads
-from tauloop.integrate.sampled import CompiledSamples, Course, SampledTrace
+from tauloop.integrate.sampled import CompiledSamples, SampledRun, SampledTrace
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
@@ -91,7 +91,7 @@ class Case:
             {(self.method.tableau, 0): code},
         )
         values = {variable.name: variable.start for variable in self.export.variables.parameters}
-        course = Course(
+        course = SampledRun(
             period=STEP,
             inputs=self.torques,
             y=self.steps(0)[0],

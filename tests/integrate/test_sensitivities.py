@@ -17,7 +17,7 @@ from tauloop.compiler.program import Newton
 from tauloop.integrate import DormandPrince, Radau, RungeKutta4
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.routine import Routine, straight
-from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSamples
+from tauloop.integrate.sampled import CompiledSamples, InterpretedSamples, SampledRun
 from tauloop.integrate.sensitivity import SensitivityDirection, apart, course_along, sensitive
 from tauloop.integrate.system import HybridSystem
 
@@ -69,7 +69,7 @@ def last(
         SensitivityDirection(name=str(i), unit="1", start=row[:n], constants=row[n:], scale=2.0)
         for i, row in enumerate(rows)
     )
-    course = Course(
+    course = SampledRun(
         period=period,
         inputs=np.zeros((samples, 1)),
         y=np.array(y, dtype=float),

@@ -131,5 +131,5 @@ def test_what_has_no_derivatives_is_refused_all_at_once():
     assert [problem.where for problem in caught.value.problems] == ["sensitivities"] * 2
     with pytest.raises(InputError, match="count in steps of 2e-05"):
         follow(made, law, Sampling(resolution=2e-5), sensitivities=("damping",))
-    with pytest.raises(InputError, match="jumps where it turns"):
+    with pytest.raises(InputError, match="jumps at a reversal"):
         follow(made, law, SAMPLING, plant=Model(load("five_bar")), sensitivities=("damping",))

@@ -1,4 +1,4 @@
-"""Carrying states forward in time: one integrator with events, in C and, without a compiler, in Python.
+"""Time integration with events: one integrator, in C and, without a compiler, in Python.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Events: functions of the state whose zeros are looked for while a motion is carried forward."""
+"""Events: functions of the state whose zeros are located during an integration."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ _COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[
 class Event(Shown):
     """A function of the state that is zero at an event.
 
-    Simulations look at it where steps begin and end, all others in their middle too: two zeros
-    within one step, or half of one, go unseen, so choose `max_step` accordingly.
+    Simulations check the sign at the ends of steps, and all other runs also in the middle. Two
+    zeros within one step, or half a step, are missed, so choose `max_step` accordingly.
 
     Attributes:
-        name: for the record.
+        name: name of the event, for results.
         function: times (N,), coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
-        direction: 1 for zeros through which it rises, -1 for those through which it falls, 0 for
-            both.
+        direction: 1 for zeros at which it rises, -1 for those at which it falls, 0 for both.
         is_terminal: whether the motion ends there.
     """
 
@@ -40,11 +39,11 @@ class Event(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrence(Shown):
-    """An event that took place.
+    """An event that occurred.
 
     Attributes:
-        name: of the event.
-        time: s.
+        name: name of the event.
+        time: time, s.
         q, v: coordinates (n_q,) and velocities (n_v,) there.
         is_terminal: whether the motion ended there.
     """
@@ -57,18 +56,18 @@ class Occurrence(Shown):
 
     @property
     def words(self) -> str:
-        """A line for the terminal."""
+        """Return a line of text for the terminal."""
         return f"{self.time:.9g} s: {self.name}{', the end' if self.is_terminal else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValuePassed(Shown):
-    """An event in words: a quantity passes a value.
+    """An event defined by a quantity that passes a value.
 
     Attributes:
-        name: of the quantity.
+        name: name of the quantity.
         direction: 1 where it rises above the value, -1 where it falls below.
-        value: SI.
+        value: value, SI.
         is_terminal: whether the motion ends there.
     """
 
@@ -84,10 +83,10 @@ class ValuePassed(Shown):
 
 
 def comparison(option: str, text: str, *, is_terminal: bool) -> ValuePassed:
-    """An event from words such as ``platform.z<-0.7``.
+    """Return an event from a text such as ``platform.z<-0.7``.
 
     Raises:
-        InputError: they are not understood.
+        InputError: the text has another form.
     """
     match = _COMPARISON.fullmatch(text)
     try:

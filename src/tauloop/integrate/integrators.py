@@ -1,8 +1,8 @@
-"""Ways through time: what simulations, control loops and drive lines may choose, and what of one's own may stand there.
+"""Integrators of simulations, control loops and drive lines, and the interface for new ones.
 
-An integrator is a frozen dataclass that names its method: explicit, by a tableau with a dense
-output, or Radau IIA. All of them run in `hybrid.c` and in its twin, with the same events, samples
-and returns to the loops:
+An integrator is a frozen dataclass that defines its method: explicit, by a tableau with a dense
+output, or Radau IIA. All of them run in `hybrid.c` and in `interpreted`, with the same events,
+samples and projections onto the loops:
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Midpoint(Integrator):
@@ -31,25 +31,25 @@ from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.c.printing.single import LEAST_TOLERANCE
 from tauloop.integrate.tableau import Tableau, dormand_prince, runge_kutta_4
 
-#: Tolerances below this are rounding: no step size can meet them.
+#: Tolerances below this are rounding errors: no step size can satisfy them.
 FINEST = 1e-14
-#: Steps after which an integration is given up.
+#: Default maximum number of steps of an integration.
 MOST_STEPS = 200_000
-#: The first step of an adaptive integrator, s; its error estimate soon finds a better one.
+#: First step of an adaptive integrator, s; its error estimate soon finds a better one.
 FIRST_STEP = 1e-4
-#: To what zero is known where no tolerance says it: speeds below this are standstill (SI).
+#: Default tolerance of zero: speeds below this are standstill (SI).
 ZERO = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """An integrator's numbers.
+    """Numeric parameters of an integrator.
 
     Attributes:
-        tableau: of an explicit method; None for Radau IIA.
-        rtol, atol: error of a step, relative and absolute; of fixed steps, to what zero is known.
-        longest: step, s.
-        first: step to be tried, s.
+        tableau: tableau of an explicit method; None for Radau IIA.
+        rtol, atol: relative and absolute error of a step; for fixed steps, the tolerance of zero.
+        longest: maximum step, s.
+        first: first step, s.
     """
 
     tableau: Tableau | None
@@ -60,28 +60,28 @@ class Method:
 
     @property
     def numbers(self) -> tuple[float, float, float, float]:
-        """First step, tolerances and longest step, as C takes them."""
+        """Return first step, tolerances and maximum step, as C takes them."""
         return self.first, self.rtol, self.atol, self.longest
 
     @classmethod
     def adaptive(
         cls, tableau: Tableau | None, rtol: float, atol: float, longest: float = math.inf
     ) -> Method:
-        """A method that chooses its steps."""
+        """Return a method that adapts its steps."""
         return cls(
             tableau=tableau, rtol=rtol, atol=atol, longest=longest, first=min(FIRST_STEP, longest)
         )
 
     @classmethod
     def fixed(cls, tableau: Tableau, step: float) -> Method:
-        """A method with steps of one length, s."""
+        """Return a method with steps of constant length, s."""
         return cls(tableau=tableau, rtol=ZERO, atol=ZERO, longest=step, first=step)
 
     def require_precision(self, precision: Precision) -> None:
-        """Refuse tolerances that numbers of a precision do not keep.
+        """Raise if tolerances are too small for a precision.
 
         Raises:
-            InputError: which, and what to ask for.
+            InputError: the message states which, and possible choices.
         """
         is_adaptive = self.tableau is not None and self.tableau.is_adaptive
         if precision is Precision.SINGLE and is_adaptive and self.rtol < LEAST_TOLERANCE:
@@ -92,20 +92,20 @@ class Method:
 
 
 class Integrator(ABC):
-    """A way through time: explicit or implicit, with fixed or adaptive steps.
+    """Integration method: explicit or implicit, with fixed or adaptive steps.
 
     Attributes:
-        max_steps: steps after which the integration is given up.
+        max_steps: maximum number of steps.
     """
 
     __slots__ = ()
     max_steps: int
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no sense, all at once.
+        """Raise for invalid numbers, all at once.
 
         Raises:
-            InputError: tolerances that no step can meet, or no positive steps.
+            InputError: tolerances that no step can satisfy, or steps that are not positive.
         """
         require(self)
         remedy = f"at least {FINEST:g}: below it there is only rounding; 1e-9 is usual"
@@ -127,11 +127,11 @@ class Integrator(ABC):
     @property
     @abstractmethod
     def method(self) -> Method:
-        """Its tableau, tolerances and steps."""
+        """Return tableau, tolerances and steps."""
 
 
 def described(choice: object) -> dict[str, object]:
-    """What provenance says of a choice that is a dataclass, such as an integrator: its name and its numbers."""
+    """Return name and numbers of a dataclass such as an integrator, for provenance."""
     numbers: dict[str, object] = {"name": type(choice).__name__}
     for item in fields(choice):  # type: ignore[arg-type]
         value = getattr(choice, item.name)
@@ -147,10 +147,10 @@ class DormandPrince(Integrator):
     """Explicit Runge-Kutta pair of orders 5(4) with adaptive steps (Dormand and Prince 1980).
 
     Attributes:
-        rtol, atol: a step's error is kept below atol + rtol |state|, root mean square over the
-            state's entries (SI).
-        max_step: longest step, s.
-        max_steps: steps after which the integration is given up.
+        rtol, atol: the error of a step stays below atol + rtol |state|, as root mean square over
+            the entries of the state (SI).
+        max_step: maximum step, s.
+        max_steps: maximum number of steps.
     """
 
     rtol: float = 1e-9
@@ -170,8 +170,8 @@ class RungeKutta4(Integrator):
     """The classical Runge-Kutta method of order 4 with fixed steps.
 
     Attributes:
-        step: s; the last one is cut to the end.
-        max_steps: steps after which the integration is given up.
+        step: step, s; the last one is shortened.
+        max_steps: maximum number of steps.
     """
 
     step: float
@@ -186,12 +186,14 @@ class RungeKutta4(Integrator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Radau(Integrator):
-    """Implicit Radau IIA of order 5 for stiff machines, with Jacobians by differences (Hairer and Wanner 1996, IV.8).
+    """Implicit Radau IIA of order 5 for stiff machines (Hairer and Wanner 1996, IV.8).
+
+    Jacobians are computed by differences.
 
     Attributes:
-        rtol, atol: as of `DormandPrince`.
-        max_step: longest step, s.
-        max_steps: steps after which the integration is given up.
+        rtol, atol: tolerances as in `DormandPrince`.
+        max_step: maximum step, s.
+        max_steps: maximum number of steps.
     """
 
     rtol: float = 1e-8

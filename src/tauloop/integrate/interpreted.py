@@ -1,4 +1,4 @@
-"""The integrator in Python, step by step: without a compiler, and to check `hybrid.c` against, whose twin it is."""
+"""The integrator in Python: for computers without a compiler, and as a reference for `hybrid.c`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.stopping import StopCode
 from tauloop.integrate.integrators import Method
 
-#: As in `hybrid.c`, where the reasons stand.
+#: As in `hybrid.c`, which explains the values.
 SAFETY, LEAST_FACTOR, GREATEST_FACTOR, RETREAT, STRETCH = 0.9, 0.2, 10.0, 0.25, 0.01
 SMALLEST_STEP, SMALLEST_RETREAT, FARTHEST_RETURN = 1e-13, 1e-10, 10.0
 ADVANCE, CROWD, MOST_CROWDED, ROUNDS, TRIES = 1e-10, 1e-9, 200, 40, 90
@@ -32,7 +32,7 @@ _P = np.linalg.inv(np.stack([_C, _C**2, _C**3], axis=1))
 
 
 class StepOutcome(StopCode):
-    """Why a step, or a run over samples, stopped, as numbered in `hybrid.c` and `sampled.c`.
+    """Outcome of a step, with the numbers of `hybrid.c`."""
 
     `SINGULAR` is a rate that cannot be relied on; `LOOPS_LOST` a state that cannot be led back to
     where it must be.
@@ -48,30 +48,30 @@ class StepOutcome(StopCode):
 
 
 class InterpretedProblem(ABC):
-    """What is carried forward: y' = f(t, y) under modes; as `tl_problem`.
+    """Problem y' = f(t, y) under modes; as `tl_problem`.
 
     Attributes:
-        slopes: derivatives of the first guards along the directions (d, m), as the last rates have
-            left them.
+        slopes: derivatives of the first guards along the directions (d, m), from the last
+            evaluation of rates.
     """
 
     slopes: np.ndarray = np.zeros((0, 0))
 
     @abstractmethod
     def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Rates (n,), guards (m,), and whether they can be relied on; `run.known` may be set beside."""
+        """Return rates (n,), guards (m,) and whether they are reliable; may set `run.known`."""
 
     def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
-        """The state where the modes prescribe it."""
+        """Return the state with the values that the modes prescribe."""
         return y
 
     def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
-        """The state led back to where it must be: 1 where it moved, 0 where not, -1 where there is no way."""
+        """Return the projected state, with 1 if it moved, 0 if not, -1 if the projection failed."""
         return y, 0
 
 
 class Run:
-    """A state and where it stands; as `tl_run`."""
+    """State of an integration; as `tl_run`."""
 
     def __init__(
         self,
@@ -82,14 +82,14 @@ class Run:
         modes: np.ndarray | None = None,
         guess: np.ndarray | None = None,
     ) -> None:
-        """Begin.
+        """Start an integration.
 
         Args:
-            problem: what is carried forward.
-            method: an integrator's numbers.
+            problem: problem to integrate.
+            method: numeric parameters of the integrator.
             y: state (n,).
             modes: (m,), 0 or 1.
-            guess: from where rates iterate; put back where a step is given up.
+            guess: start of iterations in rates; restored when a step is rejected.
         """
         self.problem, self.method, self.y = problem, method.tableau, np.array(y, dtype=float)
         self.s = np.zeros(0) if modes is None else np.array(modes, dtype=float)
@@ -111,11 +111,11 @@ class Run:
         self._known_now: object = None
 
     def along(self, x: float) -> np.ndarray:
-        """The state at a share of the last step."""
+        """Return the state at a share of the last step."""
         return np.asarray(self.start + x ** np.arange(1, len(self.Q) + 1) @ self.Q)
 
     def agree(self) -> bool:
-        """Flip modes until all guards hold; whether the rates can be relied on."""
+        """Flip modes until all guards hold; return whether the rates are reliable."""
         good, flipped, change = True, False, None
         for turn in range(ROUNDS + 1):
             self._K, self._guards, good = self._rates(self.time, self.y)
@@ -137,7 +137,7 @@ class Run:
         return good
 
     def _instant(self) -> np.ndarray:
-        """How the instant of the event that has just been met changes along the directions (d,); as `tl_instant`."""
+        """Return the derivatives of the event's time along the directions (d,); `tl_instant`."""
         slopes = self.problem.slopes.copy()
         over = np.where(self.s != 0, -self._guards, self._guards)[: slopes.shape[1]]
         if not over.max(initial=0.0) > 0:
@@ -150,7 +150,7 @@ class Run:
         return np.asarray(-slopes[:, met] / speed) if speed else np.zeros(len(slopes))
 
     def _shift(self, change: np.ndarray) -> None:
-        """Derivatives at an instant that changes so; as `tl_shift`."""
+        """Shift derivatives by those of the event's time; as `tl_shift`."""
         n = len(self.y) // (1 + len(change))
         self.y = self.y + np.concatenate([np.zeros(n), np.outer(change, self._K[:n]).ravel()])
 
@@ -238,7 +238,7 @@ class Run:
         return float(np.where(self.s != 0, -guards, guards).max(initial=-np.inf))
 
     def _norm(self, error: np.ndarray, to: np.ndarray) -> float:
-        """An error in shares of what is allowed, root mean square over the state."""
+        """Return an error relative to the tolerance, as root mean square over the state."""
         scale = self.atol + self.rtol * np.maximum(np.abs(self.y), np.abs(to))
         return float(np.sqrt(np.mean((error / scale) ** 2)))
 
@@ -267,12 +267,12 @@ class Run:
     def _near(
         self, near: np.ndarray, time: float, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Rates that iterate from where the step began, and not from where a trial has led."""
+        """Return rates with iterations from the start of the step, not from a trial's result."""
         self.guess = near.copy()
         return self._rates(time, y)
 
     def _differences(self, near: np.ndarray) -> bool:
-        """The Jacobian at the beginning of the step by differences; whether it could be computed."""
+        """Compute the Jacobian at the step's start by differences; return whether it succeeded."""
         columns = []
         for j in range(len(self.y)):
             moved = self.y.copy()
@@ -301,7 +301,7 @@ class Run:
             self._jacobian = self._jacobian[0], 0
 
     def _iterated(self, h: float, near: np.ndarray) -> _Stages:
-        """Newton's method for the stages' distances from the state."""
+        """Solve for the stages' distances from the state by Newton's method."""
         n, before, rate = len(self.y), 0.0, 0.0
         tolerance = max(2e-15 / self.rtol, min(0.03, np.sqrt(self.rtol)))
         whole = np.kron(_M / h, np.eye(n)) - np.kron(np.eye(3), self._jacobian[0])
@@ -332,7 +332,7 @@ class Run:
         return _Stages(Z, NEWTON, rate, converged=False, healthy=True)
 
     def _judged(self, h: float, stages: _Stages, near: np.ndarray, after_rejection: bool) -> _Trial:
-        """An implicit step whose stages are known, with its error."""
+        """Return an implicit step with known stages, and its error."""
         Z, tries = stages.Z, stages.tries
         end, defect = self.y + Z[2], _E @ Z / h
         real = _REAL / h * np.eye(len(self.y)) - self._jacobian[0]
@@ -357,7 +357,7 @@ class Run:
         )
 
     def _event(self, h: float, guards: np.ndarray) -> float:
-        """Where in the step a guard is violated first; 1 where none is."""
+        """Return the share of the step at which a guard first changes sign; else 1."""
 
         def at(x: float) -> float:
             return self._violation(self._rates(self.time + x * h, self.along(x))[1])
@@ -394,7 +394,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Stages:
-    """What Newton's method has come to: distances of the stages (3, n), iterations and their last rate."""
+    """Result of Newton's method: stages' distances (3, n), iterations and convergence rate."""
 
     Z: np.ndarray
     tries: int
@@ -404,7 +404,7 @@ class _Stages:
 
 
 class _Trial:
-    """A step that was computed, not taken yet: its end, the rates and guards there, and its polynomials."""
+    """A computed step before acceptance: end, rates and guards there, and polynomials."""
 
     __slots__ = ("Q", "end", "factor", "good", "guards", "healthy", "known", "norm", "rate")
 

@@ -1,9 +1,9 @@
-"""Routines: right-hand sides and samples as lists of calls, which C and, without a compiler, Python run alike.
+"""Routines: right-hand sides and samples as lists of calls, which run alike in C and in Python.
 
-A routine's arrays have names. Those of every routine are the state `y`, its `rate` and `guards`,
-the modes `s`, the coordinates `start` from which Newton's method goes on, the inputs `in` of a
-sample, what acts (`held`), what the last sample has found (`z`), and constants `p`; others are its
-own. A place is an array with, maybe, an offset, as C writes it: ``y``, ``y + 6``.
+A routine's arrays have names. All routines have the state `y`, its `rate` and `guards`, the modes
+`s`, the coordinates `start` from which Newton's method continues, the inputs `in` of a sample,
+applied forces (`held`), findings of the last sample (`z`), and constants `p`. Other arrays belong
+to one routine. A place is an array with an optional offset, as in C: ``y``, ``y + 6``.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from tauloop.compiler.program import Program
 from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT, solve_diagnostics
 from tauloop.equations.values import BatchFunction
 
-#: Arrays by name, as a routine in Python sees them.
+#: Arrays by name, in Python.
 Arrays = dict[str, np.ndarray]
-#: Function of Python within a sample: (time, what it sees, what it changes in place).
+#: Python function of a sample: (time, inputs, outputs that it changes in place).
 Own = Callable[[float, np.ndarray, np.ndarray], None]
 
 
 class Layout:
-    """Parts of an array by name, one behind the other."""
+    """Consecutive parts of an array, by name."""
 
     def __init__(self, array: str, sizes: Mapping[str, int]) -> None:
-        """Place them.
+        """Define the parts.
 
         Args:
-            array: its name.
-            sizes: of the parts.
+            array: name of the array.
+            sizes: sizes of the parts.
         """
         ends = np.cumsum([0, *sizes.values()])
         self._array, self.size = array, int(ends[-1])
         self.slices = {name: slice(int(ends[i]), int(ends[i + 1])) for i, name in enumerate(sizes)}
 
     def place(self, name: str, array: str = "") -> str:
-        """Where a part begins, in this array or in another one that is laid out alike."""
+        """Return the place of a part, in this array or in another one with the same layout."""
         return f"{array or self._array} + {self.slices[name].start}"
 
     def parts(self, x: ca.SX) -> dict[str, ca.SX]:
-        """All parts of the whole array (n,)."""
+        """Return all parts of the whole array (n,)."""
         return {name: x[where] for name, where in self.slices.items()}
 
     def rows(self, n: int, values: Mapping[str, np.ndarray | float | list[float]]) -> np.ndarray:
-        """Arrays (n, size) from values of parts; zero where none is given."""
+        """Return arrays (n, size) from values of parts; the default is zero."""
         stacked = np.zeros((n, self.size))
         for name, value in values.items():
             stacked[:, self.slices[name]] = value
@@ -63,20 +63,20 @@ class Layout:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoutineCall:
-    """A function and the places that it reads and writes.
+    """A function with its inputs and outputs as places.
 
     Attributes:
-        function: a program's C function, straight-line code by CasADi, or none: a function of
-            Python's, if there is one, which sees the second place, at the time in the first, and
-            changes the output.
+        function: a program's C function, straight-line code by CasADi, or None for an optional
+            Python function. That is called with the time at the first place and the array at the
+            second, and changes the output.
         inputs, outputs: places in the order of the arguments.
-        further: places, with sizes, of what only the interpreter of a program reads; of a function
-            of Python's all.
-        brief: straight-line code, and places of its outputs, where no guards are wanted.
-        is_judged: whether a program that cannot be relied on ends the routine.
-        smallest_pivot: share of its typical size below which a pivot means that it cannot.
-        when: place of a number that is not zero where the call is made; it always is without one.
-        tangent: what comes before it for each direction of derivatives
+        further: places and sizes of inputs that only the interpreter of a program reads; for a
+            Python function, of all inputs.
+        brief: straight-line code and places of its outputs for calls without guards.
+        is_judged: whether an unreliable program ends the routine.
+        smallest_pivot: share of its typical size below which a pivot makes a program unreliable.
+        when: place of a number; the call is made if it is not zero. None for every time.
+        tangent: preceding call for each direction of derivatives
             (`tauloop.integrate.sensitivity`).
     """
 
@@ -96,7 +96,7 @@ class RoutineCall:
         return BatchFunction(self.function)
 
     def run(self, arrays: Arrays, worst: np.ndarray, own: Own | None) -> bool:
-        """Run it on arrays by name; whether it can be relied on."""
+        """Run the call on arrays by name; return whether the result is reliable."""
         if self.when and _view(arrays, self.when, 1) == 0:
             return True
         if self.function is None:
@@ -137,14 +137,14 @@ class RoutineCall:
         return True
 
     def limited(self, precision: Precision) -> RoutineCall:
-        """The same, whose loops and verdicts are a precision's."""
+        """Return the call with the loop limits of a precision."""
         if not isinstance(self.function, CFunction):
             return self
         least = max(self.smallest_pivot, precision.smallest_pivot)
         return replace(self, function=precision.limited(self.function), smallest_pivot=least)
 
     def text(self) -> list[str]:
-        """The statements in C; where it writes an array that it also reads, by way of another one."""
+        """Return the statements in C, with a temporary for arrays that are read and written."""
         return [*([f"    if (*({self.when}) != 0.0)"] if self.when else []), *self._text()]
 
     def _text(self) -> list[str]:
@@ -193,7 +193,7 @@ class RoutineCall:
     def _apart(
         self, read: Iterable[int], outputs: Iterable[str], sizes: Iterable[int]
     ) -> tuple[list[str], list[str], list[str]]:
-        """Arrays declared for outputs that cannot be written in place, the places to write, and how they are moved."""
+        """Return declarations of temporary outputs, the places to write, and the copies."""
         inputs = [
             (*split_place(place), size) for place, size in zip(self.inputs, read, strict=True)
         ]
@@ -207,14 +207,13 @@ class RoutineCall:
                 continue
             declared.append(f"        double moved{i}[{max(size, 1)}];")
             places.append(f"moved{i}")
-            # one by one: numbers that a compiler has in registers need not be written before they
-            # are moved
+            # one by one, so that a compiler can keep the numbers in registers
             moved += [f"        {array}[{start + k}] = moved{i}[{k}];" for k in range(size)]
         return declared, places, moved
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """A place's array, and where in it the place begins."""
+    """Return a place's array and offset."""
     name, _, offset = place.partition(" + ")
     return name, int(offset or 0)
 
@@ -227,13 +226,13 @@ def _view(arrays: Arrays, place: str, size: int | None = None) -> np.ndarray:
 def straight(
     name: str, reads: Mapping[str, int], make: Callable[..., Mapping[str, ca.SX]], *, when: str = ""
 ) -> RoutineCall:
-    """Straight-line code.
+    """Return a call of straight-line code.
 
     Args:
-        name: a C identifier of its own in the library.
+        name: unique C identifier in the library.
         reads: places with their sizes.
-        make: expressions by the place that they are written to, from the symbols of what is read.
-        when: as of `RoutineCall`.
+        make: function that returns expressions by output place, from the symbols of `reads`.
+        when: as in `RoutineCall`.
     """
     symbols = [ca.SX.sym(f"x{i}", n) for i, n in enumerate(reads.values())]
     outputs = {place: ca.densify(ca.SX(expression)) for place, expression in make(*symbols).items()}
@@ -242,10 +241,10 @@ def straight(
 
 
 def own_call(time: tuple[str, int], seen: tuple[str, int], made: tuple[str, int]) -> RoutineCall:
-    """A function of Python's, if there is one.
+    """Return a call of an optional Python function.
 
     Args:
-        time, seen, made: places and sizes of its arguments, of which it changes the last.
+        time, seen, made: places and sizes of its arguments; it changes the last one.
     """
     places = {"time": time, "seen": seen, "made": made}
     return RoutineCall(function=None, inputs=(time[0], seen[0]), outputs=(made[0],), further=places)
@@ -261,14 +260,14 @@ def program_call(
     is_judged: bool = True,
     smallest_pivot: float = SMALLEST_PIVOT,
 ) -> RoutineCall:
-    """A program with some of its outputs.
+    """Return a call of a program with some of its outputs.
 
     Args:
-        name: a C identifier of its own in the library.
-        program: the steps.
-        sizes: of its inputs.
-        inputs, outputs: places of these, and of the outputs that are wanted.
-        is_judged, smallest_pivot: as of `RoutineCall`.
+        name: unique C identifier in the library.
+        program: the program.
+        sizes: sizes of its inputs.
+        inputs, outputs: places of its inputs and of the wanted outputs.
+        is_judged, smallest_pivot: as in `RoutineCall`.
     """
     empty = {key: np.empty((0, size)) for key, size in sizes.items()}
     function = replace(c_function(program, empty, tuple(outputs)), name=name)
@@ -286,14 +285,14 @@ def program_call(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Routine:
-    """Calls, one after the other.
+    """A sequence of calls.
 
     Attributes:
-        calls: in their order.
-        own: arrays of its own, with their sizes.
-        known: places and sizes of coordinates and velocities behind it.
-        directions: of derivatives, which lie one behind the other behind every array that varies.
-        varied: these arrays, with their sizes without derivatives.
+        calls: calls in their order.
+        own: arrays of the routine with their sizes.
+        known: places and sizes of coordinates and velocities after a run.
+        directions: number of directions of derivatives, which follow each varied array.
+        varied: varied arrays with their sizes without derivatives.
     """
 
     calls: tuple[RoutineCall, ...] = ()
@@ -303,14 +302,14 @@ class Routine:
     varied: Mapping[str, int] = field(default_factory=dict)
 
     def _room(self) -> dict[str, int]:
-        """Sizes of its own arrays, with derivatives."""
+        """Return sizes of the routine's arrays, including derivatives."""
         return {
             name: size * (1 + self.directions * (name in self.varied))
             for name, size in self.own.items()
         }
 
     def run(self, arrays: Arrays, worst: np.ndarray, own: Own | None = None) -> bool:
-        """Run it on arrays by name, which take its own as well; whether it can be relied on."""
+        """Run the routine on arrays by name; return whether the result is reliable."""
         arrays |= {name: np.zeros(size) for name, size in self._room().items()}
         for call in self.calls:
             for j in range(1, 1 + self.directions) if call.tangent is not None else ():
@@ -322,7 +321,7 @@ class Routine:
         return True
 
     def text(self, name: str) -> str:
-        """A C function with this name."""
+        """Return a C function with this name."""
         names = ("s", "in", "held", "p", "z", "start", *self.own)
         kept, at = [], 0
         for place, size in self.known:
@@ -349,7 +348,7 @@ class Routine:
         return "\n".join([*lines, "}", ""])
 
     def _tangents(self, call: RoutineCall) -> list[str]:
-        """The call's derivatives along all directions."""
+        """Return the C text of a call's derivatives along all directions."""
         if call.tangent is None:
             return []
         places = (*call.tangent.inputs, *call.tangent.outputs)
@@ -373,12 +372,12 @@ class Routine:
 def functions_text(
     routines: Iterable[Routine], prefix: str = "straight", *, single: bool = False
 ) -> str:
-    """C text of all functions that routines call; straight-line code has names that begin with the prefix.
+    """Return the C text of all functions of routines; straight-line code has the prefix.
 
     Args:
-        routines: that call them.
-        prefix: of these names.
-        single: whether it is written in floats.
+        routines: the routines.
+        prefix: prefix of names of straight-line code.
+        single: whether to write floats.
     """
     calls = [
         call
@@ -401,8 +400,8 @@ def functions_text(
     for function in codes.values():
         generator.add(function)
     note = "made by Tauloop, do not edit"
-    # functions of one file only: exported ones would not be put in line, for others could take
-    # their place
+    # static functions: exported ones would not be inlined, because another library could replace
+    # them
     straight_text = f"#define CASADI_SYMBOL_EXPORT static\n{generator.dump()}"
     listed, includes = list(programs.values()), ("<string.h>",)
     if single:
@@ -413,7 +412,7 @@ def functions_text(
 
 
 def unit_quaternions(quaternions: Iterable[int], states: int) -> Routine:
-    """The way back of a state (n,) to unit length of its quaternions, which begin at these places."""
+    """Return a projection of states (n,) to unit quaternions, which start at these indices."""
     places = tuple(quaternions)
 
     def back(y: ca.SX) -> dict[str, ca.SX]:

@@ -1,7 +1,7 @@
-"""Systems under a sampled control, from sample to sample: as machine code, or step by step in Python.
+"""Systems under a sampled control: as machine code, or step by step in Python.
 
-A control of a machine and the controls of its drive lines are routines here: rates, resets, and
-what a sample finds.
+The control of a machine and the controls of its drive lines are routines: rates, resets, and the
+calculations of a sample.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ MOST_EVENTS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Course:
-    """What a run starts from, and what it is told.
+class SampledRun:
+    """Start, inputs and options of a run.
 
     Attributes:
-        period: of the samples, s.
-        inputs: of every sample (N, n_i).
-        y, held, q: state, what acts before the first sample with what is kept behind it, and
-            coordinates at the start.
+        period: sampling period, s.
+        inputs: inputs of every sample (N, n_i).
+        y, held, q: initial state; forces before the first sample, followed by kept numbers;
+            initial coordinates.
         p: constants.
-        method, max_steps: the integrator, and after how many steps it is given up.
-        whole, change: delay from a sample to what it has found, in periods and s beyond them.
-        own, own_sizes: function of Python's within the sample, and how much it sees and changes.
-        events: to look for.
+        method, max_steps: the integrator and its maximum number of steps.
+        whole, change: delay from a sample to its effect, in whole periods and additional s.
+        own, own_sizes: optional Python function of the sample, and sizes of its arguments.
+        events: events to locate.
     """
 
     period: float
@@ -64,17 +64,16 @@ class Course:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SampledTrace:
-    """What a run has done, for the samples that it reached.
+    """Result of a run, for the samples that it reached.
 
     Attributes:
         states, modes, held: at each sample (N, n).
-        outcome: a `StepOutcome`.
-        end: time that was reached, s.
-        steps, events: of the integrator.
-        worst: least discriminant, least pivot over its typical size, and largest residual on the
-            way (3,).
-        failed: the same of the last evaluation that could not be relied on (3,); not numbers where
-            all could.
+        outcome: a `Stepped`, `TOO_LONG` or `ENDED`.
+        end: time reached, s.
+        steps, events: number of steps of the integrator, and of events.
+        worst: smallest discriminant, smallest pivot over its typical size, and largest residual of
+            the run (3,).
+        failed: the same for the last unreliable evaluation (3,); NaN without any.
         occurrences: events in the order of time.
     """
 
@@ -95,7 +94,7 @@ class SampledTrace:
         return StepOutcome(self.outcome).is_success
 
     def early_end(self, assembly: Assembly, q: np.ndarray, when: str) -> str:
-        """Why it ended early, near coordinates (n_q,); with words for the instant."""
+        """Return the reason for an early end near coordinates (n_q,), with a text for the time."""
         least, pivot, residual = self.failed
         known: dict[int, str] = {
             StepOutcome.MAX_STEPS: f"too many steps {when}",
@@ -111,7 +110,7 @@ class SampledTrace:
         return f"the motion is no longer finite {when}"
 
     def diagnostics(self, whole: int, end: str) -> tuple[Diagnostic, ...]:
-        """That it ran whole, of so many samples, and kept away from singularities with its loops closed."""
+        """Return diagnostics: share of completed samples, smallest pivot, largest residual."""
         _, pivot, residual = map(float, self.worst)
         return (
             diagnostic(
@@ -135,12 +134,12 @@ class SampledTrace:
         )
 
 
-#: Where no function of Python's is called.
+#: Used without a Python function.
 _NOTHING = Callback(None, 0, 0)
 
 
 def _values(system: HybridSystem, events: Sequence[Event]) -> Own | None:
-    """The events' values as guards, from coordinates and velocities in one array."""
+    """Return the events' values as guards, from an array of coordinates and velocities."""
     if not events:
         return None
 
@@ -167,7 +166,7 @@ class CompiledSamples:
     _SIGNATURE: ClassVar[str] = "ndld" + "d" * 5 + "**n" + "*" * 14
 
     def __init__(self, system: HybridSystem, folder: Path | None, method: Tableau | None) -> None:
-        """Compile, or find in the cache, for a method; others are compiled when they are asked for.
+        """Compile for a method, unless in the cache; other methods are compiled on demand.
 
         Raises:
             EngineError: there is no compiler, or it fails.
@@ -185,11 +184,11 @@ class CompiledSamples:
             self._compiled[method, events] = library.function("tl_sampled", self._SIGNATURE, "n")
         return self._compiled[method, events]
 
-    def __call__(self, course: Course) -> SampledTrace:
-        """Run it.
+    def __call__(self, course: SampledRun) -> SampledTrace:
+        """Run the system.
 
         Raises:
-            Whatever functions of Python's raise.
+            Exception: any exception of the Python functions.
         """
         system, method, n, count = (
             self.system,
@@ -240,13 +239,13 @@ class CompiledSamples:
 
 @final
 class InterpretedSamples:
-    """The same in Python: without a compiler, and to check machine code against."""
+    """Runs of a system in Python, without a compiler or as a reference for machine code."""
 
     def __init__(self, system: HybridSystem) -> None:
         """Keep the equations."""
         self.system = system
 
-    def __call__(self, course: Course) -> SampledTrace:
+    def __call__(self, course: SampledRun) -> SampledTrace:
         """Run it."""
         values, count, n = (
             _values(self.system, course.events),
@@ -295,8 +294,10 @@ class InterpretedSamples:
             occurrences=tuple(happened),
         )
 
-    def _stepped(self, run: Run, limit: float, course: Course, happened: list[Occurrence]) -> int:
-        """One step, and the events at its end; what it comes to."""
+    def _stepped(
+        self, run: Run, limit: float, course: SampledRun, happened: list[Occurrence]
+    ) -> int:
+        """Take a step and handle the events at its end; return the outcome."""
         before = run.s
         code = (
             int(run.next(limit))

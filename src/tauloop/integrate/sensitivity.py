@@ -1,10 +1,10 @@
-"""Sensitivities: how much states, and all that samples find, change with constants and with the start.
+"""Sensitivities: derivatives of states and samples by constants and by the start.
 
 With y' = f(y, z, p) between events and S = dy/dp along a direction: S' = f_y S + f_z dz/dp + f_p.
-Every call of a routine gets the call of its tangents, for one direction at a time, which comes
-before it; so rates, resets and samples carry derivatives along, and the integrator, which takes all
-of them for states, keeps their errors as small as those. At an event it lets them jump (`tl_agree`
-in `hybrid.c`). S(0) and the tangents of p say what to differentiate by.
+Every call of a routine is preceded by the call of its tangents, for one direction at a time. So
+rates, resets and samples include derivatives. The integrator treats them as states and controls
+their errors in the same way. At an event they jump (`tl_agree` in `hybrid.c`). S(0) and the
+tangents of p define the parameters of the derivatives.
 
 Source:
     Hairer, Norsett, Wanner 1993, Solving Ordinary Differential Equations I, section I.14; at events
@@ -27,7 +27,7 @@ from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.derivatives.tangents import along, moved, tangent_program
 from tauloop.equations.ports import Port
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, split_place
-from tauloop.integrate.sampled import Course
+from tauloop.integrate.sampled import SampledRun
 from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.bodies import dry_friction
 from tauloop.mechanism.description.units import si_unit
@@ -38,19 +38,19 @@ from tauloop.mechanism.suggestions import unknown_names
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Newton's method starts there; where it does changes nothing.
+#: Start of Newton's method, which does not affect derivatives.
 _STARTS = "start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivityDirection:
-    """What a run is differentiated by.
+    """A parameter or start coordinate of derivatives.
 
     Attributes:
-        name, unit: of the parameter, or of a coordinate of the start.
+        name, unit: name and unit of the parameter or start coordinate.
         start: derivative of the first state (n,).
         constants: derivative of the constants (n_p,).
-        scale: typical change, which makes errors of all derivatives alike.
+        scale: typical change, which makes errors of all derivatives comparable.
     """
 
     name: str
@@ -61,34 +61,36 @@ class SensitivityDirection:
 
 
 def require_known(names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse names that nothing can be differentiated by.
+    """Raise for names that are neither parameters nor start coordinates.
 
     Raises:
-        InputError: with all of them.
+        InputError: the message lists all of them.
     """
     what, remedy = (
-        "{!r} is no parameter here and no coordinate of the start",
+        "{!r} is not a parameter here, nor a coordinate of the start",
         "see `tauloop show NAME --table`",
     )
     InputError.raise_if_any(unknown_names(names, known, what, "sensitivities", remedy))
 
 
 def require_smooth_friction(mechanism: Mechanism, problems: Problems) -> None:
-    """Add problems of friction that jumps where nobody looks for it."""
+    """Add problems of friction with a jump at times that are not located."""
     for name, key in dry_friction(mechanism):
-        what = f"the friction of {name} jumps where it turns, at an instant that is not looked for"
+        what = (
+            f"the friction of {name} jumps at a reversal, whose time the integrator does not locate"
+        )
         problems.add("sensitivities", what, f"leave {key} out, or take differences of runs instead")
 
 
 def by_parameter(
     parameter: Parameter, start: np.ndarray, constants: np.ndarray, value: float | None = None
 ) -> SensitivityDirection:
-    """By a leaf parameter, whose value is the table's without another.
+    """Return the direction of an independent parameter; its value defaults to the table's.
 
     Args:
-        parameter: of a table.
-        start, constants: as of `SensitivityDirection`.
-        value: SI.
+        parameter: entry of a table.
+        start, constants: as in `SensitivityDirection`.
+        value: value, SI.
     """
     scale = abs(parameter.value if value is None else value) or 1.0
     unit = si_unit(parameter.unit)
@@ -98,7 +100,7 @@ def by_parameter(
 
 
 def starts(ports: Iterable[Port], states: int, constants: int) -> dict[str, SensitivityDirection]:
-    """Directions of the start's coordinates, which stand first in the state, by names such as position.platform.x."""
+    """Return directions of start coordinates by names such as position.platform.x."""
     columns = [
         (f"{port.name}.{name}", unit)
         for port in ports
@@ -113,17 +115,17 @@ def starts(ports: Iterable[Port], states: int, constants: int) -> dict[str, Sens
 
 
 def along_start(y: np.ndarray, directions: Sequence[SensitivityDirection]) -> np.ndarray:
-    """A first state (n,) and behind it its derivatives, which are scaled."""
+    """Return the first state (n,) followed by its scaled derivatives."""
     return np.concatenate([y, *(direction.scale * direction.start for direction in directions)])
 
 
 def along_constants(p: np.ndarray, directions: Sequence[SensitivityDirection]) -> np.ndarray:
-    """Constants (n_p,) and behind them their derivatives, which are scaled."""
+    """Return the constants (n_p,) followed by their scaled derivatives."""
     return np.concatenate([p, *(direction.scale * direction.constants for direction in directions)])
 
 
-def course_along(course: Course, directions: Sequence[SensitivityDirection]) -> Course:
-    """A run with derivatives along directions, of a `sensitive` system."""
+def course_along(course: SampledRun, directions: Sequence[SensitivityDirection]) -> SampledRun:
+    """Return a run of a `sensitive` system with derivatives along directions."""
     return replace(
         course,
         y=along_start(course.y, directions),
@@ -132,10 +134,10 @@ def course_along(course: Course, directions: Sequence[SensitivityDirection]) -> 
     )
 
 
-def apart(
+def split_sensitivities(
     values: np.ndarray, directions: Sequence[SensitivityDirection]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with derivatives (N, (1 + d) n) as what they are themselves (N, n), and their derivatives (N, n, d)."""
+    """Return the values (N, n) and derivatives (N, n, d) from rows (N, (1 + d) n)."""
     if not directions:
         return values, np.empty((*values.shape, 0))
     parts = values.reshape(len(values), 1 + len(directions), -1)
@@ -149,13 +151,14 @@ def labelled(
     by: np.ndarray,
     directions: Sequence[SensitivityDirection],
 ) -> xr.Dataset:
-    """Derivatives as arrays over time, column and parameter, SI, with the units of both.
+    """Return derivatives as arrays over time, column and parameter, with units (SI).
 
     Args:
-        time: s (N,).
-        ports: of the quantities.
-        by: derivatives of their columns, one port behind the other, and maybe of more (N, n, d).
-        directions: parameters.
+        time: times (N,), s.
+        ports: ports of the quantities.
+        by: derivatives of their columns, one port after the other, possibly followed by others
+            (N, n, d).
+        directions: the parameters.
     """
     import xarray as xr
 
@@ -176,10 +179,12 @@ def labelled(
 
 
 def sensitive(system: HybridSystem, directions: int) -> HybridSystem:
-    """The system with derivatives along directions, one behind the other behind its state, constants and findings.
+    """Return the system with derivatives along directions.
+
+    They follow its state, constants and findings, one direction after the other.
 
     Raises:
-        InputError: a program that has no derivatives.
+        InputError: a program does not have derivatives.
     """
     if not directions:
         return system
@@ -208,12 +213,12 @@ def sensitive(system: HybridSystem, directions: int) -> HybridSystem:
 
 
 def routine_along(routine: Routine, sizes: Mapping[str, int], directions: int) -> Routine:
-    """A routine with the tangents of all its calls.
+    """Return a routine with the tangents of all its calls.
 
     Args:
-        routine: without them.
-        sizes: of the arrays that vary, without derivatives.
-        directions: number of them.
+        routine: routine without derivatives.
+        sizes: sizes of the varied arrays, without derivatives.
+        directions: number of directions.
     """
     own, calls = {name: size for name, size in routine.own.items() if name != _STARTS}, []
     varies = set(sizes)
@@ -226,7 +231,7 @@ def routine_along(routine: Routine, sizes: Mapping[str, int], directions: int) -
 
 
 def _tangent(call: RoutineCall, varies: set[str], carried: set[str]) -> RoutineCall | None:
-    """The tangents of a call along one direction; None where nothing varies that it reads, or that it writes."""
+    """Return the tangents of a call along a direction; None if nothing varies."""
     chosen = [i for i, place in enumerate(call.inputs) if split_place(place)[0] in varies]
     if isinstance(call.function, CFunction):
         chosen = [i for i in chosen if call.function.inputs[i].name != _STARTS]
@@ -284,13 +289,13 @@ def _function_along(
 
 
 def _moved(place: str) -> str:
-    """Where the tangents of a place lie."""
+    """Return the place of the tangents of a place."""
     array, start = split_place(place)
     return f"{moved(array)} + {start}"
 
 
 def sensitivity_rows(sensitivities: xr.Dataset) -> list[dict[str, object]]:
-    """What tables and JSON say of derivatives over time (`labelled`): by quantity and parameter, with units, SI."""
+    """Return rows for tables and JSON of derivatives over time (`labelled`), with units, SI."""
     time, rows = sensitivities["time"].values, []
     for quantity in sensitivities.data_vars if len(time) else ():
         values = sensitivities[quantity].values
@@ -314,7 +319,7 @@ def sensitivity_rows(sensitivities: xr.Dataset) -> list[dict[str, object]]:
 
 
 def _over(unit: str, other: str) -> str:
-    """A unit over another one."""
+    """Return the quotient of two units."""
     if other == "1":
         return unit
     first, second = (f"({name})" if set(name) & set("/ ") else name for name in (unit, other))

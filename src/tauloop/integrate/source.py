@@ -1,4 +1,4 @@
-"""C text of the integrator and of its methods, to stand in front of a problem's own."""
+"""C text of the integrator and its methods, to precede the text of a problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.integrate.tableau import Tableau
 
 
 def integrator_source(method: Tableau | None) -> str:
-    """`hybrid.c`, and behind it `TL_METHOD`, which defines `tl_steps`: an explicit method, or Radau IIA without one."""
+    """Return `hybrid.c` followed by `TL_METHOD`, which defines `tl_steps`; default Radau IIA."""
     return c_file("tauloop.integrate", "hybrid.c") + _method(method)
 
 

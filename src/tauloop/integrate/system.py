@@ -1,4 +1,4 @@
-"""Systems of routines: rates, resets, what a sample finds and the way back, in C and as a problem in Python.
+"""Systems of routines (rates, resets, samples and projection), in C and as a Python problem.
 
 Simulations, controls of machines, drive lines and machines with drive lines are such systems; they
 differ in the loops around the steps.
@@ -21,9 +21,9 @@ from tauloop.integrate.routine import Arrays, Own, Routine, functions_text
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
 
-#: A way back is given up after so many tries, for each squares what is left.
+#: Maximum number of projection steps; each squares the residual.
 RETURNS = 8
-#: Least discriminant, least pivot and largest residual, to begin with; and those of the last
+#: Initial smallest discriminant, smallest pivot and largest residual; and those of the last
 #: failure.
 WORST = (1.0, 1e300, 0.0, np.nan, np.nan, np.nan)
 
@@ -33,16 +33,16 @@ class HybridSystem:
     """A system whose parts are routines.
 
     Attributes:
-        states, held, inputs: numbers of a state, of what a sample finds that acts, and of what it
-            is told.
-        coordinates, velocities: numbers of the machine's, which its rate knows.
-        modes: from which the first search for those that agree begins.
+        states, held, inputs: sizes of a state, of a sample's applied results, and of its inputs.
+        coordinates, velocities: sizes of the machine's coordinates and velocities in `known`.
+        modes: initial modes.
         rate, reset, sample: its routines.
-        back: leads the state back behind every step; what it leaves, if anything, is in `rate`.
-            None without calls.
-        kept: numbers that a sample keeps for the next one, behind those that act.
+        back: routine that projects the state after every step; its residual, if any, is in
+            `rate`. It may have no calls.
+        kept: number of values that a sample keeps for the next one, after the applied results.
         constants: number of the constants.
-        directions: of derivatives, which count among states, what is found, and constants.
+        directions: number of directions of derivatives, which are part of states, results, and
+            constants.
     """
 
     states: int
@@ -69,15 +69,15 @@ class HybridSystem:
         further: Mapping[str, Routine] | None = None,
         precision: Precision = Precision.DOUBLE,
     ) -> str:
-        """C text of a loop around its steps.
+        """Return the C text of a loop around the steps.
 
         Args:
-            method: an explicit method; Radau IIA without one.
+            method: an explicit method; Radau IIA by default.
             loop: text of the loop.
-            events: to look for, of coordinates and velocities.
-            known: numbers that are known beside rates where there are no events.
+            events: events to locate, of coordinates and velocities.
+            known: number of values known in addition to rates if there are no events.
             further: other routines by name, which the loop calls.
-            precision: of all numbers.
+            precision: precision of all numbers.
         """
         routines = {
             "rate": self.rate,
@@ -123,14 +123,14 @@ class HybridSystem:
 
 
 class RoutineProblem(InterpretedProblem):
-    """A system in Python, as `system.c` has it.
+    """A system in Python, as in `system.c`.
 
     Attributes:
-        system: its routines.
-        arrays: by name; `in` and `held` belong to the loop around the steps.
-        worst: least discriminant, least pivot and largest residual so far, and those of the last
-            failure (6,).
-        law: fills in what acts, at every evaluation of rates; None where nothing changes.
+        system: the system.
+        arrays: arrays by name; `in` and `held` belong to the loop around the steps.
+        worst: smallest discriminant, smallest pivot and largest residual so far, and those of the
+            last failure (6,).
+        law: sets the applied forces at every evaluation of rates; None if they are constant.
     """
 
     def __init__(
@@ -141,14 +141,14 @@ class RoutineProblem(InterpretedProblem):
         values: Own | None = None,
         events: int = 0,
     ) -> None:
-        """Begin.
+        """Create the problem.
 
         Args:
-            system: its routines.
+            system: the system.
             p: constants.
-            held: what acts before the first sample, with what is kept behind it.
-            values: fills in the guards of events, from what is known.
-            events: number of them.
+            held: forces before the first sample, followed by kept numbers.
+            values: sets the guards of events, from the known coordinates and velocities.
+            events: number of events.
         """
         self.system, self.worst = system, np.array(WORST)
         self.law: Callable[[float, np.ndarray, np.ndarray], None] | None = None
@@ -160,7 +160,7 @@ class RoutineProblem(InterpretedProblem):
         self._values, self._events = values, events
 
     def seen(self, run: Run, y: np.ndarray) -> Arrays:
-        """The arrays at a state."""
+        """Return the arrays at a state."""
         modes, directions = len(self.system.modes), self.system.directions
         self.arrays |= {"y": y.copy(), "start": run.guess, "s": run.s[:modes]}
         self.arrays |= {
@@ -170,7 +170,7 @@ class RoutineProblem(InterpretedProblem):
         return self.arrays
 
     def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Rates, and guards of the system and of events."""
+        """Return rates, and guards of the system and of events."""
         arrays, modes, directions = (
             self.seen(run, y),
             len(self.system.modes),
@@ -193,18 +193,18 @@ class RoutineProblem(InterpretedProblem):
         return arrays["rate"], guards, good
 
     def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
-        """The state where the modes prescribe it."""
+        """Return the state with the values that the modes prescribe."""
         arrays = self.seen(run, y)
         self.system.reset.run(arrays, self.worst)
         return arrays["y"]
 
     def sample(self, run: Run, own: Own | None = None) -> bool:
-        """What a sample finds, where the run stands; whether it can be relied on."""
+        """Compute a sample at the current state; return whether it is reliable."""
         good = self.system.sample.run(self.seen(run, run.y), self.worst, own)
         return good and bool(np.isfinite(self.arrays["z"][: self.system.held]).all())
 
     def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
-        """The state, led back."""
+        """Return the projected state."""
         for _ in range(RETURNS if self.system.back.calls else 0):
             arrays = self.seen(run, y)
             self.system.back.run(arrays, self.worst)

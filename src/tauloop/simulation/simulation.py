@@ -23,7 +23,12 @@ from tauloop.equations.assembly.limits import LimitViolation
 from tauloop.equations.ports import coordinate_units, numbers
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
-from tauloop.integrate.sensitivity import SensitivityDirection, apart, labelled, sensitivity_rows
+from tauloop.integrate.sensitivity import (
+    SensitivityDirection,
+    labelled,
+    sensitivity_rows,
+    split_sensitivities,
+)
 from tauloop.logs.log import log_of
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
@@ -394,7 +399,7 @@ class Simulator:
         self, result: Simulation, along: Sequence[SensitivityDirection]
     ) -> Simulation:
         """The simulation with its derivatives, which lie behind its states."""
-        states, by = apart(result.steps.y, along)
+        states, by = split_sensitivities(result.steps.y, along)
         tangent = self.stepper.routines.rate.calls[0].tangent
         assert tangent is not None
         assert isinstance(tangent.function, CFunction)

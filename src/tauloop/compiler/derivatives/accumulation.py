@@ -84,7 +84,7 @@ class _Known:
 Operations = dict[int, tuple[int, list[int]]]
 
 
-def taken_apart(
+def expression_graph(
     symbols: ca.SX, expressions: Sequence[ca.SX]
 ) -> tuple[list[ca.SX], Operations, list[list[int]]]:
     """Return the graph of expressions: vertices, operations with arguments, results."""
@@ -142,7 +142,7 @@ class DerivativeGraph:
             at_hand, sampled(ca.vertcat(ca.SX(0, 1), *at_hand)).T, strict=True
         ):
             self._known.add(value, numbers)
-        self._values, operations, self.vertices = taken_apart(symbols, expressions)
+        self._values, operations, self.vertices = expression_graph(symbols, expressions)
         self._count = len(self._values)
         names = {symbol.__hash__() for symbol in ca.vertsplit(symbols)}
         hashes = ((value.__hash__(), vertex) for vertex, value in enumerate(self._values))

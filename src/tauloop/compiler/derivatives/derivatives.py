@@ -27,7 +27,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.compiler.derivatives.accumulation import DerivativeGraph, taken_apart
+from tauloop.compiler.derivatives.accumulation import DerivativeGraph, expression_graph
 from tauloop.compiler.expressions import MotionState, column
 from tauloop.compiler.functions.motion import balanced_forces, free_accelerations, require_actuated
 from tauloop.compiler.program import Program
@@ -310,7 +310,7 @@ class Differentiation:
     def _at_hand(self) -> list[ca.SX]:
         """Return all expressions that are computed for the values."""
         (values,) = ca.cse([column(self._actual)])
-        made, operations, _ = taken_apart(column(ca.symvar(values)), [ca.densify(values)])
+        made, operations, _ = expression_graph(column(ca.symvar(values)), [ca.densify(values)])
         return [made[vertex] for vertex in operations]
 
     def _place(self, rotations: Sequence[Sequence[int]]) -> None:
@@ -412,8 +412,6 @@ class Differentiation:
         graph.eliminate(kept)
 
 
-#: Names of the rates of loop equations by level.
-_LEVELS = ("rate", "acceleration")
 _MOTION = ("position", "velocity", "acceleration")
 
 

@@ -38,11 +38,11 @@ from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.integrate.interpreted import StepOutcome
 from tauloop.integrate.sampled import (
     CompiledSamples,
-    Course,
     InterpretedSamples,
+    SampledRun,
     SampledTrace,
 )
-from tauloop.integrate.sensitivity import apart, course_along, labelled, sensitive
+from tauloop.integrate.sensitivity import course_along, labelled, sensitive, split_sensitivities
 from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
@@ -251,8 +251,8 @@ class DrivenMachine:
         course = course_along(replace(course, p=np.append(course.p, free)), directions)
         sampled = sensitive(sampled_machine(system), len(directions))
         trace = self._made(sampled, isinstance(self.runner, InterpretedSamples))(course)
-        states, motion_by = apart(trace.states, directions)
-        held, _ = apart(trace.held, directions)
+        states, motion_by = split_sensitivities(trace.states, directions)
+        held, _ = split_sensitivities(trace.held, directions)
         motion = run.result(replace(trace, states=states, held=held), integrator)
         ports = system.plant.platform.ports
         by = labelled(motion.time, (ports.position, ports.velocity), motion_by, directions)
@@ -327,7 +327,7 @@ class PathRun:
             [position * measured, before * measured, speed * timed, forward], axis=2
         )
 
-    def course(self, integrator: Integrator, events: Sequence[Event] = ()) -> Course:
+    def course(self, integrator: Integrator, events: Sequence[Event] = ()) -> SampledRun:
         """From rest at the start of the trajectory, every line in the middle of its gaps.
 
         Raises:
@@ -345,7 +345,7 @@ class PathRun:
             held.append(
                 np.array(line.held(x, load, modes, np.zeros(line.held_size), inputs, p)).ravel()
             )
-        return Course(
+        return SampledRun(
             period=system.period,
             inputs=self._inputs(len(self.time), integrator).reshape(len(self.time), -1),
             y=np.concatenate(states),

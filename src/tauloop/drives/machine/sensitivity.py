@@ -10,13 +10,13 @@ import numpy as np
 from tauloop.common.errors import InputError, Problems
 from tauloop.compiler.functions.rates import independent_rate_program
 from tauloop.drives.machine.system import MachineSystem
-from tauloop.integrate.sampled import Course
+from tauloop.integrate.sampled import SampledRun
 from tauloop.integrate.sensitivity import SensitivityDirection, by_parameter, require_known, starts
 from tauloop.mechanism.expression import leaves
 
 
 def machine_directions(
-    system: MachineSystem, course: Course, names: Sequence[str]
+    system: MachineSystem, course: SampledRun, names: Sequence[str]
 ) -> tuple[MachineSystem, tuple[SensitivityDirection, ...]]:
     """The system with these of its machine's parameters free, behind those of the lines, and the directions.
 

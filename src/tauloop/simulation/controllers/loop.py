@@ -19,8 +19,8 @@ from tauloop.common.result import Diagnostic
 from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.compiler.functions.tool import WRENCH
 from tauloop.integrate.routine import Own
-from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSamples, SampledTrace
-from tauloop.integrate.sensitivity import apart, course_along, sensitive
+from tauloop.integrate.sampled import CompiledSamples, InterpretedSamples, SampledRun, SampledTrace
+from tauloop.integrate.sensitivity import course_along, sensitive, split_sensitivities
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Correction, Loop
@@ -119,7 +119,7 @@ class CompiledLoop:
         folder = plant.evaluator.folder if isinstance(plant.evaluator, Compiled) else None
         self._parts = ControlLayouts(plant, model, controller, loaded=loaded)
         #: The last loop and what it came to: one that is run again needs no new arrays.
-        self._last: tuple[Loop, Course] | None = None
+        self._last: tuple[Loop, SampledRun] | None = None
         system = control_system(plant, model, controller, loaded=loaded)
         self._run = CompiledSamples(sensitive(system, directions), folder, method)
 
@@ -193,11 +193,11 @@ def control_numbers(loop: Loop, parts: ControlLayouts) -> tuple[np.ndarray, np.n
     return parts.inputs.rows(n, columns), parts.constants.rows(1, numbers | free)[0]
 
 
-def _course(loop: Loop, parts: ControlLayouts) -> Course:
+def _course(loop: Loop, parts: ControlLayouts) -> SampledRun:
     inputs, constants = control_numbers(loop, parts)
     held = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.first}
     actuators = len(loop.limit)
-    course = Course(
+    course = SampledRun(
         period=loop.period,
         inputs=inputs,
         y=np.concatenate([loop.position, loop.velocity]),
@@ -223,8 +223,8 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | No
         end = trace.early_end(
             loop.plant.assembly, q, f"shortly before {reached * loop.period:.6g} s"
         )
-    states, motion_by = apart(trace.states, loop.directions)
-    held, held_by = apart(trace.held, loop.directions)
+    states, motion_by = split_sensitivities(trace.states, loop.directions)
+    held, held_by = split_sensitivities(trace.held, loop.directions)
     force = parts.held.slices["force"]
     return Trace(
         position=states[:, :n_p],

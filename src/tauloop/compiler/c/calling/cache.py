@@ -46,7 +46,7 @@ _TEMPORARY = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class CachedLibrary:
     """A library in the cache.
 
     Attributes:
@@ -275,7 +275,7 @@ def sweep(folder: Path) -> int:
     return len(left)
 
 
-def kept(folder: Path) -> tuple[Kept, ...]:
+def kept(folder: Path) -> tuple[CachedLibrary, ...]:
     """Return the libraries of a cache, the last used first."""
     records: dict[str, list[tuple[str, int]]] = {}
     for path in _listed(folder):
@@ -292,7 +292,7 @@ def kept(folder: Path) -> tuple[Kept, ...]:
         with suppress(FileNotFoundError):  # another process may clear the cache at the same time
             state, called = path.stat(), records.get(path.name, [])
             entries.append(
-                Kept(
+                CachedLibrary(
                     path=path,
                     size=state.st_size + sum(size for _, size in called),
                     used=max(state.st_atime, state.st_mtime),
