@@ -18,7 +18,12 @@ from tauloop.integrate import DormandPrince, Radau, RungeKutta4
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.routine import Routine, straight
 from tauloop.integrate.sampled import CompiledSamples, InterpretedSamples, SampledRun
-from tauloop.integrate.sensitivity import SensitivityDirection, apart, course_along, sensitive
+from tauloop.integrate.sensitivity import (
+    SensitivityDirection,
+    course_along,
+    sensitive,
+    split_sensitivities,
+)
 from tauloop.integrate.system import HybridSystem
 
 #: Tolerances of the runs; errors of derivatives are as small, up to the share by which an impact
@@ -87,7 +92,7 @@ def last(
     )
     trace = run(course_along(course, directions))
     assert trace.outcome == 0
-    states, by = apart(trace.states, directions)
+    states, by = split_sensitivities(trace.states, directions)
     return states[-1], by[-1]
 
 

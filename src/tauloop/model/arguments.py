@@ -1,4 +1,4 @@
-"""Checks of what the methods of a model and of its motions are given, beyond arrays of ports (`assembly.ports`)."""
+"""Checks of arguments of models and motions, in addition to those of ports (`equations.ports`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tauloop.equations.topology import Topology
 
 
 def text_names(names: object, where: str) -> tuple[str, ...]:
-    """Return names that are given as one text or as several.
+    """Return names from a text or from several texts.
 
     Raises:
-        InputError: they are not texts; with the argument's name.
+        InputError: they are not texts.
     """
     if isinstance(names, str):
         return (names,)
@@ -30,21 +30,20 @@ def text_names(names: object, where: str) -> tuple[str, ...]:
 
 
 def require_type(argument: object, kind: type, where: str, remedy: str) -> None:
-    """Refuse an argument of another type.
+    """Raise if an argument has another type.
 
     Raises:
-        InputError: with the argument's name.
+        InputError: the message contains the argument's name.
     """
     if not isinstance(argument, kind):
         raise InputError.of(where, f"is of type {type(argument).__name__}", remedy)
 
 
 def full_coordinates(q: object, topology: Topology, where: str = "q") -> np.ndarray:
-    """Return coordinates (..., n_q) as an array, finite or not: samples that were not reached have none.
+    """Return coordinates (..., n_q) as an array; samples out of reach may be NaN.
 
     Raises:
-        InputError: they are not real numbers, or not as many as there are coordinates; with the
-            argument's name.
+        InputError: they are not real numbers, or their number is wrong.
     """
     array = numbers(q, where)
     names = topology.coordinate_names
@@ -58,7 +57,7 @@ def assembled_poses(q: object, topology: Topology, where: str = "q") -> tuple[np
     """Return coordinates (N, n_q) of poses, finite, and whether a single pose (n_q,) was given.
 
     Raises:
-        InputError: wrong shapes or values; with the argument's name.
+        InputError: wrong shapes or values.
     """
     names = topology.coordinate_names
     arrays, single = checked(

@@ -15,7 +15,7 @@ from tauloop.model.motion import Motion
 
 
 def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
-    """Every port that an exported function may have."""
+    """Return every port that an exported function may have."""
     topology, assembly = model.topology, model.assembly
     coordinates, velocities = coordinate_units(topology), velocity_units(topology)
     closures = tuple(assembly.loops.names[i] for i in assembly.rows)
@@ -108,7 +108,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
 
 
 def _product_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
-    """Ports of directions and factors, and of the products with them."""
+    """Return ports of directions and factors, and of the products with them."""
     known = motion.runner.known_ports
     steps = {name: known[step_of(name)] for name in (*motion.ports.motion, "force")}
     described = [(port, f"direction of {name}") for name, port in steps.items()]
@@ -130,7 +130,10 @@ def _product_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPor
 
 
 def _jacobian_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
-    """Ports of Jacobians, by columns; displacements of positions have the components of velocities."""
+    """Return ports of Jacobians, by columns.
+
+    Displacements of positions have the components of velocities.
+    """
     turned = {
         "position": replace(
             ports["velocity"],

@@ -25,19 +25,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivatives(Shown):
-    """A function of a motion, and how it changes with what it is a function of.
+    """Values of a function of a motion, and its Jacobians.
 
-    Columns by a position are displacements in the components of velocities: three of a rotation, in
-    the base frame.
+    Displacements of a position are in the components of velocities: three for a rotation, in the
+        base
+    frame.
 
     Attributes:
         function: name of the function.
         rows, columns: names of the rows by output, and of the columns by input.
         values: outputs by name (N, n), or (n,) for a single sample.
         jacobians: by output and input (N, n, m), or (n, m).
-        condition: condition numbers (N,) of the poses, free of units; near singularities
-            derivatives grow with their square or cube. They are computed when they are first read,
-            for they take many times longer than the rest.
+        condition: condition numbers (N,) of the poses, unit-free; near singularities derivatives
+            grow with their square or cube. They are computed on first use, because they take many
+            times longer than the rest.
         health: the diagnostics of every sample.
 
     Examples:
@@ -57,10 +58,10 @@ class Derivatives(Shown):
     health: SolveDiagnostics
 
     def jacobian(self, output: str, argument: str) -> np.ndarray:
-        """The Jacobian of an output by an input.
+        """Return the Jacobian of an output by an input.
 
         Raises:
-            InputError: there is none of these names.
+            InputError: no such output or input exists.
         """
         problems = unknown_names([output], self.rows, f"is no output of {self.function}")
         problems += unknown_names([argument], self.columns, f"is no input of {self.function}")
@@ -71,7 +72,7 @@ class Derivatives(Shown):
         return self.jacobians.get((output, argument), zero)
 
     def single(self) -> Derivatives:
-        """The first sample without the axis of samples."""
+        """Return the first sample without the axis of samples."""
         return replace(
             self,
             values={name: array[0] for name, array in self.values.items()},
@@ -80,23 +81,23 @@ class Derivatives(Shown):
         )
 
 
-#: What there is of outputs that a program does not have.
+#: Replaces outputs that a program does not have.
 EMPTY = np.zeros(0)
 
 
 def differentiated(
     function: str, wrt: str | Iterable[str] | None, loaded: bool, free: Collection[str] = ()
 ) -> tuple[ProgramSpec, tuple[str, ...]]:
-    """The program of a function's derivatives, and the inputs by which.
+    """Return the program of a function's derivatives, and the inputs of the Jacobians.
 
     Args:
         function: "kinematics", "inverse_dynamics" or "forward_dynamics".
-        wrt: a name, or names, of inputs; all of the program without it.
-        loaded: whether something acts at the tool.
+        wrt: names of inputs; the default is all inputs of the program.
+        loaded: whether there are loads at the tool.
         free: names of the free parameters.
 
     Raises:
-        InputError: there is no such function or input.
+        InputError: the function or input does not exist.
     """
     InputError.raise_if_any(unknown_names([function], DERIVATIVES, "{!r} is unknown", "function"))
     specs, names = DERIVATIVES[function], () if wrt is None else text_names(wrt, "wrt")
@@ -121,7 +122,7 @@ def arranged(
     outputs: Mapping[str, np.ndarray],
     health: SolveDiagnostics,
 ) -> Derivatives:
-    """Outputs (N, n) of a program of derivatives in their places."""
+    """Return outputs (N, n) of a program of derivatives by name and shape."""
     ports, topology, assembly = runner.ports, runner.topology, runner.assembly
     closures = tuple(assembly.loops.names[i] for i in assembly.rows)
     actuators = tuple(actuator.name for actuator in runner.mechanism.actuators)
@@ -143,7 +144,7 @@ def arranged(
         if outputs.get(by(output, name), EMPTY).size
     }
     rows = [output for output in values if any(by(output, name) in outputs for name in names)]
-    q = outputs["q"].copy()  # the result's own array may be changed before its condition is read
+    q = outputs["q"].copy()  # the result's array may change before its condition is read
     return Derivatives(
         function=function,
         rows={name: known[name] for name in rows},

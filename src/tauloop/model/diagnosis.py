@@ -1,4 +1,4 @@
-"""What is wrong with a pose, in the user's terms: which loop misses by how much, how singular it is."""
+"""Diagnosis of poses in the user's terms: loops that do not close, and singularities."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.coordinates import conditions
 from tauloop.equations.ports import MAX_LISTED, EntryPorts
 
-#: Below this condition number a pose is regular, whatever a pivot says.
+#: A pose with a smaller condition number is regular, regardless of pivots.
 REGULAR = 1e6
 
 
 def condition_numbers(assembly: Assembly, entry: EntryPorts, q: np.ndarray) -> np.ndarray:
-    """Condition numbers (N,) of poses: the larger of the loops' and of the force map's, both free of units.
+    """Return condition numbers (N,) of poses: the larger of the loops' and the force map's.
 
-    The loops' is that of K in the dependent velocities, with the entry's motion given; the force
-    map is [S K^T] of the leading actuators.
+    Both are unit-free. The loops' is that of K in the dependent velocities; the force map is
+    [S K^T] of the leading actuators.
 
     Args:
         assembly: the machine.
-        entry: the given motion.
+        entry: port of the given motion.
         q: coordinates (N, n_q).
     """
     loops = assembly.loops
@@ -39,7 +39,7 @@ def condition_numbers(assembly: Assembly, entry: EntryPorts, q: np.ndarray) -> n
 
 
 def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
-    """By how much loops miss (N, n): m for rods, positive where the ends are too far apart, negative where too near.
+    """Return the gaps of loops (N, n), m for rods: > 0 if ends are too far apart, < 0 if too near.
 
     Args:
         extremes: (N, 3 n): least and greatest psi over the unknown, and the rod's length (zero for
@@ -58,12 +58,12 @@ def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
 
 
 def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: float) -> list[Problem]:
-    """Loops that do not close.
+    """Return the problems of loops that do not close.
 
     Args:
         health: diagnostics of the run.
-        gap: see `gaps`; not a number where an earlier loop of the chain is open already.
-        what: what was given, for the remedy.
+        gap: see `gaps`; NaN where an earlier loop of the chain is already open.
+        what: name of the given motion, for the remedy.
         length: characteristic length of the machine, m.
     """
     problems = Problems()
@@ -117,14 +117,14 @@ def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: floa
 
 
 def singular(bad: np.ndarray, condition: np.ndarray, kind: str, n: int, what: str) -> Problem:
-    """Singular poses with their condition numbers; or regular ones, at which the order of elimination divides by zero.
+    """Return the problem of singular poses, or of regular ones with a zero pivot.
 
     Args:
         bad: indices of these samples.
         condition: their condition numbers.
-        kind: of the worst of them, in words.
+        kind: text on the kind of the worst of them.
         n: number of samples.
-        what: what was given.
+        what: name of the given motion.
     """
     text = f"condition number {condition.max():.3g} in {_samples(bad, n)}"
     if condition.max() < REGULAR:
@@ -140,12 +140,12 @@ def singular(bad: np.ndarray, condition: np.ndarray, kind: str, n: int, what: st
 
 
 def overflowed(bad: np.ndarray, n: int, what: str) -> Problem:
-    """Results that are no finite numbers at poses that are in reach and regular.
+    """Return the problem of results that are not finite at regular poses within reach.
 
     Args:
         bad: indices of these samples.
         n: number of samples.
-        what: what was given.
+        what: name of the given motion.
     """
     return Problem(
         where=what,

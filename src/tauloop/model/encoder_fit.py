@@ -1,14 +1,14 @@
-"""Poses from more encoders than freedoms: least squares over all readings, and which reading disagrees.
+"""Poses from more encoders than freedoms by least squares, and detection of wrong readings.
 
-With readings m of encoders S(q) whose standard deviations are sigma, and velocities v = G w of the
-given motion w, a step of Gauss and Newton from a state q that closes the loops is
+With readings m of encoders S(q) with standard deviations sigma, and velocities v = G w of the given
+motion w, a Gauss-Newton step from a state q with closed loops is
 
     dw = (H^T P H)^-1 H^T P (m - S(q)),    H = S_v G,    P = diag(1 / sigma^2).
 
-The residual r = m - S shows the misfit. A reading that disagrees stands out by r_i / (sigma_i
-sqrt(R_ii)) with R = 1 - H (H^T P H)^-1 H^T P; it alone would explain the misfit if it were wrong by
-r_i / R_ii. With one reading beyond the freedoms all readings stand out alike, and which of them is
-wrong cannot be determined.
+The residual is r = m - S. A wrong reading has a large r_i / (sigma_i sqrt(R_ii)) with R = 1 -
+H (H^T P H)^-1 H^T P; an error r_i / R_ii of this reading alone would explain the misfit. With only
+one redundant reading these values are equal for all readings, so the wrong one cannot be
+determined.
 
 Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardised residual).
 """
@@ -33,36 +33,34 @@ from tauloop.mechanism.description.units import parse_unit
 if TYPE_CHECKING:
     from tauloop.model.motion import Motion
 
-#: Standard deviation of an encoder for which none is stated: rad, or a share of the machine's
-#: characteristic length.
+#: Default standard deviation of an encoder: rad, or a share of the machine's characteristic length.
 USUAL_DEVIATION = 1e-5
-#: Standardised residual up to which a reading agrees with the others.
+#: Largest standardised residual of a reading that agrees with the others.
 AGREES = 4.0
-#: Steps of Gauss and Newton, and the longest that counts as an end, characteristic lengths or rad.
+#: Maximum number of Gauss-Newton steps, and length of the last one, characteristic lengths or rad.
 STEPS, STILL = 8, 1e-12
-#: Share of an encoder's noise that the others leave unwatched below which nothing is known of its
-#: error.
+#: Nothing is known of an encoder's error if the others detect less than this share of it.
 WATCHED = 1e-6
-#: Readings whose standardised residuals are this near to the largest cannot be distinguished.
+#: Readings whose standardised residuals exceed this share of the largest cannot be distinguished.
 NOT_TOLD_APART = 0.99
-#: Steps of the straight line in readings along which poses are followed.
+#: Number of steps of the straight line in readings along which poses are followed.
 WAYPOINTS = 12
-#: Readings determine the leading actuators where no singular value of their map is below this share
-#: of the largest.
+#: Readings determine the leading actuators if all singular values of their map exceed this share of
+#: the largest.
 DETERMINED = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingFit:
-    """States that agree best with readings.
+    """States with the best agreement with readings.
 
     Attributes:
-        position: of the given motion (N, m).
+        position: positions of the given motion (N, m).
         q: coordinates (N, n_q).
-        residual: reading less model (N, n_e), m or rad.
-        standardised: the same over its standard deviation; zero where no other reading watches it.
-        alone: by how much each reading alone would be wrong (N, n_e), m or rad; zero where no other
-            watches it.
+        residual: reading minus model (N, n_e), m or rad.
+        standardised: residual over its standard deviation; zero without redundancy.
+        alone: error of each reading that alone would explain the misfit (N, n_e), m or rad; zero
+            without redundancy.
         projector: R (N, n_e, n_e), residuals per error of each reading.
     """
 
@@ -86,17 +84,17 @@ def least_squares(
     moving: int,
     steps: int = STEPS,
 ) -> ReadingFit:
-    """The states near a start that agree best with readings.
+    """Return the states near a start with the best agreement with readings.
 
     Args:
         entry: functions of the actuators' motion.
         sensing: rates of the readings per unit of all velocities (n_e, n_v).
-        model_readings: what the readings are at coordinates (N, n_q).
+        model_readings: function that returns readings at coordinates (N, n_q).
         readings: (N, n_e), m or rad.
-        deviations: of the readings (n_e,), m or rad.
+        deviations: standard deviations of the readings (n_e,), m or rad.
         position, q: start of the given motion (N, m), and coordinates (N, n_q) near it.
-        moving: the count of leading numbers of the given motion that are sought, the others held.
-        steps: most steps of Gauss and Newton.
+        moving: number of leading columns of the given motion to adjust; the others are held.
+        steps: maximum number of Gauss-Newton steps.
 
     Raises:
         PoseError: out of reach or singular.
@@ -139,15 +137,15 @@ def least_squares(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActuatorFit:
-    """A pose from the positions of more actuators than lead.
+    """A pose from the positions of redundant actuators.
 
     Attributes:
-        names, units: of the actuators whose positions count.
+        names, units: names and units of the actuators that are used.
         state: the pose.
-        position: of the leading actuators and passive freedoms, as forward kinematics takes it.
-        residual: position that is given less that of the pose (N, n) or (n,), m or rad.
-        standardised: the same over what the standard deviations let expect.
-        alone: by how much each position alone would be wrong.
+        position: leading actuators and passive freedoms, as forward kinematics takes them.
+        residual: given position minus that of the pose (N, n) or (n,), m or rad.
+        standardised: residual over its standard deviation.
+        alone: error of each position that alone would explain the misfit.
     """
 
     names: tuple[str, ...]
@@ -165,7 +163,7 @@ class ActuatorFit:
 
     @property
     def disagreement(self) -> str:
-        """Which positions disagree with the others most, and by how much."""
+        """Text on the positions that disagree most with the others, and by how much."""
         standardised, alone = np.atleast_2d(self.standardised), np.atleast_2d(self.alone)
         sample = int(np.abs(standardised).max(axis=1).argmax())
         size = np.abs(standardised[sample])
@@ -180,7 +178,7 @@ class ActuatorFit:
 
 
 def all_positions(assembly: Assembly, position: Port) -> Port:
-    """Port of the positions of all actuators, in place of the leading ones alone, and of the passive freedoms."""
+    """Return the port of the positions of all actuators and of the passive freedoms."""
     every, count = motor_port(assembly, "position", "rad", "m"), len(assembly.leading)
     return Port(
         name="position",
@@ -192,15 +190,15 @@ def all_positions(assembly: Assembly, position: Port) -> Port:
 def encoder_deviations(
     assembly: Assembly, noise: float | str | Mapping[str, float | str] | None
 ) -> np.ndarray:
-    """Standard deviations of all actuators' positions (n_u,), m or rad.
+    """Return the standard deviations of all actuators' positions (n_u,), m or rad.
 
     Args:
         assembly: the machine.
-        noise: one number in SI units for all, or numbers or texts with units by name; those that
-            are not named have `USUAL_DEVIATION`.
+        noise: one number in SI units for all, or numbers or texts with units by name; the default
+            is `USUAL_DEVIATION`.
 
     Raises:
-        InputError: a name that is not an actuator's, a wrong unit, or a number that is not
+        InputError: a name is not that of an actuator, a unit is wrong, or a number is not
             positive.
     """
     port = motor_port(assembly, "position", "rad", "m")
@@ -239,15 +237,15 @@ def fit_actuators(
     deviations: np.ndarray | None = None,
     used: Sequence[int] | None = None,
 ) -> ActuatorFit:
-    """The pose that agrees best with the positions of all actuators, followed from an assembled pose.
+    """Return the pose with the best agreement with all actuators, followed from an assembled pose.
 
     Args:
         entry: functions of the actuators' motion.
-        position: of all actuators and passive freedoms (N, n) or (n,), m or rad.
-        start: assembled coordinates (n_q,); the reference pose without it.
-        deviations: standard deviations of all actuators' positions (n_u,), which weigh them; see
+        position: positions of all actuators and passive freedoms (N, n) or (n,), m or rad.
+        start: assembled coordinates (n_q,); the default is the reference pose.
+        deviations: standard deviations of all actuators' positions (n_u,); see
             `encoder_deviations`.
-        used: indices of the actuators whose positions count; all without it.
+        used: indices of the actuators to use; the default is all.
 
     Raises:
         InputError: wrong names, shapes or values; or actuators that do not determine the pose.
@@ -300,7 +298,7 @@ def fit_actuators(
 
 
 def determines_pose(entry: Motion, used: Sequence[int]) -> bool:
-    """Whether some actuators (by index) determine the pose as the leading ones do, at the reference pose."""
+    """Return whether some actuators, by index, determine the reference pose."""
     assembly = entry.assembly
     G = entry.embedding(entry.ports.at(assembly.q), start=assembly.q)[:, : len(assembly.leading)]
     rows = assembly.loops.transmission[list(used)] @ G
@@ -311,7 +309,7 @@ def determines_pose(entry: Motion, used: Sequence[int]) -> bool:
 
 
 def require_agreement(fit: ActuatorFit) -> State:
-    """The pose of a fit.
+    """Return the pose of a fit, if its positions agree.
 
     Raises:
         PoseError: positions disagree by more than their standard deviations allow.

@@ -1,4 +1,4 @@
-"""Positions by following: from an assembled pose along straight lines, and along the samples of a motion."""
+"""Continuation of positions: along straight lines from an assembled pose, and along a motion."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tauloop.compiler.state import SolveDiagnostics, State
 from tauloop.equations.ports import checked, coordinate_units, numbers
 from tauloop.model.runner import Runner
 
-#: A start that differs by more than this (rad, characteristic lengths) from its own closed forms
-#: lies elsewhere.
+#: A start belongs to another assembly mode if it differs by more than this (rad, characteristic
+#: lengths) from its closed forms.
 OTHER_MODE = 1e-3
 
 
 def follow(runner: Runner, position: object, start: object | None = None) -> State:
-    """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
-    # closed forms have no way to lose, and what follows looks at their numbers
+    """Return positions by continuation from a start pose; see `Model.forward_kinematics`."""
+    # closed forms cannot fail to converge, and later code reads their results
     is_iterated = runner.iterates
     arrays, single = checked(
         {"position": runner.ports.position}, {"position": position}, finite=is_iterated
@@ -53,7 +53,7 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
 
 
 def _require_assembled(runner: Runner, start: np.ndarray) -> None:
-    """Raise where positions lead from a start's own position to another pose: then its loops are open."""
+    """Raise if the positions of a start lead to another pose: its loops are then open."""
     state = runner.reached({"position": runner.ports.at(start)}, start)
     scale = runner.assembly.loops.coordinate_scale
     gap = np.abs(state.q - start) / scale
@@ -73,21 +73,20 @@ def _require_assembled(runner: Runner, start: np.ndarray) -> None:
 
 
 def track(runner: Runner, position: object, start: object | None = None) -> State:
-    """Positions of consecutive samples of one motion, each followed from the samples before it.
+    """Return positions of consecutive samples, each followed from the samples before it.
 
-    The first sample is reached by `follow`. Machine code runs through the others; without a
-    compiler all samples are reached by `follow`. Long motions are cut into parts, whose first
-    samples are reached by `follow`, and which run through vector lanes side by side; where parts do
-    not meet, all samples are followed one by one. Angles go on without jumps of whole turns, from
-    the turn that the first sample has.
+    The first sample is reached by `follow`. Machine code computes the others; without a compiler
+    all samples are reached by `follow`. Long motions are cut into parts, whose first samples are
+    reached by `follow`, and which run in parallel vector lanes. If parts do not meet, all samples
+    are followed one by one. Angles continue without jumps, from the revolution of the first sample.
 
     Args:
         position: given positions (N, n) in the order of time.
-        start: assembled coordinates (n_q,) to start from; the reference pose without it.
+        start: assembled coordinates (n_q,); the default is the reference pose.
 
     Raises:
-        PoseError: out of reach: which loop, by how much.
-        AssemblyError: the motion jumps, for it has left its assembly mode.
+        PoseError: out of reach; the message states which loop and by how much.
+        AssemblyError: the motion jumps, because it has left its assembly mode.
     """
     target = np.atleast_2d(
         checked({"position": runner.ports.position}, {"position": position})[0]["position"]
@@ -112,19 +111,19 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
 
 
 def counted(runner: Runner, state: State) -> State:
-    """Consecutive samples of a motion, each reached by itself, with the turns of angles counted along them."""
+    """Return consecutive independent samples of a motion with continuous revolutions of angles."""
     if runner.catalogue.positions.turns_matter:
         return track(runner, runner.ports.at(state.q), state.q[0])
     return _continued(runner, state, None)
 
 
 def _from_sample_before(state: State, q: np.ndarray) -> State:
-    """A state with the coordinates (N, n_q) of a motion, on whose samples before the turns depend."""
+    """Return a state with coordinates (N, n_q) whose revolutions follow the previous sample."""
     return replace(state, q=q, turns=replace(state.turns, nearest="sample before"))
 
 
 def _continued(runner: Runner, state: State, start: object | None) -> State:
-    """Samples of a motion whose angles go on, from the turn nearest to a start."""
+    """Return samples of a motion with continuous angles, from the revolution nearest to a start."""
     turning = runner.catalogue.positions.turning
     q = continued(state.q, turning)
     if start is not None and len(q):
@@ -136,7 +135,10 @@ def _continued(runner: Runner, state: State, start: object | None) -> State:
 def _tracked(
     runner: Runner, target: np.ndarray, start: object | None, in_lanes: bool
 ) -> tuple[np.ndarray, SolveDiagnostics] | None:
-    """Return coordinates along a motion and diagnostics; None where parts do not meet."""
+    """Return coordinates along a motion and the diagnostics, or None.
+
+    None means that there is no machine code, or that parts do not meet.
+    """
     tracker = runner.tracker(in_lanes) if len(target) else None
     if tracker is None:
         return None

@@ -1,4 +1,4 @@
-"""How redundant actuators share the forces that a motion needs, and what their cables are preloaded with."""
+"""Force sharing of redundant actuators, and preloads of cables."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tauloop.mechanism.suggestions import unknown_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceSharing(Shown):
-    """Weights w of the actuators: of all forces that give the motion, those with the least sum of w u^2 are chosen.
+    """Weights w of the actuators: redundant forces have the least sum of w u^2.
 
     Attributes:
-        weight: w > 0 by name of the actuator, one where it is not named. A large one spares an
-            actuator. Forces in N and in N m are added up as they are, so weigh them where both
-            occur: 1/limit^2 is the natural choice.
-        by_limits: whether w = 1/limit^2 for actuators that are not named.
-        preload: tensions (N) that cables shall have, by name of the rod or one for all: the force
-            of a winch is then counted from the one that holds its cable so. Without it the least
-            tensions are chosen (within bounds).
+        weight: w > 0 by name of the actuator; the default is one. A large weight reduces the force
+            of an actuator. Forces in N and in N m are added without conversion, so set weights if
+            both occur: 1/limit^2 is the natural choice.
+        by_limits: whether the default is w = 1/limit^2.
+        preload: wanted tensions (N) of cables, by name of the rod or one for all: the force of a
+            winch is then measured from the one that holds its cable at this tension. The default is
+            the smallest tension within the bounds.
     """
 
     weight: Mapping[str, float] = field(default_factory=dict)
@@ -39,11 +39,12 @@ class ForceSharing(Shown):
     preload: Mapping[str, float] | float = 0.0
 
     def preloads(self, mechanism: Mechanism) -> np.ndarray:
-        """Tensions (k,) that the cables shall have, N, in the order of the rods.
+        """Return wanted tensions (k,) of the cables, N, in the order of the rods.
 
         Raises:
             InputError: a cable does not exist or has no winch of its own, or a tension is not
-                finite; all at once.
+                finite;
+                all at once.
         """
         names = list(cables(mechanism))
         values = (
@@ -68,7 +69,7 @@ class ForceSharing(Shown):
         return np.array([float(values.get(name, 0.0)) for name in names])
 
     def weights(self, mechanism: Mechanism) -> np.ndarray:
-        """Weights (n_u,) in the order of the actuators.
+        """Return weights (n_u,) in the order of the actuators.
 
         Raises:
             InputError: an actuator does not exist, a weight is not positive, or a limit is missing;
@@ -101,18 +102,18 @@ class ForceSharing(Shown):
         return values
 
 
-#: All actuators weigh one: the least norm of u.
+#: All weights are one: the least norm of u.
 EQUAL_SHARES = ForceSharing()
 
 
 def sharing_of(
     mechanism: Mechanism, preload: str | float | Mapping[str, str | float] | None
 ) -> ForceSharing:
-    """How redundant actuators share forces when cables are preloaded.
+    """Return the force sharing for preloads of cables.
 
     Args:
         mechanism: the machine.
-        preload: tension of all cables, N, or of some by name, or either in words: ``50``,
+        preload: tension of all cables, N, or of some by name, or a text: ``50``,
             ``cable1=50 N,cable2=40``.
 
     Raises:
@@ -141,7 +142,7 @@ def sharing_of(
 
 
 def pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
-    """A word on rods that are called cables and are pushed, since nothing bounds their tension."""
+    """Return a note on rods that are named cables but are pushed, because they have no bounds."""
     rows = {name.partition(":")[0]: i for i, name in enumerate(forces.closure_names)}
     named = [name for name in called_cables(mechanism) if name in rows]
     push = np.atleast_2d(forces.closure_force)[:, [rows[name] for name in named]].max(axis=0)

@@ -1,4 +1,4 @@
-"""Hybrid inverse dynamics of one machine: actuator forces and passive accelerations, and what forces do not show."""
+"""Hybrid inverse dynamics of a machine: actuator forces, passive accelerations, and preloads."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class HybridForces(Shown):
 
 @final
 class HybridFunctions:
-    """Inverse dynamics where actuators lead and passive freedoms follow."""
+    """Inverse dynamics of motions that actuators lead and passive freedoms follow."""
 
     def __init__(self, actuators: Motion) -> None:
-        """Keep the functions of the actuators' motion."""
+        """Store the functions of the actuators' motion."""
         self._actuators = actuators
 
     @property
     def ports(self) -> dict[str, Port]:
-        """Position and velocity of leading actuators and passive freedoms, acceleration of the actuators only."""
+        """Ports of the motion; accelerations are those of the leading actuators only."""
         ports = self._actuators.ports
         acceleration = ports.leading_acceleration(len(self._actuators.assembly.leading))
         return {
@@ -60,23 +60,22 @@ class HybridFunctions:
         theta: object | None = None,
         sharing: ForceSharing = EQUAL_SHARES,
     ) -> HybridForces:
-        """Actuator forces, and the accelerations that the passive freedoms take by themselves.
+        """Return actuator forces and the resulting accelerations of passive freedoms.
 
         `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h)` (design, "How the general machine
         works").
 
         Args:
-            position, velocity: of leading actuators and passive freedoms (N, m) or (m,), SI;
-                columns as in `ports`.
-            acceleration: of the leading actuators (N, n_m) or (n_m,).
+            position, velocity: leading actuators and passive freedoms (N, m) or (m,), SI; columns
+                as in `ports`.
+            acceleration: accelerations of the leading actuators (N, n_m) or (n_m,).
             start: start values (N, n_q) for Newton blocks.
             theta: free parameters.
-            sharing: how redundant actuators share forces, and preloads of cables.
+            sharing: force sharing of redundant actuators, and preloads of cables.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; or no tensions within their bounds give this
-                motion.
+            PoseError: out of reach or singular; or no tensions within bounds give this motion.
             AssemblyError: a passive freedom has no inertia.
         """
         arguments = {
@@ -101,15 +100,15 @@ class HybridFunctions:
         )
 
     def preload(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Directions of actuator forces that move nothing but press the machine against itself: R^T u = 0.
+        """Return directions of actuator forces without effect on the motion: R^T u = 0.
 
         Args:
-            position: of leading actuators and passive freedoms (N, m) or (m,), SI.
+            position: leading actuators and passive freedoms (N, m) or (m,), SI.
             start: start values (N, n_q) for Newton blocks.
 
         Returns:
             Orthonormal directions (N, n_u, n_u - rank) or (n_u, n_u - rank), in N or N m; adding
-            any multiple of them to the forces leaves the motion as it is.
+            any multiple of them to the forces does not change the motion.
 
         Raises:
             InputError: wrong names, shapes or values; or the machine has no redundant actuators.

@@ -1,4 +1,4 @@
-"""All functions of a motion of one machine: of its platform or of its actuators in, everything else out, on batches."""
+"""Functions of a motion of one machine, given for its platform or its actuators, on batches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from tauloop.model.tool import Payload, ToolMotion, loads
 if TYPE_CHECKING:
     import casadi as ca
 
-#: What the rows of a regressor may be.
+#: Kinds of rows of a regressor.
 OUTPUTS = tuple(REGRESSORS)
 
 
@@ -55,13 +55,13 @@ class Motion:
     """Functions of the motion of the platform or of the actuators of one machine.
 
     Attributes:
-        runner: how their programs are built and run.
-        ports: the motion that is given.
+        runner: builds and runs the programs.
+        ports: ports of the given motion.
         assembly: the machine.
     """
 
     def __init__(self, runner: Runner) -> None:
-        """Keep what runs the programs, which are built when first used."""
+        """Store the runner; programs are built on first use."""
         self.runner = runner
         self.ports: EntryPorts = runner.ports
         self.assembly: Assembly = runner.assembly
@@ -75,18 +75,18 @@ class Motion:
         start: object | None = None,
         theta: object | None = None,
     ) -> State:
-        """All coordinates (and velocities, accelerations) of the extended space.
+        """Return all coordinates (and velocities, accelerations) of the extended space.
 
         Args:
             position: given positions (N, n) or (n,); columns as in `ports`.
             velocity: given velocities, or None for positions only.
             acceleration: given accelerations, or None.
-            start: start values (N, n_q) or (n_q,) for Newton blocks; the reference pose without it.
-            theta: free parameters (N, n_free) or (n_free,); nominal without it.
+            start: start values (N, n_q) or (n_q,) for Newton blocks; default the reference pose.
+            theta: free parameters (N, n_free) or (n_free,); default nominal.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular: which loop, by how much.
+            PoseError: out of reach or singular; the message states which loop and by how much.
         """
         return self.runner.kinematics(_given_motion(position, velocity, acceleration), start, theta)
 
@@ -98,34 +98,34 @@ class Motion:
         *,
         start: object | None = None,
     ) -> State:
-        """As `kinematics`, but unreachable and singular samples are left to the caller, who reads `State.health`."""
+        """Return the same as `kinematics` without errors for failed samples; see `State.health`."""
         return self.runner.reached(_given_motion(position, velocity, acceleration), start)
 
     def follow(self, position: object, start: object | None = None) -> State:
-        """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
+        """Return positions by continuation from a start pose; see `Model.forward_kinematics`."""
         return follow(self.runner, position, start)
 
     def track(self, position: object, start: object | None = None) -> State:
-        """Positions of consecutive samples of one motion, each followed from the samples before it.
+        """Return positions of consecutive samples, each followed from the samples before it.
 
-        The first sample is reached by `follow`. Machine code runs through the others; without a
+        The first sample is reached by `follow`. Machine code computes the others; without a
         compiler all samples are reached by `follow`. Long motions are cut into parts, whose first
-        samples are reached by `follow`, and which run through vector lanes side by side; where
-        parts do not meet, all samples are followed one by one. Angles go on without jumps of whole
-        turns, from the turn that the first sample has.
+        samples are reached by `follow`, and which run in parallel vector lanes. If parts do not
+        meet, all samples are followed one by one. Angles continue without jumps, from the
+        revolution of the first sample.
 
         Args:
             position: given positions (N, n) in the order of time.
-            start: assembled coordinates (n_q,) to start from; the reference pose without it.
+            start: assembled coordinates (n_q,); the default is the reference pose.
 
         Raises:
-            PoseError: out of reach: which loop, by how much.
-            AssemblyError: the motion jumps, for it has left its assembly mode.
+            PoseError: out of reach; the message states which loop and by how much.
+            AssemblyError: the motion jumps, because it has left its assembly mode.
         """
         return track(self.runner, position, start)
 
     def counted(self, state: State) -> State:
-        """Consecutive samples of a motion, each reached by itself, with the turns of angles counted along them.
+        """Return consecutive independent samples with continuous revolutions of angles.
 
         Raises:
             InputError: not a state of this machine.
@@ -135,7 +135,7 @@ class Motion:
         return counted(self.runner, state)
 
     def embedding(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Matrix G (N, n_v, m): velocities of all coordinates per unit of the given velocities."""
+        """Return G (N, n_v, m): velocities of all coordinates per unit of the given velocities."""
         outputs, samples = self._at(EMBEDDING, position, None, start)
         return np.asarray(
             outputs["G"]
@@ -144,7 +144,7 @@ class Motion:
         )
 
     def actuator_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Jacobian J (N, n_u, m): actuator velocities per unit of the given velocities."""
+        """Return J (N, n_u, m): actuator velocities per unit of the given velocities."""
         return self._jacobian(ACTUATORS, position, start)
 
     def _jacobian(self, of: Entry, position: object, start: object | None) -> np.ndarray:
@@ -164,32 +164,30 @@ class Motion:
         wrench: object | None = None,
         payload: Payload | None = None,
     ) -> Forces:
-        """Actuator forces that the motion needs, by the model's formulation.
+        """Return the actuator forces of a motion, by the model's formulation.
 
-        S u + K^T lambda + J^T w = M a + h: gravity, inertia, rotors, friction and springs included.
-        Redundant actuators share forces by the least sum of w u^2. Cables keep within their bounds,
-        and their winches within their largest forces: of all forces that do, those with the least
-        sum of w (u - p)^2 are chosen, where p is the force with which a winch holds its cable at
-        its preload, and zero for other actuators.
+        S u + K^T lambda + J^T w = M a + h includes gravity, inertia, rotors, friction and springs.
+        Redundant actuators share forces by the least sum of w u^2. If cables or winches have
+        bounds, the forces within these bounds have the least sum of w (u - p)^2, where p is the
+        force with which a winch holds its cable at its preload, and zero for other actuators.
 
         Args:
             position, velocity, acceleration: the given motion (N, n) or (n,), SI.
             start: start values for Newton blocks.
             theta: free parameters.
-            sharing: the weights w of redundant actuators and preloads of cables; no part in other
+            sharing: weights w of redundant actuators, and preloads of cables; ignored for other
                 machines.
             wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point,
                 base frame, N and N m.
-            payload: what is fixed to the tool beside what the machine file says.
+            payload: payload at the tool, in addition to that in the machine file.
 
         Returns:
-            Forces: u in N or N m, multipliers, tensions of cables, the full state; `weights` where
-                they were shared.
+            Forces: u in N or N m, multipliers, tensions of cables, the full state; `weights` if
+                forces are shared.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; or no tensions within their bounds give this
-                motion.
+            PoseError: out of reach or singular; or no tensions within bounds give this motion.
             AssemblyError: there are passive freedoms (see `Model.hybrid`).
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
@@ -221,18 +219,18 @@ class Motion:
         start: object | None = None,
         wrenches: Sequence[Sequence[float]] = NO_WRENCH,
     ) -> np.ndarray:
-        """How far cables can stay within all their bounds at once while they give a motion (N,) or a number, N.
+        """Return the largest margin of all tension bounds during a motion (N,) or a number, N.
 
-        max m with least + m <= T <= greatest - m over all tensions T that give the motion, where
-        winches stay as far (as tension) from their largest forces; negative where none keep the
-        bounds, infinite where nothing does.
+        It is max m with least + m <= T <= greatest - m over all tensions T that give the motion;
+        winches keep the same margin (as tension) from their force limits. It is negative if no
+        tensions satisfy the bounds, and infinite without bounds.
 
         Args:
-            position, velocity, acceleration: the given motion (N, n) or (n,), SI; at rest where not
-                given.
+            position, velocity, acceleration: the given motion (N, n) or (n,), SI; default at rest.
             start: start values for Newton blocks.
             wrenches: forces and moments (6,) that may act at the tool, base frame, N and N m; the
-                least margin counts, which holds for all wrenches between them too.
+                result
+                is the smallest margin, which also holds for all wrenches between them.
 
         Raises:
             InputError: wrong names, shapes or values; or the machine has no cables.
@@ -252,7 +250,7 @@ class Motion:
         start: object | None = None,
         wrenches: Sequence[Sequence[float]] = NO_WRENCH,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Margins as `tension_margin`, and which cable bounds each: its number among the cables, -1 where none does."""
+        """Return margins as `tension_margin`, and the index of the limiting cable (-1: none)."""
         terms, q, single = self.tension_terms(position, velocity, acceleration, start=start)
         margins, cable = loaded_margin(self.assembly, terms, q, wrenches)
         return (margins[0], cable[0]) if single else (margins, cable)
@@ -265,7 +263,7 @@ class Motion:
         *,
         start: object | None = None,
     ) -> tuple[TensionTerms, np.ndarray, bool]:
-        """What tensions depend on in a motion, whether cables can give it or not, and its coordinates (N, n_q).
+        """Return terms of tensions along a motion, and its coordinates (N, n_q).
 
         Raises:
             InputError, PoseError, AssemblyError: as `tension_margin`.
