@@ -63,8 +63,8 @@ class Derivatives(Shown):
         Raises:
             InputError: no such output or input exists.
         """
-        problems = unknown_names([output], self.rows, f"is no output of {self.function}")
-        problems += unknown_names([argument], self.columns, f"is no input of {self.function}")
+        problems = unknown_names([output], self.rows, f"is not an output of {self.function}")
+        problems += unknown_names([argument], self.columns, f"is not an input of {self.function}")
         InputError.raise_if_any(problems)
         zero = np.zeros(
             (*self.values[output].shape[:-1], len(self.rows[output]), len(self.columns[argument]))

@@ -24,8 +24,9 @@ from tauloop.mechanism.suggestions import unknown_names
 class Products(Shown):
     """A function f of a motion x, and products of its derivatives with factors w and a direction d.
 
-    Displacements of a position are in the components of velocities: three of a rotation, in the
-    base frame.
+    Displacements of a position are in the components of velocities: three for a rotation, in the
+        base
+    frame.
 
     Attributes:
         function: name of the function.
@@ -54,7 +55,7 @@ class Products(Shown):
     health: SolveDiagnostics
 
     def single(self) -> Products:
-        """The first sample without the axis of samples."""
+        """Return the first sample without the axis of samples."""
         slopes, bends = (
             {key: array[0] for key, array in made.items()} for made in (self.slopes, self.bends)
         )
@@ -65,11 +66,12 @@ class Products(Shown):
 def multiplied(
     function: str, motion: tuple[object, ...], weighing: object, steps: Mapping[str, object]
 ) -> Iterator[tuple[ProgramSpec, dict[str, object]]]:
-    """The program of a function's products, and its arguments by name; directions that are not named are zero.
+    """Return the program of a function's products, and its arguments by name.
+
+    Unnamed directions are zero.
 
     Raises:
-        InputError: there is no such function or input; or one that is raised inside, by the names
-            that were given.
+        InputError: the function or input does not exist; or an error of an argument, by its name.
     """
     InputError.raise_if_any(unknown_names([function], PRODUCTS, "{!r} is unknown", "function"))
     spec = PRODUCTS[function]
@@ -79,7 +81,7 @@ def multiplied(
             "steps", f"is of type {type(steps).__name__}", f"name what moves: {{{names[0]!r}: ...}}"
         )
     InputError.raise_if_any(
-        unknown_names(steps, names, f"is no input of {function}", "steps[{!r}]")
+        unknown_names(steps, names, f"is not an input of {function}", "steps[{!r}]")
     )
     arguments = dict(zip(names, motion, strict=True)) | {
         step_of(name): steps[name] for name in steps
@@ -98,7 +100,7 @@ def multiplied(
 def arranged_products(
     spec: ProgramSpec, function: str, outputs: Mapping[str, np.ndarray], health: SolveDiagnostics
 ) -> Products:
-    """Outputs (N, n) of a program of products in their places."""
+    """Return outputs (N, n) of a program of products by name and shape."""
     output, names = spec.outputs[0], [name for name in spec.inputs if step_of(name) in spec.inputs]
     return Products(
         function=function,

@@ -1,13 +1,13 @@
-"""Functions straight from a file, ready to be called: in milliseconds where they have been made before.
+"""Functions from a file, ready to be called: in milliseconds if they are in the cache.
 
-What a function was made from (the file's bytes, the options, Tauloop itself, the compiler, the
-processor) gives the name of a record in the cache, which says how the function is called and in
-which library it lies. Any change gives another name, so a record is never out of date; one that is
-damaged is written anew. What a machine is read with besides (drive-line files, packages that bring
-a format, a joint or a formulation) is not looked at: such functions have none.
+The name of a record in the cache is a hash of everything that defines a function: the bytes of the
+file, the options, Tauloop itself, the compiler and the processor. The record contains the signature
+of the function and the name of its library. Any change gives another name, so a record is never out
+of date; a damaged one is written again. A machine that needs other inputs (drive-line files, or
+packages with a format, a joint or a formulation) has no record.
 
-What makes a function is imported where it is made: to find one that is there takes neither SciPy
-nor a reader of files.
+Imports are local to the code that makes a function: loading a cached one needs neither SciPy nor a
+reader of files.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tauloop.compiler.expressions import ProgramSpec
     from tauloop.model.model import MachineSource
 
-#: The packages that a function's text depends on, and the libraries that it counts on.
+#: Packages that define a function's text, and libraries that it depends on.
 _MAKERS = ("common", "mechanism", "formats", "equations", "compiler", "model")
 _LIBRARIES = ("casadi", "numpy", "scipy")
 _SOURCES = (".py", ".c")
@@ -55,16 +55,16 @@ _PACKAGE = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionOptions(Options):
-    """What a function is made with, beside the machine.
+    """Options of a function in addition to the machine.
 
     Attributes:
         entry: which motion is given.
-        free: leaf parameters that stay an input named `theta`; all others are baked in.
+        free: independent parameters that stay an input named `theta`; the others are constants.
         formulation: name of one of `equations.formulations.FORMULATIONS`.
-        locks: freedoms that are held.
+        locks: locked freedoms.
         side: side file of a URDF.
-        imported: how a description of another tool is read.
-        threads: how many a batch is shared out over; no number depends on it.
+        imported: options for reading a description of another tool.
+        threads: number of threads for a batch; it does not affect the results.
 
     Examples:
         >>> import tauloop as tl
@@ -90,26 +90,27 @@ def load_function(
     options: FunctionOptions | None = None,
     folder: Path | None = None,
 ) -> CompiledFunction:
-    """Machine code of one function of a machine, for a controller: from the cache, or made and kept there.
+    """Return machine code of a function of a machine, for a controller, from the cache or new.
 
-    `function(q, v, a)` checks a motion and its health. Bound calls (`CompiledFunction.bind`) hold
-    the reference pose and the nominal parameters at first and check nothing: their health is the
-    caller's to read (docs/generated-code.md).
+    `function(q, v, a)` checks a motion and its health. Bound calls (`CompiledFunction.bind`) start
+    with
+    the reference pose and the nominal parameters and check nothing: the caller must read their
+        health
+    (docs/generated-code.md).
 
     Args:
-        machine: a model, a mechanism, a path, or the name of a shipped machine; code of a
-            name or a path is found in the cache without the machine being read.
+        machine: a model, a mechanism, a path, or the name of a shipped machine; for a name or a
+            path cached code is found without reading the machine.
         function: "inverse_dynamics", "forward_dynamics", "regressor", "kinematics", "momentum",
             "momentum_forces" or "momentum_observer".
-        outputs: names among the function's outputs; only the first one without them, such as
-            ("force",).
-        options: what it is made with.
-        folder: the cache; the user's own without it.
+        outputs: names of outputs, such as ("force",); the default is the first one.
+        options: options of the function.
+        folder: the cache; the default is the user's.
 
     Raises:
         InputError: an unknown function or output.
         DescriptionError, AssemblyError: the machine is wrong.
-        EngineError: there is no compiler, or it fails.
+        EngineError: no compiler was found, or it fails.
 
     Examples:
         >>> import tauloop as tl
@@ -130,7 +131,7 @@ def load_function(
     loaded = _read(record, options.threads)
     if loaded is None:
         loaded, is_seen = _make(machine, function, outputs, options, folder)
-        # the function is there; only the next process has to make it again
+        # the function exists; only the next process has to make it again
         with suppress(InputError):
             if is_seen:
                 _write(record, loaded)
@@ -138,10 +139,10 @@ def load_function(
 
 
 def _require_no_reading(options: FunctionOptions) -> None:
-    """Refuse options of reading a file where a machine that was read is given."""
+    """Raise for options of reading a file if the machine is not a file."""
     stated = [name for name in ("side", "imported") if getattr(options, name) is not None]
     InputError.raise_if_any(
-        Problem(name, "is for a file, and the machine was read already", "leave it out")
+        Problem(name, "is for a file, but the machine was already read", "leave it out")
         for name in stated
     )
 
@@ -153,11 +154,11 @@ def _make(
     options: FunctionOptions,
     folder: Path,
 ) -> tuple[CompiledFunction, bool]:
-    """Build the model and compile; ports get their columns and units, and the values of the reference pose.
+    """Build the model and compile; ports have columns, units, and values of the reference pose.
 
     Returns:
-        The function, and whether the record's name sees all that it is made of: neither what other
-        packages bring, nor the drive-line files that a machine file may name, are among it.
+        The function, and whether the record's name covers all its inputs: it does not cover other
+        packages, nor the drive-line files that a machine file may name.
     """
     from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
     from tauloop.equations.formulations import FORMULATIONS
@@ -167,7 +168,7 @@ def _make(
     from tauloop.model.model import Model
 
     spec = _exportable(function)
-    helper = Thread(target=prepare)  # a compiler beside the model, which keeps one core busy
+    helper = Thread(target=prepare)  # compiles while the model is built, which keeps one core busy
     helper.start()
     if isinstance(machine, str | Path):
         mechanism = load(machine, options.side, options=options.imported)
@@ -206,7 +207,7 @@ def _make(
 
 
 def _may_include(path: Path) -> bool:
-    """Return whether a description of another tool may take numbers from further files: includes, meshes, a xacro."""
+    """Return whether a foreign description may read further files: includes, meshes, xacro."""
     if path.suffix.lower() in (".yaml", ".yml"):
         return False
     content = _bytes(path)
@@ -224,7 +225,7 @@ def _exportable(function: str) -> ProgramSpec:
 
 
 def _key(path: Path, function: str, outputs: tuple[str, ...], options: FunctionOptions) -> str:
-    """Hash of everything that a function is made from."""
+    """Return a hash of everything that a function is made from."""
     side = b"" if options.side is None else _bytes(Path(options.side))
     parts = (
         hashlib.sha256(_bytes(path)).hexdigest(),
@@ -239,7 +240,7 @@ def _key(path: Path, function: str, outputs: tuple[str, ...], options: FunctionO
 
 
 def _bytes(path: Path) -> bytes:
-    """A file's content; what is wrong with a file that cannot be read is said by the reader, who comes next."""
+    """Return a file's content; the reader, which follows, reports files that cannot be read."""
     try:
         return path.read_bytes()
     except OSError:
@@ -247,9 +248,9 @@ def _bytes(path: Path) -> bytes:
 
 
 def _toolkit() -> list[str]:
-    """Which Tauloop this is, and which libraries it counts on, file by file as the system tells them apart.
+    """Return the identity of Tauloop and its libraries, from the file system's state of each file.
 
-    A library is known by the file that its import begins with, which every installation writes.
+    A library is identified by the first file of its import, which every installation writes.
     """
     parts = [str(_PACKAGE), sys.version]
     for library in _LIBRARIES:
@@ -268,7 +269,7 @@ def _toolkit() -> list[str]:
 
 
 def _read(record: Path, threads: int) -> CompiledFunction | None:
-    """The function of a record; None where there is none, or it or its library is damaged."""
+    """Return the function of a record; None if the record or its library is missing or damaged."""
     try:
         if not is_own(record):
             return None

@@ -1,4 +1,4 @@
-"""Running the programs of one entry of a machine on batches, interpreted or as machine code, branch by branch."""
+"""Runs of the programs of an entry on batches, interpreted or as machine code, branch by branch."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ from tauloop.model.diagnosis import condition_numbers, gaps, overflowed, singula
 from tauloop.model.tension_terms import tension_terms
 from tauloop.model.tool import LOAD_PORTS
 
-#: Samples evaluated at once; bounds the memory of intermediate values.
+#: Number of samples evaluated together; bounds the memory of intermediate values.
 CHUNK = 8192
-#: Steps of the straight line in positions along which poses are followed.
+#: Number of steps of the straight line in positions along which poses are followed.
 WAY = 12
 
 
 @final
 class Runner:
-    """Runs the programs of one entry of a machine; each sample on the branch of its start."""
+    """Runs programs of one entry of a machine, each sample on the branch of its start."""
 
     def __init__(self, catalogue: Catalogue, evaluator: Evaluator, limits: Limits) -> None:
-        """Prepare; programs are built when first used.
+        """Store what runs need; programs are built on first use.
 
         Args:
             catalogue: the programs.
             evaluator: whether they are interpreted or run as machine code.
-            limits: of the machine, by which states are judged.
+            limits: limits of the machine for the diagnostics of states.
         """
         self.catalogue = catalogue
         self.evaluator = evaluator
@@ -83,13 +83,13 @@ class Runner:
         self._once: dict[ProgramSpec, Once] = {}
 
     def on_branch_of(self, q: np.ndarray) -> Self:
-        """This runner, or that of the machine on another branch of its closed forms, where a pose lies on it.
+        """Return the runner for the branch of closed forms of a pose: this one or another.
 
         Args:
             q: assembled coordinates (n_q,).
 
         Raises:
-            AssemblyError: the pose is on another branch, but not assembled.
+            AssemblyError: the pose is on another branch and not assembled.
         """
         return self._on_branch(tuple(self._signs(q[None, :])[0].tolist()), q)
 
@@ -102,7 +102,7 @@ class Runner:
         return self._elsewhere[signs]
 
     def program(self, spec: ProgramSpec) -> Program:
-        """A program of this machine."""
+        """Return a program of this machine."""
         return self.catalogue.program(spec)
 
     def run(
@@ -119,13 +119,13 @@ class Runner:
         """Run a program of this entry whose outputs contain q.
 
         Args:
-            program: of the catalogue, or one that was built for this entry.
+            program: program of the catalogue, or one that was built for this entry.
             arguments: position, and velocity and acceleration as the program needs them.
             start: start values for Newton blocks.
             theta: free parameters.
             extra: further inputs (N, n).
-            weights: of redundant actuators (n_u,); all one without them.
-            preloads: of cables (k,); none without them.
+            weights: weights of redundant actuators (n_u,); default one.
+            preloads: preloads of cables (k,); default none.
 
         Returns:
             Outputs by name (N, n), the diagnostics, and whether a single sample was given.
@@ -146,11 +146,11 @@ class Runner:
         return outputs, diagnostics, single
 
     def once(self, spec: ProgramSpec, *motion: object) -> Outcome:
-        """One sample of a program at nominal parameters from the reference pose, where that needs no more than it.
+        """Return one sample at nominal parameters from the reference pose, if no batch is needed.
 
         Args:
-            spec: of the catalogue.
-            motion: its inputs in order, arrays (n,); anything else is left to the long way.
+            spec: specification of the program.
+            motion: its inputs in order, arrays (n,); other arguments need a batch.
         """
         if spec not in self._once:
             self._once[spec] = self._short_way(spec)
@@ -170,7 +170,7 @@ class Runner:
 
     @cached_property
     def nominal(self) -> dict[str, np.ndarray]:
-        """Values of inputs that need not be given: the reference pose, nominal parameters, all weights alike."""
+        """Return values of optional inputs: reference pose, nominal parameters, equal weights."""
         return {
             "position": self.ports.at(self.assembly.q),
             "start": self.assembly.q,
@@ -182,7 +182,7 @@ class Runner:
     def kinematics(
         self, arguments: dict[str, object], start: object | None = None, theta: object | None = None
     ) -> State:
-        """The state of positions, and of velocities and accelerations as far as they are given.
+        """Return the state of positions and, if given, of velocities and accelerations.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -195,18 +195,18 @@ class Runner:
         return self.state(outputs, health, start, single)
 
     def reached(self, arguments: dict[str, object], start: object | None) -> State:
-        """As `kinematics`, reachable or not."""
+        """Return the same as `kinematics`, reachable or not."""
         inputs, single, n = self.inputs(arguments, start, None)
         return self.state(*self.settled(KINEMATICS[len(arguments) - 1], inputs, n), start, single)
 
     def settled(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-        """As `evaluate`, where samples far from their starts are followed from there, so that they keep their mode.
+        """Evaluate, and follow samples far from their starts to keep their assembly mode.
 
-        Newton's method finds a pose near its start in few steps. After more it may have left for
-        another mode, or found none though there is one: such samples begin anew, at the end of a
-        way that is walked in small steps.
+        Newton's method finds a pose near its start in few steps. After more steps it may have left
+        for another mode, or found none although one exists. Such samples start again from the end
+        of a line that is followed in small steps.
         """
         outputs, diagnostics = self.evaluate(program, inputs, n)
         if diagnostics.is_sound:
@@ -223,9 +223,9 @@ class Runner:
     def walked(
         self, inputs: dict[str, np.ndarray], steps: int = WAY
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (N, n_q) near positions (N, n), reached in steps along straight lines from those of their starts.
+        """Return coordinates (N, n_q) near positions (N, n), along straight lines from starts.
 
-        What needs more than a few Newton steps on its way is walked again, in smaller ones.
+        Lines with a step that needs more than a few Newton steps are repeated with smaller steps.
 
         Returns:
             The coordinates, and whether the loops stayed open at a point before the end of each
@@ -252,10 +252,10 @@ class Runner:
         return here, has_opened
 
     def followed(self, position: np.ndarray, start: np.ndarray) -> State:
-        """The state at positions (N, n), reached by ways from the poses of starts (N, n_q).
+        """Return the state at positions (N, n), reached along lines from starts (N, n_q).
 
-        Machine code walks in one call, and tells of its steps the longest search; what it strays on
-        is walked anew.
+        Machine code follows all lines in one call and reports the largest number of iterations.
+        Failed lines are repeated.
 
         Raises:
             PoseError: out of reach or singular.
@@ -275,7 +275,7 @@ class Runner:
             )
             diagnostics = compiled_diagnostics(outputs.pop("health"), is_sound)
             far = ~diagnostics.is_reached | (diagnostics.steps > FEW_STEPS)
-            # machine code states the longest search of each line
+            # machine code reports the largest number of iterations of each line
             has_opened = diagnostics.steps >= NEWTON_ITERATIONS
             if not is_sound and far.any():
                 again = np.array(outputs["q"])
@@ -289,9 +289,9 @@ class Runner:
     def inputs(
         self, motion: dict[str, object], start: object | None, theta: object | None
     ) -> tuple[dict[str, np.ndarray], bool, int]:
-        """Arrays of the motion, the start values and the free parameters: checked, but for numbers to be finite.
+        """Return checked arrays of the motion, start values and free parameters.
 
-        `evaluate` looks at these, where machine code does not.
+        Finiteness is checked by `evaluate` if machine code does not check it.
         """
         arguments = motion | {
             name: value for name, value in (("start", start), ("theta", theta)) if value is not None
@@ -309,16 +309,16 @@ class Runner:
 
     @cached_property
     def iterates(self) -> bool:
-        """Whether positions need Newton's method anywhere."""
+        """Whether any position needs Newton's method."""
         return any(isinstance(step, Newton) for step in self.program(KINEMATICS[0]).steps)
 
     @property
     def walks_in_code(self) -> bool:
-        """Whether machine code can walk to positions: along straight lines, and so through no unit quaternions."""
+        """Whether machine code can follow straight lines, which unit quaternions do not allow."""
         return self.iterates and not self._turning
 
     def pose(self, q: object) -> np.ndarray:
-        """Coordinates (n_q,) of one pose, checked.
+        """Return checked coordinates (n_q,) of one pose.
 
         Raises:
             InputError: wrong shapes or values, or several poses.
@@ -332,7 +332,7 @@ class Runner:
 
     @cached_property
     def known_ports(self) -> dict[str, Port]:
-        """Ports of all that a program may be given of a motion, of what acts, and of what it starts from."""
+        """Ports of all possible inputs of a program: motion, loads and start values."""
         force, free, names = (
             force_port(self.assembly),
             self.catalogue.free,
@@ -347,7 +347,7 @@ class Runner:
     def evaluate(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int = 0
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-        """Run a program, each sample on the branch of its start: as machine code where that pays, else in chunks."""
+        """Run a program, each sample on the branch of its start, compiled if that is faster."""
         if self._is_own_branch(inputs["start"]):
             return self._run_here(program, inputs, n, work)
         self._require_finite(inputs)
@@ -367,7 +367,7 @@ class Runner:
         return outputs, joined(healths).at(order)
 
     def by_branch(self, start: np.ndarray) -> list[tuple[Self, np.ndarray]]:
-        """The runner on the branch of every start (N, n_q), and the numbers of the samples that lie there."""
+        """Return the runner on the branch of every start (N, n_q), with its samples' numbers."""
         if self._is_own_branch(start):
             return [(self, np.arange(len(start)))]
         signs = self._signs(start)
@@ -381,15 +381,15 @@ class Runner:
         ]
 
     def _is_own_branch(self, start: np.ndarray) -> bool:
-        """Whether all starts (N, n_q) lie on this branch."""
-        # without a start of their own samples have the reference itself, seen as many rows
+        """Return whether all starts (N, n_q) are on this branch."""
+        # samples without a start have the reference itself, as a view of one row
         own = self.catalogue.branches.own
         if np.may_share_memory(start, self.assembly.q) or not len(start) or not len(own):
             return True
         return bool((self._signs(start[:1] if is_one_row(start) else start) == own).all())
 
     def _signs(self, q: np.ndarray) -> np.ndarray:
-        """Signs (N, k) of the roots of the closed forms on which poses (N, n_q) lie."""
+        """Return the signs (N, k) of the roots of the closed forms at poses (N, n_q)."""
         branches = self.catalogue.branches
         kernel = self._kernel(branches.slopes, {"q": q}, len(q))
         if kernel is None:
@@ -398,7 +398,7 @@ class Runner:
         return branches.signs_of(outputs["slopes"])
 
     def _require_finite(self, inputs: dict[str, np.ndarray]) -> None:
-        """Raise where numbers of named inputs are not finite."""
+        """Raise if numbers of named inputs are not finite."""
         require_finite(
             self.known_ports, {key: inputs[key] for key in self.known_ports.keys() & inputs.keys()}
         )
@@ -416,7 +416,7 @@ class Runner:
                     {key: array for key, array in inputs.items() if key not in kernel.reads}
                 )
                 return results, state
-            # the interpreter, which keeps the diagnostics of every single loop, says what is wrong
+            # the interpreter has the diagnostics of every single loop and explains the failure
         self._require_finite(inputs)
         outputs: dict[str, np.ndarray] = {}
         parts = []
@@ -435,19 +435,20 @@ class Runner:
         return outputs, joined(parts)
 
     def compiled(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CompiledFunction:
-        """Machine code of a program with only the outputs that are wanted: for control loops and long streams.
+        """Return machine code of a program with the wanted outputs, for long streams of samples.
 
-        It checks nothing: inputs are contiguous arrays in the order of the ports, and the health
-        that it reports (least discriminant, least relative pivot, Newton's residual and iterations)
-        is the caller's to read.
+        It has no checks: inputs are contiguous arrays in the order of the ports, and the caller
+            must
+        read the reported health (smallest discriminant, smallest relative pivot, Newton's residual
+        and number of iterations).
 
         Args:
-            program: of the catalogue.
-            outputs: names among its outputs, such as ("force",).
+            program: specification of the program.
+            outputs: names of outputs, such as ("force",).
 
         Raises:
             InputError: no such output.
-            EngineError: there is no compiler, or it fails.
+            EngineError: no compiler was found, or it fails.
         """
         chosen = self.evaluator if isinstance(self.evaluator, Compiled) else Compiled()
         made = chosen.build(self.source_function(program, outputs))
@@ -455,23 +456,23 @@ class Runner:
         return made
 
     def source_function(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CFunction:
-        """A program with only the outputs that are wanted, to be printed as C beside others.
+        """Return a program with only the wanted outputs, for printing as C together with others.
 
         Args:
-            program: of the catalogue.
-            outputs: names among its outputs, such as ("force",).
+            program: specification of the program.
+            outputs: names of outputs, such as ("force",).
 
         Raises:
             InputError: no such output.
         """
         ready = self.program(program)
         InputError.raise_if_any(
-            unknown_names(outputs, ready.outputs, f"is no output of {program.name}")
+            unknown_names(outputs, ready.outputs, f"is not an output of {program.name}")
         )
         return c_function(ready, self.empty_inputs(), outputs)
 
     def empty_inputs(self) -> dict[str, np.ndarray]:
-        """Arrays (0, n) of all inputs that programs of this entry may have: their widths."""
+        """Return arrays (0, n) of all possible inputs of this entry, which define their sizes."""
         force = len(self.mechanism.actuators)
         sizes = {
             "theta": len(self.catalogue.free),
@@ -486,7 +487,7 @@ class Runner:
         return {name: np.empty((0, count)) for name, count in sizes.items()}
 
     def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> Kernel | None:
-        """Machine code of a program, made once and kept (a failure too); None where it is interpreted."""
+        """Return machine code of a program, cached (or its failure); None if it is interpreted."""
         try:
             return self._kernels[program]
         except KeyError:
@@ -498,7 +499,7 @@ class Runner:
         return kernel
 
     def tracker(self, in_lanes: bool) -> Tracker | None:
-        """Machine code that follows motions, made once (a failure too); None where there is none to be had."""
+        """Return cached machine code that follows motions; None if there is none."""
         program = self.program(KINEMATICS[0])
         key = (program, in_lanes)
         if key not in self._trackers:
@@ -510,7 +511,7 @@ class Runner:
         """Raise unless every sample is in reach and regular.
 
         Raises:
-            PoseError: which samples and loops, by how much, and the condition number.
+            PoseError: the message states samples and loops, by how much, and the condition number.
         """
         self._require_unit_quaternions(inputs["position"])
         what = (
@@ -538,10 +539,10 @@ class Runner:
         raise PoseError([*self.limits.degrees_suspected(q), *problems])
 
     def _require_unit_quaternions(self, position: np.ndarray) -> None:
-        """Raise where quaternions among given positions (N, n) are none of unit norm; looked at on all threads.
+        """Raise if quaternions in positions (N, n) do not have unit norm; checked on all threads.
 
         Raises:
-            InputError: at which sample, by how much.
+            InputError: the message states the sample and the error of its norm.
         """
         off = [0.0]
 
@@ -563,10 +564,10 @@ class Runner:
             )
 
     def _require_tensions(self, health: SolveDiagnostics, outputs: dict[str, np.ndarray]) -> None:
-        """Raise unless all cables are within their bounds.
+        """Raise unless all cable tensions are within their bounds.
 
         Raises:
-            PoseError: at which samples they are not, and the wrench that is missing there.
+            PoseError: the message states the samples and the missing wrench.
         """
         if health.is_sound:
             return
@@ -581,7 +582,7 @@ class Runner:
             raise PoseError(terms.problems(bad, len(health.missed), f"{self.ports.name} motion"))
 
     def condition(self, q: np.ndarray) -> np.ndarray:
-        """Condition numbers (N,) of assembled poses, free of units (see `condition_numbers`).
+        """Return condition numbers (N,) of assembled poses, unit-free (see `condition_numbers`).
 
         Args:
             q: full coordinates (N, n_q).
@@ -594,12 +595,12 @@ class Runner:
     def in_pieces(
         self, n: int, work: Callable[[slice], Sequence[np.ndarray]]
     ) -> Sequence[np.ndarray]:
-        """Arrays (n, ...) of what is done to each of n samples, on as many threads as batches have."""
+        """Return arrays (n, ...) computed in pieces of n samples, with the threads of batches."""
         return in_pieces(n, self.evaluator.threads, work)
 
     @cached_property
     def turning(self) -> tuple[str, ...]:
-        """Names of the angles that follow from loops, which do not tell their turns."""
+        """Names of the angles that loops determine up to full revolutions."""
         topology, moved = self.topology, set(self.ports.q)
         known = moved | {topology.q_of_v[i] for i in self.assembly.frozen}
         geared = [
@@ -622,7 +623,7 @@ class Runner:
 
     @cached_property
     def given(self) -> str:
-        """Which coordinates are given, such as "platform coordinates x, y, z"."""
+        """Kind and names of the given coordinates, such as "platform coordinates x, y, z"."""
         return coordinates_text(self.ports.entry, self.ports.position.columns)
 
     def state(
@@ -632,7 +633,7 @@ class Runner:
         start: object | None,
         single: bool = False,
     ) -> State:
-        """The state of a run that began at a start, or that of its single sample."""
+        """Return the state of a run from a start, or that of its single sample."""
         topology = self.topology
         state = State(
             given=self.given,
