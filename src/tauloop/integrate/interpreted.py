@@ -32,7 +32,7 @@ _P = np.linalg.inv(np.stack([_C, _C**2, _C**3], axis=1))
 
 
 class StepOutcome(StopCode):
-    """Outcome of a step, with the numbers of `hybrid.c`."""
+    """Outcome of a step, with the numbers of `hybrid.c`.
 
     `SINGULAR` is a rate that cannot be relied on; `LOOPS_LOST` a state that cannot be led back to
     where it must be.
