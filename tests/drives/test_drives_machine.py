@@ -380,7 +380,7 @@ def test_what_a_machine_with_lines_has_no_derivatives_by_is_refused(
         DrivenMachine(racks, variation=Variation.RIGID),
         plan(path, POLYNOMIAL_345, Seconds(0.01)),
     )
-    with pytest.raises(InputError, match=r"'gapp' is no parameter") as caught:
+    with pytest.raises(InputError, match=r"'gapp' is not a parameter") as caught:
         machine.follow(trajectory, sensitivities=("gapp", "nothing"))
     assert len(caught.value.problems) == 2
     with pytest.raises(InputError, match="ratios or the sample time of track1"):

@@ -270,7 +270,7 @@ def test_results_say_what_they_are_and_wrong_names_are_refused():
             lambda: platform.derivatives("inverse_dynamics", *motion, payload=1.0),
             "payload: is of the type float",
         ),
-        (lambda: moved.jacobian("torque", "position"), "torque: is no output"),
+        (lambda: moved.jacobian("torque", "position"), "torque: is not an output"),
     ):
         with pytest.raises(InputError, match=what):
             wrong()

@@ -357,7 +357,7 @@ def test_unknown_names_are_refused(tmp_path, machine):
         load_function(machine, "dynamics", folder=tmp_path)
     with pytest.raises(InputError, match="entry: is 'motors', of type str"):
         load_function(machine, options=FunctionOptions(entry="motors"), folder=tmp_path)
-    with pytest.raises(InputError, match="no output of inverse_dynamics"):
+    with pytest.raises(InputError, match="not an output of inverse_dynamics"):
         load_function(machine, outputs=("torque",), folder=tmp_path)
     with pytest.raises(DescriptionError):
         load_function(tmp_path / "gone.yaml", folder=tmp_path)

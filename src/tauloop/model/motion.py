@@ -288,7 +288,7 @@ class Motion:
         )
 
     def weights(self, sharing: ForceSharing) -> np.ndarray | None:
-        """Weights (n_u,) of redundant actuators; None where the motion determines all forces.
+        """Return weights (n_u,) of redundant actuators; None if the motion determines all forces.
 
         Raises:
             InputError: not a `ForceSharing`, or one that does not fit the machine.
@@ -308,7 +308,7 @@ class Motion:
         *,
         start: object | None,
     ) -> Forces:
-        """The result of a program of forces from a start; `weights` where redundant actuators shared them."""
+        """Return the forces of a program's run, with `weights` if forces are shared."""
         actuators, closures, tensions = self._names
         pick = (lambda array: array[0]) if single else (lambda array: array)
         return Forces(
@@ -325,7 +325,7 @@ class Motion:
 
     @cached_property
     def _names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Of actuators, kept loop equations and cables."""
+        """Names of actuators, kept loop equations and cables."""
         mechanism, names = self.runner.mechanism, self.assembly.loops.names
         actuators = tuple(actuator.name for actuator in mechanism.actuators)
         return actuators, tuple(names[i] for i in self.assembly.rows), tuple(cables(mechanism))
@@ -345,14 +345,14 @@ class Motion:
         wrench: object | None = None,
         payload: Payload | None = None,
     ) -> State:
-        """Motion that actuator forces give: all accelerations, with positions and velocities closed around the given.
+        """Return the motion under actuator forces: all positions, velocities and accelerations.
 
         Args:
             position, velocity: the given motion (N, n) or (n,), SI.
             force: actuator forces (N, n_u) or (n_u,), N or N m.
             wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point,
                 base frame, N and N m.
-            payload: what is fixed to the tool beside what the machine file says.
+            payload: payload at the tool, in addition to that in the machine file.
             start: start values for Newton blocks.
             theta: free parameters.
 
@@ -392,7 +392,7 @@ class Motion:
         wrench: object | None = None,
         payload: Payload | None = None,
     ) -> Derivatives:
-        """A function and its Jacobians together, exact along the manifold of the loops.
+        """Return a function and its Jacobians together, exact along the manifold of closed loops.
 
         Loop equations and balances are differentiated, not the way in which they were solved (see
         `tauloop.compiler.derivatives.derivatives`).
@@ -407,7 +407,7 @@ class Motion:
             start: start values for Newton blocks.
             theta: free parameters.
             sharing: the weights of redundant actuators.
-            wrench, payload: what acts at the tool (see `inverse_dynamics`).
+            wrench, payload: loads at the tool (see `inverse_dynamics`).
 
         Raises:
             InputError: wrong names, shapes or values; or cables, whose forces within bounds have
@@ -440,7 +440,7 @@ class Motion:
         theta: object | None = None,
         sharing: ForceSharing = EQUAL_SHARES,
     ) -> Products:
-        """Products of first and second derivatives of dynamics with factors w and a direction d.
+        """Return products of derivatives of dynamics with factors w and a direction d.
 
         J d, w^T J and the gradient of w^T J d cost some times the function itself, whatever its
         sizes: no Jacobian is made (see `tauloop.compiler.derivatives.products`). Second derivatives
@@ -473,7 +473,7 @@ class Motion:
         return made.single() if single else made
 
     def casadi(self, function: str, *, compiled: bool = False) -> ca.Function:
-        """Inverse or forward dynamics as a CasADi Function with its exact Jacobian, in the zeros that it always has.
+        """Return inverse or forward dynamics as a CasADi Function with its exact sparse Jacobian.
 
         For optimisers such as IPOPT: `casadi.jacobian` of an expression that calls it takes that
         Jacobian, and the Hessian of a Lagrangian is exact. Parameters are nominal. It is on the
@@ -497,10 +497,10 @@ class Motion:
         return casadi_function(self.runner, function, compiled=compiled)
 
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
-        """Inverse or forward dynamics as a function for JAX, in machine code behind `jit`, `vmap`, `grad` and `jvp`.
+        """Return inverse or forward dynamics for JAX, with `jit`, `vmap`, `grad` and `jvp`.
 
         It takes positions, velocities and accelerations (or forces) (..., n) and gives forces (or
-        accelerations); what is out of reach or singular is no number (NaN). Derivatives are exact
+        accelerations); unreachable and singular poses return NaN. Derivatives are exact
         to the second order. Parameters are nominal, Newton blocks start at the reference pose. JAX
         has to count in double precision, on the processor.
 
@@ -518,10 +518,10 @@ class Motion:
         return jax_function(self.runner, function)
 
     def as_torch(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
-        """Inverse or forward dynamics as a function for PyTorch, in machine code behind autograd and `torch.func`.
+        """Return inverse or forward dynamics for PyTorch, with autograd and `torch.func`.
 
         It takes positions, velocities and accelerations (or forces), tensors (..., n), and gives
-        forces (or accelerations); what is out of reach or singular is no number (NaN). Derivatives
+        forces (or accelerations); unreachable and singular poses return NaN. Derivatives
         are exact to the second order, by backward and forward mode. Parameters are nominal, Newton
         blocks start at the reference pose. It counts in double precision on the processor; floats,
         and tensors on other devices, are converted there and back.
@@ -549,7 +549,7 @@ class Motion:
         start: object | None = None,
         theta: object | None = None,
     ) -> np.ndarray:
-        """Regressor Y (N, n_out, n_pi) with forces = Y pi.
+        """Return the regressor Y (N, n_out, n_pi) with forces = Y pi.
 
         Args:
             position, velocity, acceleration: the given motion (N, n), SI.
@@ -575,17 +575,17 @@ class Motion:
         return np.asarray(Y[0] if single else Y)
 
     def platform_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Jacobian (N, n, m): velocities of the independent platform coordinates per unit of the given velocities."""
+        """Return (N, n, m): independent platform velocities per unit of the given velocities."""
         return self._jacobian(PLATFORM, position, start)
 
     def tool_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Jacobian (N, 6, m): the tool's velocity and angular velocity, base frame, per unit of the given ones."""
+        """Return (N, 6, m): the tool's twist in the base frame per unit of the given velocities."""
         return self.tool(position, start=start).jacobian
 
     def tool(
         self, position: object, velocity: object | None = None, *, start: object | None = None
     ) -> ToolMotion:
-        """Pose, twist and Jacobian of the tool.
+        """Return pose, twist and Jacobian of the tool.
 
         Args:
             position, velocity: the given motion (N, n) or (n,), SI; at rest without the velocity.
@@ -667,21 +667,21 @@ class Motion:
 
     @property
     def blocks(self) -> tuple[SolvedBlock, ...]:
-        """How the position problem was sorted and is solved."""
+        """The solved blocks of the position problem."""
         return self.runner.catalogue.positions.blocks
 
     @property
     def branches(self) -> Branches:
-        """On which roots of the closed forms poses lie."""
+        """The signs of roots of the closed forms (see `Branches`)."""
         return self.runner.catalogue.branches
 
     @property
     def turning(self) -> tuple[str, ...]:
-        """Names of the angles that follow from loops, which do not tell their turns."""
+        """Names of the angles that loops determine up to full revolutions."""
         return self.runner.turning
 
     def condition(self, q: np.ndarray) -> np.ndarray:
-        """Condition numbers (N,) of assembled poses (N, n_q), free of units (see `condition_numbers`).
+        """Return unit-free condition numbers (N,) of assembled poses (N, n_q).
 
         Raises:
             InputError: wrong shapes or values.
@@ -690,15 +690,15 @@ class Motion:
         return self.runner.condition(poses)
 
     def program(self, program: ProgramSpec | str) -> Program:
-        """A program of the catalogue, or of its name, of this machine."""
+        """Return a program of this machine from its specification or name."""
         return self.runner.program(_spec(program))
 
     def compiled(self, program: ProgramSpec | str, outputs: tuple[str, ...]) -> CompiledFunction:
-        """Machine code of a program of the catalogue, or of its name, for control loops; see `Runner.compiled`."""
+        """Return machine code of a program, by specification or name (see `Runner.compiled`)."""
         return self.runner.compiled(_spec(program), text_names(outputs, "outputs"))
 
     def source_function(self, program: ProgramSpec | str, outputs: tuple[str, ...]) -> CFunction:
-        """A program with only the outputs that are wanted, to be printed as C; see `Runner.source_function`."""
+        """Return a program with only the wanted outputs (see `Runner.source_function`)."""
         return self.runner.source_function(_spec(program), text_names(outputs, "outputs"))
 
 

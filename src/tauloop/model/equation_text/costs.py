@@ -1,4 +1,4 @@
-"""What every formulation costs on one machine: operations by quantity, and of the velocity terms by parts."""
+"""Operation counts of every formulation for one machine, by quantity and part."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ DIFFERENTIATED = tuple(
 #: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point
 #: differences, forces.
 SAMPLED = "hamilton, sampled"
-#: Coriolis and centripetal terms V(x, x') of the platform as a matrix, by parts, in the frames they
-#: may be put in.
+#: Matrix V(x, x') of the platform's Coriolis and centripetal terms, by parts, in the frames in
+#: which it may be written.
 VELOCITY_MATRIX = "velocity matrix"
 BASE_FRAME, EULER = "base frame", "Euler angles"
 #: Lagrange's form by differentiating the platform's own mass matrix M(x), as the RCID paper does.
 ON_PLATFORM = "lagrange on the platform"
-#: Everything together, with what parts share computed once; and the parts' own figures added up,
-#: with as many rods, taken as alike.
+#: All parts together, with shared expressions computed once; and the sum of the parts' own counts,
+#: with rods counted as alike.
 ALL, ADDED_UP = "all", "all, added up"
 
 #: Operations by kind, `once` and of `each_iteration` of Newton's loops.
@@ -63,7 +63,7 @@ Counts = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Operations of one quantity by one formulation; `frame` and `part` are those of a velocity matrix."""
+    """Operations of one quantity by one formulation, with frame and part of velocity matrices."""
 
     quantity: str
     formulation: str
@@ -85,16 +85,16 @@ def costs(
     derivatives: bool = False,
     progress: Progress | None = None,
 ) -> tuple[tuple[Cost, ...], dict[str, str]]:
-    """Operations of all quantities by all formulations, all numbers baked in, kinematics included.
+    """Return operations of all quantities by all formulations, with constant parameters.
 
     Args:
         mechanism: the machine.
-        entry: what moves as given; velocity matrices are the platform's.
-        derivatives: whether functions are counted with their Jacobians too.
-        progress: called with what is done and what there is to do.
+        entry: which motion is given; velocity matrices are the platform's.
+        derivatives: whether to count functions with their Jacobians too.
+        progress: function to call with the completed and the total work.
 
     Returns:
-        The costs, and what was left out with the reason.
+        The costs, and what was not counted with the reason.
 
     Raises:
         AssemblyError: the machine does not work as described.
@@ -144,7 +144,10 @@ def costs(
 
 
 def _sampled_cost(functions: Motion) -> Cost:
-    """Forces and momenta of one sample, and p' = (p[n+1] - p[n-1]) (1 / 2 dt): Miller's way, exact to second order."""
+    """Return the cost of forces and momenta of a sample, p' = (p[n+1] - p[n-1]) (1 / 2 dt).
+
+    This is Miller's method, which is exact to second order.
+    """
     program = functions.program(MOMENTUM_FORCES)
     counts = output_operations(program, "force", "momentum")
     makers = [
@@ -157,7 +160,7 @@ def _sampled_cost(functions: Motion) -> Cost:
 
 
 def _matrices(model: Model) -> list[tuple[str, str]]:
-    """Formulations and frames of velocity matrices; Euler angles of a platform that moves in all six freedoms."""
+    """Return formulations and frames of velocity matrices; Euler angles for six freedoms."""
     names = tuple(name.rpartition(".")[2] for name in model.platform.ports.velocity.columns)
     frames = (BASE_FRAME, EULER) if names == SIX_FREEDOMS else (BASE_FRAME,)
     matrices = [
@@ -195,7 +198,7 @@ def _by_parts(
     frame: str,
     progress: Progress,
 ) -> Iterator[Cost]:
-    """The velocity matrix of each part alone, of all, and the parts' sum; each with the kinematics that it needs."""
+    """Return the costs of each part's velocity matrix, of all together, and their sum."""
     chosen = parts(platforms.labels)
     counts = {
         part: count(indices) for part, indices in Stages(progress, len(chosen)).over(chosen.items())
@@ -217,7 +220,7 @@ def _by_parts(
 
 
 def parts(labels: tuple[tuple[str, str, str], ...]) -> dict[str, list[int]]:
-    """Indices of the virtual platforms of each part: of rods, which are many and alike, those of the first alone.
+    """Return indices of the virtual platforms of each part; of rods, which are alike, the first.
 
     Args:
         labels: (name, kind, part) of each virtual platform.

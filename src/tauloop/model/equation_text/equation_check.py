@@ -1,4 +1,4 @@
-"""Written equations against the machine's own functions: the text is run as a user would run it."""
+"""Check of written equations against the machine's functions: the text is run as by a user."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from tauloop.equations.ports import Entry
 from tauloop.model.equation_text.equation_texts import FUNCTION_NAMES
 from tauloop.model.model import Model
 
-#: States at which they are compared, and the condition number of loops up to which a state counts
-#: as regular.
+#: Number of states at which they are compared, and largest condition number of the loops of a
+#: regular state.
 STATES, WORST_CONDITION = 3, 1e3
-#: Largest difference over the largest value: rounding, 1e-16, times the condition numbers of some
-#: blocks.
+#: Largest relative difference: rounding, 1e-16, times the condition numbers of some blocks.
 AGREEMENT = 1e-9
 TINY = np.finfo(float).tiny
-#: All that a written module needs beside NumPy.
+#: All names that a written module needs in addition to NumPy.
 BUILTINS = ("__import__", "abs", "float", "max", "min", "range", "ValueError")
 _FAULT = "the text is wrong: this is a fault in Tauloop"
 
@@ -32,14 +31,14 @@ _FAULT = "the text is wrong: this is a fault in Tauloop"
 def compared(
     model: Model, entry: Entry, python: str, implicit: Mapping[str, ca.Function]
 ) -> Iterable[Diagnostic]:
-    """Largest difference of each written part from CasADi's machine, over the largest value.
+    """Return the largest difference of each written part from CasADi, over the largest value.
 
     Args:
         model: the machine, with the parameters that stay letters free.
         entry: whose motion is given where the equations are solved.
-        python: the module.
-        implicit: functions of q, v, a, u, lambda and theta behind the loops and the dynamics that
-            are written.
+        python: text of the module.
+        implicit: functions of q, v, a, u, lambda and theta for the written loop and dynamic
+            equations.
     """
     module: dict[str, Any] = {"__builtins__": {name: getattr(builtins, name) for name in BUILTINS}}
     tree = ast.parse(python)
@@ -70,11 +69,10 @@ def compared(
 
 
 def require_plain(tree: ast.Module) -> None:
-    """Refuse text that could do more than calculate: names from a machine's file stand in it.
+    """Raise for text that could do more than calculate: it contains names from a machine's file.
 
     Raises:
-        AssertionError: it imports something beside NumPy, or reaches for what Python keeps behind
-            underscores.
+        AssertionError: it imports a module other than NumPy, or uses names with underscores.
     """
     for node in ast.walk(tree):
         imported = (

@@ -1,4 +1,4 @@
-"""Texts around written equations: names, a text to be read, a LaTeX document, and a Python module."""
+"""Texts of written equations: names, readable text, a LaTeX document, and a Python module."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ class Part:
     Attributes:
         name: which.
         before: stretches of assignments, each with the loop of Newton's method that follows it.
-        lines: assignments behind these.
-        results: what comes of them, with titles, by name.
+        lines: assignments after these.
+        results: resulting expressions with titles, by name.
         arguments: names of the numbers of every argument.
-        notes: what is true of them for the current parameters alone.
+        notes: statements that hold for the current parameters only.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Part:
 
     @property
     def every_line(self) -> Iterator[Line]:
-        """All assignments and results, those of loops too."""
+        """All assignments and results, including those of loops."""
         for lines, loop in self.before:
             yield from (*lines, *loop.every_line)
         yield from self.lines
@@ -89,7 +89,7 @@ class Part:
 
 
 def written_name(role: str, name: str, index: str, taken: frozenset[str]) -> tuple[str, str]:
-    """A name in Python, not taken yet, and in LaTeX; nothing of a text but letters, digits and points gets in.
+    """Return a name in Python that is not taken, and in LaTeX, of letters, digits and points only.
 
     Args:
         role: q, u, lambda, or d with the number of dots; none of a parameter.
@@ -116,7 +116,7 @@ def written_name(role: str, name: str, index: str, taken: frozenset[str]) -> tup
 def plain_text(
     heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedBlock], parts: Sequence[Part]
 ) -> str:
-    """The equations to be read."""
+    """Return the equations as readable text."""
     width = max((len(symbol.python) for symbol in symbols), default=0)
     lines = [
         heading,
@@ -159,7 +159,7 @@ def _blocks(blocks: Sequence[SolvedBlock]) -> list[str]:
 def latex_text(
     heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedBlock], parts: Sequence[Part]
 ) -> str:
-    """The equations as a LaTeX document."""
+    """Return the equations as a LaTeX document."""
     lines = [
         r"\documentclass{article}",
         r"\usepackage[landscape,margin=15mm]{geometry}",
@@ -200,7 +200,7 @@ def _displayed(left: str, right: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text of a file in LaTeX: signs that it reads are spelled, others than printable ASCII left out."""
+    """Return a text of a file in LaTeX: special characters escaped, only printable ASCII."""
     signs = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     signs |= {sign: rf"\{sign}" for sign in "#$%&_{}"} | {"<": "$<$", ">": "$>$"}
     return "".join(signs.get(sign, sign) for sign in text if sign.isascii() and sign.isprintable())
@@ -214,7 +214,7 @@ def python_text(
     nominal: Mapping[str, float],
     kept: Sequence[str],
 ) -> str:
-    """The equations as a module that needs NumPy alone."""
+    """Return the equations as a module that needs NumPy only."""
     lines = [f"# {_comment(heading)}", "#"]
     lines += [
         f"# {symbol.python}: {_comment(f'{symbol.meaning} [{symbol.unit}]')}" for symbol in symbols
@@ -262,5 +262,5 @@ def _function(part: Part, letters: Sequence[str]) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    """Text of a file in a comment: printable ASCII in one line."""
+    """Return a text of a file for a comment: printable ASCII in one line."""
     return "".join(sign if sign.isascii() and sign.isprintable() else "?" for sign in text)

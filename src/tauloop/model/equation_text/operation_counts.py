@@ -1,4 +1,4 @@
-"""Operations of a machine's functions by formulation, beside what papers print of their own machine."""
+"""Operation counts of a machine's functions by formulation, compared with published counts."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ RATIOS = (
     ("inverse dynamics", "hamilton", "lagrange"),
     ("inverse dynamics", SAMPLED, "lagrange"),
 )
-#: What our rows stand beside: a paper's total is the sum of its rows, its Lagrange and its Hamilton
-#: are one each.
+#: Published counts to compare with: a paper's total is the sum of its rows; its Lagrange and
+#: Hamilton counts are one each.
 PRINTED = {ADDED_UP: ALL, ON_PLATFORM: "lagrange", SAMPLED: "hamilton"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountOptions(Options):
-    """What is counted.
+    """Options of operation counts.
 
     Attributes:
         entry: coordinates in which the motion is given: platform or actuators.
@@ -87,7 +87,7 @@ class OperationCounts(Tabular):
         machine: its name.
         options: what was counted.
         costs: one row for each quantity, formulation, frame and part.
-        ratios: of totals, ours beside the papers'.
+        ratios: ratios of totals, compared with those of papers.
         published: what a paper prints of this machine.
         left_out: what could not be counted, with the reason.
         mechanism: the machine, to show it.
@@ -102,7 +102,7 @@ class OperationCounts(Tabular):
     mechanism: Mechanism = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Operations of every function, outside Newton loops and in each round of these."""
+        """Operations of every function outside Newton loops, and in each of their iterations."""
         names = [
             ", ".join(filter(None, (c.quantity, c.formulation, c.frame, c.part)))
             for c in self.costs

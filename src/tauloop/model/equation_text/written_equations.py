@@ -1,4 +1,4 @@
-"""A machine's equations, written: its loop and dynamic equations, and the formulas by which they are solved."""
+"""Written loop and dynamic equations of a machine, and the formulas of their solution."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from tauloop.model.equation_text.equation_texts import (
 from tauloop.model.model import MachineSource, Model, modelled
 
 PARTS = ("loops", "dynamics", "solved")
-#: Keeps every leaf parameter as a letter.
+#: Keeps every independent parameter as a symbol.
 EVERYTHING = "all"
-#: What the solved equations yield.
+#: Results of the solved equations.
 YIELDED = ("q", "force", "closure_force")
 #: A loop equation counts as zero at every position if it is at this many positions anywhere off the
 #: loops, to this share of the machine's characteristic length.
@@ -53,12 +53,13 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EquationOptions(Options):
-    """Which equations are written, and in which variables.
+    """Options of written equations.
 
     Attributes:
         entry: coordinates in which the motion is given: platform or actuators.
-        parts: loop equations, dynamic equations, and both as they are solved, with commas between.
-        keep: leaf parameters that stay letters, with commas between, or 'all'; the others are
+        parts: loop equations, dynamic equations, and both as they are solved, separated by commas.
+        keep: independent parameters that stay symbols, separated by commas, or 'all'; the others
+            are
             numbers.
         names: other names in the equations, such as 'platform.x=X'.
 
@@ -255,7 +256,7 @@ class _Letters:
         return self._made[key]
 
     def used(self, parts: list[Part]) -> tuple[Symbol, ...]:
-        """Symbols that stand in some equation."""
+        """Symbols that occur in some equation."""
         words = {
             word
             for part in parts
