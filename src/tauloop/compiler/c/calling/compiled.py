@@ -31,7 +31,7 @@ HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
 #: Number of samples that advance together on a straight line to their positions: a whole number of
 #: blocks that stays in the first-level cache.
 STRETCH = 256
-#: To positions: from one where `start` is, in so many steps of a straight line.
+#: Line to the positions: the position of `start`, and the number of steps.
 Way = tuple[np.ndarray, int] | None
 #: Parts per thread: a delayed thread leaves some of its parts to the others.
 SHARES = 4

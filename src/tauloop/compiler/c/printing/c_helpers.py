@@ -32,7 +32,7 @@ _SINGLE_SIZES = (
 
 
 def c_file(package: str, name: str) -> str:
-    """A C file that lies beside the modules of a package."""
+    """Return the text of a C file in a package."""
     return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
@@ -64,7 +64,7 @@ def mathematics() -> str:
 
 
 def used_helpers(body: str) -> list[str]:
-    """Helpers that a text calls: compilers warn of functions that nobody does."""
+    """Helpers that a text calls: compilers warn of unused functions."""
     called = {name for name in pieces() if f"{name}(" in body} | (
         {"TL_APART"} if "TL_APART" in body else set()
     )
