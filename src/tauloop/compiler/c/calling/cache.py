@@ -97,7 +97,7 @@ class CompiledCache(PlainData, Shown):
     """
 
     folder: Path
-    libraries: tuple[Kept, ...] = ()
+    libraries: tuple[CachedLibrary, ...] = ()
     removed: int | None = field(default=None, metadata=json_keys(optional=True))
     largest: int = LARGEST_CACHE
 
