@@ -181,7 +181,7 @@ def test_a_problem_of_the_included_file_is_told_once_in_its_own_lines(tmp_path: 
 
 
 def test_a_text_has_no_files_beside_it() -> None:
-    assert "a text without one" in problems(machine_text("{file: rack.yaml}"))[0]
+    assert "was given as text" in problems(machine_text("{file: rack.yaml}"))[0]
 
 
 def test_a_loose_body_and_a_load_of_the_wrong_kind(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_schoenflies_platform_is_written_as_it_was_read() -> None:
         ("reference: {turn: [{x: 1 rad}]}, independent: [x, y, z, angle]", "turns about z only"),
         (
             "reference: {at: [0, 0, 0], z: 1 m}, independent: [x, y, z, angle]",
-            "say the same thing twice",
+            "give the same value twice",
         ),
     ],
 )

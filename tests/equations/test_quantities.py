@@ -90,7 +90,7 @@ def test_a_number_alone_is_in_si_units_on_the_command_line_only() -> None:
 
 
 def test_an_angle_is_said_to_be_one() -> None:
-    with pytest.raises(InputError, match="does not say that it is an angle"):
+    with pytest.raises(InputError, match="is not given as an angle"):
         quantity("--speed", "5 1/s", ANGULAR_SPEED)
 
 

@@ -443,7 +443,7 @@ spring: {}
             "actuators.m3.drives",
             "the motor would turn for one coordinate and slide for another",
         ),
-        (14, "actuators.m3.ratio", "ratios stand behind each coordinate of drives"),
+        (14, "actuators.m3.ratio", "write the ratio after each coordinate of drives"),
         (15, "actuators.m4.inertia.bounds", "the lower end 5 kg is not below the upper end 4 kg"),
         (15, "actuators.m4.inertia.status", "'guessed' is not known here"),
         (15, "actuators.m4.speed", "unknown name fast"),

@@ -195,7 +195,7 @@ def test_friction_of_motors_comes_back_from_an_mjcf(tmp_path):
             ", stribeck: 0.05 rad/s",
             "",
             "joints.x.friction.static",
-            "static stands without stribeck",
+            "static is given without stribeck",
         ),
         (
             "static: 2.5 N",
@@ -381,11 +381,11 @@ def test_the_shortest_duration_keeps_the_motors_limits():
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("static: 2.5 N, stribeck: 0.05 m/s", "static: 2.5 N", "static stands without stribeck"),
+        ("static: 2.5 N, stribeck: 0.05 m/s", "static: 2.5 N", "static is given without stribeck"),
         (
             "static: 2.5 N, stribeck: 0.05 m/s",
             "stribeck: 0.05 m/s",
-            "stribeck stands without static",
+            "stribeck is given without static",
         ),
         ("static: 2.5 N", "static: 0.5 N", "static friction is never below Coulomb's"),
         (

@@ -743,8 +743,8 @@ def test_start_values(joint: dict[str, Any], expected: list[float]) -> None:
     [
         ({"at": [0, 0, "1 mm"]}, "stays at z = 0, got 0.001 m"),
         ({"turn": [{"x": "1 deg"}]}, "turns about z only"),
-        ({"x": "1 m", "at": [0, 0, 0]}, "x, y and at say the same thing twice"),
-        ({"angle": "1 deg", "turn": [{"z": "1 deg"}]}, "angle and turn say the same thing twice"),
+        ({"x": "1 m", "at": [0, 0, 0]}, "x, y and at give the same value twice"),
+        ({"angle": "1 deg", "turn": [{"z": "1 deg"}]}, "angle and turn give the same value twice"),
     ],
 )
 def test_start_values_out_of_the_plane_are_refused(reference: dict[str, Any], what: str) -> None:

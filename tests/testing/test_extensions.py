@@ -267,7 +267,8 @@ def test_an_installed_package_brings_a_joint_that_closes_a_loop(tmp_path: Path, 
     first, *rest = output_with(tmp_path, "-c", DRIVEN, str(tmp_path / "spindle.yaml")).splitlines()
     assert first == "4 1"
     assert (
-        "a screw joint, which a package brings, is no chain of hinges, slides and balls" in rest[0]
+        "a screw joint, which a plugin defines, is not a chain of hinges, slides and balls"
+        in rest[0]
     )
 
 

@@ -1,4 +1,7 @@
-"""Links between two ball joints, whose spin moves nothing else: rods, as most files describe them."""
+"""Links between two ball joints, which can spin without moving anything else.
+
+Most file formats describe rods as such links.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,26 @@ import numpy as np
 
 from tauloop.mechanism.model import JOINT_KINDS, Joint, Mechanism
 
-#: A body lighter than this share of the heaviest has no part in forces: exporters write such masses
-#: for the links between the three joints that stand for a ball.
+#: Bodies lighter than this share of the heaviest one are treated as massless: exporters write such
+#: masses for the links between the three joints that represent a ball joint.
 NEGLIGIBLE_MASS = 1e-6
 
 
 def lies_between_balls(mechanism: Mechanism, bodies: tuple[str, ...]) -> bool:
-    """Whether bodies are a link with two ends, each with three rotations to its neighbour."""
+    """Return whether the bodies form a link with three free rotations at each of its two ends."""
     return rotations_at_ends(mechanism, bodies) == [3, 3]
 
 
 def is_pin(mechanism: Mechanism, bodies: tuple[str, ...]) -> bool:
-    """Whether bodies are a link between two hinges; where it can spin by itself, these have one axis."""
+    """Return whether the bodies form a link between two hinges.
+
+    Where such a link can spin by itself, both hinges have the same axis.
+    """
     return rotations_at_ends(mechanism, bodies) == [1, 1]
 
 
 def rotations_at_ends(mechanism: Mechanism, bodies: tuple[str, ...]) -> list[float]:
-    """Return how many rotations are free at each end of a link; infinity where it can slide as well.
+    """Return the number of free rotations at each end of a link; infinity where it can also slide.
 
     A ball may be one joint, or several with bodies of no mass or of a negligible one between them.
     """
@@ -42,7 +48,7 @@ def rotations_at_ends(mechanism: Mechanism, bodies: tuple[str, ...]) -> list[flo
 
 
 def _massless(mechanism: Mechanism) -> set[str]:
-    """Return the bodies without inertia, and those whose mass is negligible."""
+    """Return the bodies without inertia and those of negligible mass."""
     inertias = {body.name: body.inertia for body in mechanism.bodies if body.inertia is not None}
     masses = {name: mechanism.value(inertia.mass) for name, inertia in inertias.items()}
     negligible = NEGLIGIBLE_MASS * max(masses.values(), default=0.0)
@@ -52,16 +58,17 @@ def _massless(mechanism: Mechanism) -> set[str]:
 def _rotations_to_neighbor(
     mechanism: Mechanism, joint: Joint, body: str, massless: set[str]
 ) -> tuple[float, str | None]:
-    """Rotations that are free between a link and the first body with mass behind a joint; None for that at a dead end.
+    """Return the rotations free between a link and the next body with mass, and that body.
 
     Args:
         mechanism: the machine.
-        joint: at the link.
-        body: on its other side.
+        joint: the joint at the link.
+        body: the body on its other side.
         massless: bodies without inertia.
 
     Returns:
-        Their number, infinite where the body can slide as well; and the body.
+        The number of rotations, infinite where the body can also slide; and the body's name, None
+        at a dead end.
     """
     rotations, passed = 0.0, {joint.name}
     while True:

@@ -1,8 +1,8 @@
-"""Bodies and rods of a machine file: their inertia in any form, and two-point links of fixed or telescopic length.
+"""Bodies and rods of a machine file: inertias in any form, and rods of fixed or variable length.
 
-Inertias become parameters about the origin of the frame that carries them; the theorem of parallel
-axes stands here for all who shift them. A rod with the key `tension` is a cable; one that is only
-called so is not, and pushes as well.
+Inertias become parameters about the origin of the frame that carries them. The parallel axis theorem
+is implemented here for all modules. A rod with the key `tension` is a cable. A rod without it pushes
+as well as pulls, whatever its name is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ Array = NDArray[np.float64]
 
 
 def as_matrices(parameters: Iterable[float]) -> tuple[float, Array, Array]:
-    """Mass m (kg), first moment h = m c (3,), kg m, and inertia (3, 3) about the origin, kg m^2, of the ten parameters.
+    """Return mass (kg), first moment (3,) and inertia (3, 3) from the ten inertial parameters.
+
+    The first moment is h = m c, kg m; the inertia refers to the origin, kg m^2.
 
     Args:
         parameters: m, h_x, h_y, h_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz (`Inertia.parameters`).
@@ -50,25 +52,31 @@ def as_matrices(parameters: Iterable[float]) -> tuple[float, Array, Array]:
 
 
 def offset_inertia(p: Array) -> Array:
-    """Inertia (3, 3) of a unit point mass at p (3,) about the origin: p.p 1 - p p^T."""
+    """Return the inertia (3, 3) of a unit point mass at p (3,) about the origin: p.p 1 - p p^T."""
     return np.asarray(p @ p * np.eye(3) - np.outer(p, p))
 
 
 def about_center(mass: float, first_moment: Array, about_origin: Array) -> tuple[Array, Array]:
-    """Mass centre c = h / m (3,), m, and inertia about it (3, 3): I - m (c.c 1 - c c^T)."""
+    """Return the mass centre and the inertia about it: c = h / m (3,), m; I - m (c.c 1 - c c^T)."""
     c = first_moment / mass
     return c, about_origin - mass * offset_inertia(c)
 
 
-#: Principal moments may violate positivity and the triangle inequality by this share of the trace:
-#: a flat body and a thin bar are equalities, and rounding must not refuse them.
+#: Principal moments may violate positivity and the triangle inequality by this share of the trace.
+#: Flat bodies and thin bars satisfy them with equality, and rounding must not refuse them.
 DEGENERACY_TOLERANCE = 1e-9
-#: No machine has a moment of inertia beyond this, kg m^2; far larger numbers overflow.
-_LARGEST = 1e30
+#: Largest moment of inertia that is accepted, kg m^2; far larger numbers overflow.
+_MAX_MOMENT = 1e30
 
 
 def about_origin(mass: Expression, center: Vector, moments: Sequence[Expression]) -> Inertia:
-    """Inertia about the frame's origin from that about the mass centre c (same axes): I + m (c.c 1 - c c^T)."""
+    """Return the inertia about the frame's origin: I + m (c.c 1 - c c^T).
+
+    Args:
+        mass: m.
+        center: mass centre c.
+        moments: inertia I about the mass centre, in the axes of the frame.
+    """
     x, y, z = center
     xx, yy, zz = (multiply(mass, component, component) for component in center)
     I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = moments
@@ -88,13 +96,13 @@ def about_origin(mass: Expression, center: Vector, moments: Sequence[Expression]
 
 
 def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
-    """Inertia of a body or of a full link; None if something is wrong, which is noted."""
+    """Return the inertia of a body or of a full link, or None after noting what is wrong."""
     mass = values.expression(_unchecked(cursor, "mass"))
     center, first_moment = cursor.get("center"), cursor.get("first_moment")
     is_about_origin = cursor.word("about") == "origin"
     if center is not None and first_moment is not None:
         cursor.problem(
-            "center and first_moment say the same thing twice", "keep one of them", "first_moment"
+            "center and first_moment give the same value twice", "keep one of them", "first_moment"
         )
     if first_moment is not None and not (is_about_origin and cursor.has("inertia")):
         cursor.problem(
@@ -104,9 +112,7 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
         )
         return None
     if is_about_origin and not cursor.has("inertia"):
-        cursor.problem(
-            "about refers to an inertia that is not there", "add inertia, or remove about", "about"
-        )
+        cursor.problem("about is given without an inertia", "add inertia, or remove about", "about")
     if center is not None and not center.items():
         if center.text is not None:
             center.problem("a list of three coordinates is needed here", "write [x, y, z]")
@@ -130,7 +136,7 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
 
 
 def _unchecked(cursor: Cursor, key: str) -> Cursor | None:
-    """The value behind a key, of any sign where the figures are not checked."""
+    """Return the value of a key; it may have any sign where the numbers are not checked."""
     place = cursor.get(key)
     if place is None or not isinstance(place.kind, Value) or cursor.word("unchecked") != "yes":
         return place
@@ -138,7 +144,7 @@ def _unchecked(cursor: Cursor, key: str) -> Cursor | None:
 
 
 def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expression, ...] | None:
-    """The six moments in Pinocchio's order; what is absent is zero."""
+    """Return the six moments in Pinocchio's order; missing ones are zero."""
     if cursor is None:
         return (ZERO,) * 6
     if cursor.text is not None:
@@ -153,25 +159,26 @@ def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expressio
 
 
 def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] | None:
-    """Principal moments (3,) about the mass centre, rising, and what they may be off by rounding, kg m^2.
+    """Return the principal moments (3,) about the mass centre and their rounding error, kg m^2.
 
     Args:
         parameters: the ten inertial parameters about the frame's origin (`Inertia.parameters`).
 
     Returns:
-        None where they are too large or undefined (no mass).
+        The moments in ascending order and the rounding error; None where they are too large or
+        undefined (no mass).
     """
     m, h, about = as_matrices(parameters)
     with np.errstate(all="ignore"):
         central = about - offset_inertia(h) / np.float64(m)
-        if not np.max(np.abs(central)) < _LARGEST:
+        if not np.max(np.abs(central)) < _MAX_MOMENT:
             return None
     allowance = DEGENERACY_TOLERANCE * max(abs(np.trace(about)), abs(np.trace(central)))
     return np.linalg.eigvalsh(central), float(allowance)
 
 
 def is_possible(parameters: Sequence[float]) -> bool:
-    """Whether a body can have these ten inertial parameters about the frame's origin."""
+    """Return whether a body can have these ten inertial parameters about the frame's origin."""
     moments = principal_moments(parameters)
     if moments is None or parameters[0] <= 0.0:
         return False
@@ -180,7 +187,10 @@ def is_possible(parameters: Sequence[float]) -> bool:
 
 
 def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
-    """Whether a body can have this inertia: principal moments about the mass centre a, b >= 0 and c <= a + b."""
+    """Return whether a body can have this inertia; note what is wrong otherwise.
+
+    Principal moments about the mass centre need a, b >= 0 and c <= a + b.
+    """
     principal = principal_moments([values.nominal(p) for p in inertia.parameters])
     if principal is None:
         cursor.problem("the numbers are too large for a body", "check units and exponents")
@@ -200,7 +210,7 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
         return False
     if largest > least + middle + allowance:
         cursor.problem(
-            f"{moments}: the largest exceeds the sum of the others, {least + middle:.6g}, which no body has",
+            f"{moments}: the largest exceeds the sum of the others, {least + middle:.6g}; no body has that",
             "check units and missing moments (a flat body in x-y has xx + yy = zz)",
             key,
         )
@@ -209,7 +219,10 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
 
 
 def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
-    """Inertia of a slender link about its own end: h = m s, J = I + m s^2; None if something is wrong, noted."""
+    """Return the inertia of a slender link about its own end, or None after noting what is wrong.
+
+    h = m s, J = I + m s^2.
+    """
     for key in ("first_moment", "about"):
         if cursor.has(key):
             cursor.problem(
@@ -242,7 +255,7 @@ def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
 
 
 def read_rod(name: str, cursor: Cursor, values: ValueReader, placements: Placements) -> Rod | None:
-    """A rod; None if something is wrong, which is noted."""
+    """Return a rod, or None after noting what is wrong."""
     start, end = placements.read(cursor.get("from")), placements.read(cursor.get("to"))
     if start is not None and end is not None and start.body == end.body:
         cursor.problem(f"both ends are on {start.body}", "join two different bodies", "to")
@@ -296,8 +309,11 @@ def _read_telescope(cursor: Cursor | None, values: ValueReader) -> Telescope | N
 def _read_parts(
     cursor: Cursor, model: str | None, is_telescopic: bool, values: ValueReader
 ) -> tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None]:
-    """Inertia at A and at B; keys that do not belong to this rod, and missing ones, are noted."""
-    allowed = () if model == "massless" else ("lower", "upper") if is_telescopic else ("link",)
+    """Return the inertias at A and at B.
+
+    Missing keys, and keys that do not belong to this kind of rod, are noted.
+    """
+    allowed = _inertia_keys(model, is_telescopic)
     for key in ("link", "lower", "upper"):
         if cursor.has(key) and key not in allowed:
             if model == "massless":
@@ -317,14 +333,25 @@ def _read_parts(
             allowed[0],
         )
     read = read_slender if model == "slender" else read_inertia
-    parts = {key: read(place, values) for key in allowed if (place := cursor.get(key)) is not None}
-    return parts.get("link") or parts.get("lower"), parts.get("upper")
+    inertias: dict[str, SlenderPart | Inertia | None] = {}
+    for key in allowed:
+        place = cursor.get(key)
+        if place is not None:
+            inertias[key] = read(place, values)
+    return inertias.get("link") or inertias.get("lower"), inertias.get("upper")
+
+
+def _inertia_keys(model: str | None, is_telescopic: bool) -> tuple[str, ...]:
+    """Return the keys that may hold the inertias of a rod of this model."""
+    if model == "massless":
+        return ()
+    return ("lower", "upper") if is_telescopic else ("link",)
 
 
 def _read_first_axis(
     cursor: Cursor, model: str | None, start: Placement | None, values: ValueReader
 ) -> Vector | None:
-    """First axis of the universal joint at A in coordinates of A's body."""
+    """Return the first axis of the universal joint at A, in coordinates of A's body."""
     for key in ("first_axis", "spin"):
         if model == "full" and not cursor.has(key):
             example = "[0, 0, 1]" if key == "first_axis" else "universal"
@@ -340,14 +367,14 @@ def _read_first_axis(
     return rotated(start.turns, constant_vector(direction))
 
 
-#: Words in the names of rods, legs and motors that say that a rod is a cable.
+#: Words in the names of rods, legs and motors that indicate a cable.
 _WORDS = re.compile(
     r"(?<![a-z])(cable|rope|wire|tendon|tether|winch)(s|es)?(?![a-z])", re.IGNORECASE
 )
 
 
 def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
-    """The bounds of a cable; None without them, or if something is wrong, which is noted."""
+    """Return the bounds of a cable; None without them or after noting what is wrong."""
     if cursor is None:
         return None
     least, greatest, restitution = (
@@ -393,19 +420,22 @@ def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
 
 
 def cables(mechanism: Mechanism) -> dict[str, Tension]:
-    """Tensions of the rods that are cables, by their names."""
+    """Return the tensions of the rods that are cables, by rod name."""
     return {rod.name: rod.tension for rod in mechanism.rods if rod.tension is not None}
 
 
 def struts(mechanism: Mechanism) -> Mechanism:
-    """The same machine with its cables as rods that push as well; itself where it has none."""
+    """Return the machine with its cables replaced by rods that also push.
+
+    A machine without cables is returned unchanged.
+    """
     if not cables(mechanism):
         return mechanism
     return replace(mechanism, rods=tuple(replace(rod, tension=None) for rod in mechanism.rods))
 
 
 def cable_problems(mechanism: Mechanism) -> list[Problem]:
-    """What to say where cables would be let push; nothing without them."""
+    """Return the problem of a calculation that would let cables push; none without cables."""
     names = list(cables(mechanism))
     if not names:
         return []
@@ -417,20 +447,24 @@ def cable_problems(mechanism: Mechanism) -> list[Problem]:
 
 
 def dry_friction(mechanism: Mechanism) -> list[tuple[str, str]]:
-    """Elements with friction that jumps where they turn, and the keys under which it stands in the file."""
+    """Return the elements with friction that jumps at zero speed, each with its key in the file."""
     freedoms = [(name, freedom.friction) for name, freedom in mechanism.freedoms.items()]
     freedoms += [(actuator.name, actuator.friction) for actuator in mechanism.actuators]
     freedoms += [(loss.name, loss.friction) for loss in mechanism.losses]
-    return [
-        (name, key)
-        for name, friction in freedoms
-        for key in (("coulomb", "static", "coulomb_asymmetry") if friction is not None else ())
-        if (term := getattr(friction, key)) is not None and mechanism.value(term) != 0.0
-    ]
+    elements = []
+    for name, friction in freedoms:
+        for key in ("coulomb", "static", "coulomb_asymmetry"):
+            term = getattr(friction, key, None)
+            if term is not None and mechanism.value(term) != 0.0:
+                elements.append((name, key))
+    return elements
 
 
 def called_cables(mechanism: Mechanism) -> tuple[str, ...]:
-    """Rods that are cables by their names, or by those of their motors, but have no `tension`: they push as well."""
+    """Return the rods named as cables, directly or by their motors, that have no `tension`.
+
+    Such rods push as well as pull.
+    """
     motors: dict[str, str] = {}
     for actuator in mechanism.actuators:
         for name, _ in actuator.drives:
@@ -444,7 +478,7 @@ def called_cables(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 def unbounded_note(mechanism: Mechanism) -> tuple[Problem, ...]:
-    """A word on rods that are called cables and would push like struts; none where there are none."""
+    """Return a note on rods that are named as cables but would push; empty if there are none."""
     names = called_cables(mechanism)
     if not names:
         return ()
@@ -460,7 +494,7 @@ def unbounded_note(mechanism: Mechanism) -> tuple[Problem, ...]:
 
 
 def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
-    """A body; None if something is wrong, which is noted."""
+    """Return a body, or None after noting what is wrong."""
     if cursor.text is not None:
         return Body(name=name)
     place = cursor.get("mass")
@@ -476,10 +510,14 @@ def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
 
 
 def called_winches(mechanism: Mechanism) -> tuple[str, ...]:
-    """Names of the motors that are called winches, or the like, and drive no rod: those of lines over pulleys."""
+    """Return the names of the motors that are named as winches and drive no rod.
+
+    Such motors move lines over pulleys.
+    """
     rods = {rod.name for rod in mechanism.rods}
-    return tuple(
-        actuator.name
-        for actuator in mechanism.actuators
-        if _WORDS.search(actuator.name) and not any(name in rods for name, _ in actuator.drives)
-    )
+    winches = []
+    for actuator in mechanism.actuators:
+        driven = {name for name, _ in actuator.drives}
+        if _WORDS.search(actuator.name) and not driven & rods:
+            winches.append(actuator.name)
+    return tuple(winches)

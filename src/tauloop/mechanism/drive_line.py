@@ -1,4 +1,4 @@
-"""A drive line as data: inertias joined by transmissions and compliances, with motors, encoders and a control law.
+"""A drive line as data: inertias, transmissions, compliances, motors, encoders and a control law.
 
 Source: Canudas de Wit, Olsson, Åström and Lischinsky 1995, A new model for control of systems with
 friction, for LuGre friction.
@@ -24,8 +24,8 @@ class LineFriction:
         viscous: viscous coefficient, N s/m or N m s/rad.
         coulomb: sliding friction, N or N m; None without dry friction.
         static: largest friction at rest; `coulomb` if None.
-        stribeck: velocity at which sliding friction has left most of the way from `static` to
-            `coulomb`.
+        stribeck: velocity at which the excess of sliding friction over `coulomb` has fallen to
+            1 / e of `static` - `coulomb`.
     """
 
     viscous: Expression | None = None
@@ -36,7 +36,9 @@ class LineFriction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LuGre:
-    """Dynamic friction with presliding hysteresis (Canudas de Wit, Olsson, Astrom, Lischinsky 1995, eqs. 1 to 6).
+    """Dynamic friction with presliding hysteresis.
+
+    Source: Canudas de Wit, Olsson, Astrom, Lischinsky 1995, eqs. 1 to 6.
 
     Attributes:
         stiffness: of the bristles, sigma_0, N/m or N m/rad.
@@ -80,7 +82,7 @@ class Shaft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticBacklash:
-    """Backlash whose contact is a spring and a damper that never pull (Modelica's ElastoBacklash)."""
+    """Backlash whose contacts are springs and dampers that only push (Modelica: ElastoBacklash)."""
 
     gap: Expression
     stiffness: Expression
@@ -101,7 +103,7 @@ Compliance = Shaft | ElasticBacklash | ExactBacklash
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """What joins two inertias: a transmission, then a compliance (none: rigid).
+    """Connection of two inertias: a transmission, then a compliance (none: rigid).
 
     Deflection D = ratio q_first - q_second, on the side of the second; the force F on the second is
     -ratio F on the first.
@@ -123,17 +125,16 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Motor:
-    """A motor: it gives the torque it is told within its limits.
+    """A motor that delivers the commanded torque within its limits.
 
-    Above the rated speed the torque it can drive with falls in proportion to zero at the limit of
-    speed.
+    Above the rated speed the available torque falls linearly to zero at the speed limit.
 
     Attributes:
         name: its name.
         on: inertia that it turns or pushes.
         torque: largest torque or force; None for no limit.
-        rated_speed, speed: speed up to which it has all its torque, and at which none is left; both
-            or neither.
+        rated_speed, speed: speed up to which the full torque is available, and speed at which it is
+            zero; both or neither.
     """
 
     name: str
@@ -232,10 +233,10 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
-    """What the criteria are about: an inertia's position, and the band in which it counts as settled.
+    """The position that the criteria refer to and the band in which it counts as settled.
 
     Attributes:
-        of: the inertia; on a machine the one in whose place the machine stands, the load.
+        of: the inertia; on a machine the load, which the machine replaces.
         band: half width; None on a machine, where paths are judged and not steps.
     """
 
@@ -245,18 +246,18 @@ class Performance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveLine(Shown):
-    """A drive line with its control: of its own, or on an actuator of a machine.
+    """A drive line with its control: in a file of its own, or on an actuator of a machine.
 
-    On a machine, values are expressions over the machine's leaf parameters. The inertia
-    `performance.of` is then the load: its position is the actuator's, and its mass and friction are
-    the machine's, so that it has none of its own.
+    On a machine, values are expressions over the machine's independent parameters. The inertia
+    `performance.of` is then the load. Its position is the actuator's. The machine provides mass and
+    friction, so the load has none of its own.
 
     Attributes:
         name, description: of the file, or of the actuator.
-        parameters: leaf parameters; none on a machine, which has them.
+        parameters: independent parameters; none on a machine, whose own table has them.
         inertias, connections, motors, encoders: the elements.
         control: the law.
-        performance: what is judged.
+        performance: the judged position and its band.
         file: name of the file.
     """
 
@@ -272,11 +273,14 @@ class DriveLine(Shown):
     file: str = ""
 
     def inertia(self, name: str) -> LineInertia:
-        """The inertia of that name."""
+        """Return the inertia with this name."""
         return next(item for item in self.inertias if item.name == name)
 
     def ratios(self) -> dict[str, Expression]:
-        """Motion of each inertia over that of the judged one while nothing gives way; of those that hang together."""
+        """Return the motion of each inertia per motion of the judged one in a rigid drive line.
+
+        Only inertias that are connected to the judged one are included.
+        """
         factors: dict[str, Expression] = {self.performance.of: ONE}
         waiting = [self.performance.of]
         while waiting:

@@ -38,14 +38,14 @@ from tauloop.mechanism.suggestions import listing
 
 @dataclass(slots=True)
 class Coordinates:
-    """Freedoms by their complete names: whether they turn, and whether a coordinate is behind them."""
+    """Freedoms by complete name: whether each is a rotation, and whether it has a coordinate."""
 
     _angular: dict[str, bool] = field(default_factory=dict)
     _vectorial: set[str] = field(default_factory=set)
     _joints: dict[str, str] = field(default_factory=dict)
 
     def add_joint(self, name: str, kind_name: str) -> None:
-        """Take up the freedoms of a joint."""
+        """Add the freedoms of a joint."""
         kind = JOINT_KINDS.get(kind_name)
         self._joints[name] = kind_name
         for suffix, angular in zip(kind.velocities, kind.angular, strict=True) if kind else ():
@@ -55,22 +55,24 @@ class Coordinates:
                 self._vectorial.add(full)
 
     def add_rod(self, name: str) -> None:
-        """Take up the length of a telescopic rod."""
+        """Add the length of a telescopic rod."""
         self._angular[name] = False
 
     def is_angular(self, name: str) -> bool:
-        """Whether a freedom turns."""
+        """Return whether a freedom is a rotation."""
         return self._angular[name]
 
     def knows(self, cursor: Cursor, word: str) -> bool:
-        """Whether a freedom has this name, or this one behind the leg's."""
+        """Return whether a freedom has this name, complete or without the leg's prefix."""
         return word in self._angular or cursor.prefix + word in self._angular
 
     def find(self, cursor: Cursor, word: str, needs_coordinate: bool = True) -> str | None:
-        """Complete name of a freedom, looked up in the leg and then at the top; None if there is none, noted.
+        """Return the complete name of a freedom, or None after noting that there is none.
+
+        The name is looked up in the leg first, then at the top.
 
         Args:
-            cursor: where the word stands.
+            cursor: place of the name.
             word: the name as written.
             needs_coordinate: whether angular velocities, which have no coordinate, are refused.
         """
@@ -100,14 +102,14 @@ class Coordinates:
 def read_actuator(
     name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates
 ) -> Actuator | None:
-    """An actuator; None if something is wrong, which is noted."""
+    """Return an actuator, or None after noting what is wrong."""
     on, several = cursor.get("on"), cursor.get("drives")
     if on is not None and several is not None:
         cursor.problem("the actuator has both on and drives", "keep one of them", "drives")
     elif on is None and several is None and not cursor.has("on") and not cursor.has("drives"):
         cursor.problem("the actuator drives nothing", "add on, or drives", "on")
     if several is not None and cursor.has("ratio"):
-        cursor.problem("ratios stand behind each coordinate of drives", "remove ratio", "ratio")
+        cursor.problem("write the ratio after each coordinate of drives", "remove ratio", "ratio")
     places = _summed(cursor, "drives") if on is None else [(on.text or "", on, cursor.get("ratio"))]
     drives, is_angular = read_terms(cursor, places, values, coordinates, "motor")
     if is_angular is None:
@@ -118,7 +120,7 @@ def read_actuator(
     copper = values.number(cursor.get("copper"), is_angular)
     place = cursor.get("drive")
     drive = None
-    # few machines have one, and all of drive lines takes as long to import as the machine
+    # imported late: few machines have a drive line, and the import takes as long as the machine's
     if place is not None:
         from tauloop.mechanism.description.drive_on_actuator import read_actuator_drive
 
@@ -138,7 +140,7 @@ def read_actuator(
 def read_coupling(
     name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates
 ) -> Coupling | None:
-    """A gear between coordinates; None if something is wrong, which is noted."""
+    """Return a gear between coordinates, or None after noting what is wrong."""
     terms, turns = read_terms(cursor, _summed(cursor, "of"), values, coordinates, "gear")
     if turns is None:
         return None
@@ -149,7 +151,7 @@ def read_coupling(
 
 
 def _summed(cursor: Cursor, key: str) -> list[tuple[str, Cursor, Cursor | None]]:
-    """Coordinates that are summed behind a key: each with its place and that of its ratio."""
+    """Return the coordinates that are summed under a key: place of each, and place of its ratio."""
     return [(word, place, place) for word, place in cursor.entries_of(key)]
 
 
@@ -160,7 +162,7 @@ def read_terms(
     coordinates: Coordinates,
     what: str,
 ) -> tuple[tuple[tuple[str, Expression], ...], bool | None]:
-    """Coordinates with their ratios, and whether their sum turns; None if there is nothing left to say so."""
+    """Return coordinates with ratios, and whether their sum is an angle (None if undecidable)."""
     drives: list[tuple[str, Expression]] = []
     motors: set[bool] = set()
     for word, place, ratio_place in places:
@@ -192,13 +194,15 @@ def read_terms(
 
 
 def motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:
-    """Whether the motor behind a ratio turns; None if it can neither turn nor slide."""
+    """Return whether the motor with this ratio rotates; None if it can neither rotate nor slide."""
     motor = ratio * (units.ANGLE if is_angular else units.LENGTH)
-    return True if motor.matches(units.ANGLE) else False if motor.matches(units.LENGTH) else None
+    if motor.matches(units.ANGLE):
+        return True
+    return False if motor.matches(units.LENGTH) else None
 
 
 def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint | None:
-    """The joint that `motion` adds; None without it, or if something is wrong, which is noted."""
+    """Return the joint that `motion` adds; None without it or after noting what is wrong."""
     motion = cursor.word("motion")
     if motion is None:
         for key in ("reference", "limits"):
@@ -246,7 +250,7 @@ def read_platform(
     names: Names,
     coordinates: Coordinates,
 ) -> Platform | None:
-    """The platform; None if something is wrong, which is noted."""
+    """Return the platform, or None after noting what is wrong."""
     body = names.find(cursor.get("body"), ("body",))
     if body == BASE:
         cursor.problem("the platform is the immovable base", "name a body that moves", "body")
@@ -290,7 +294,10 @@ def read_loss(
     coordinates: Coordinates,
     actuators: Mapping[str, Actuator | None],
 ) -> CombinedFriction | None:
-    """Friction of a combination of coordinates or motors; None if something is wrong, which is noted."""
+    """Return the friction of a combination of coordinates or motors.
+
+    None after noting what is wrong.
+    """
     of, motors = cursor.get("of"), cursor.get("motors")
     if (of is None) == (motors is None):
         what = "has both of and motors" if of is not None else "is of nothing"
@@ -301,7 +308,7 @@ def read_loss(
     else:
         terms, turns = _of_motors(cursor, values, actuators)
     if turns is None:
-        return None  # which units friction has cannot be known
+        return None  # the units of friction are unknown
     friction = read_friction(cursor.get("friction"), values, turns)
     if friction is None:
         return None
@@ -311,7 +318,7 @@ def read_loss(
 def _of_motors(
     cursor: Cursor, values: ValueReader, actuators: Mapping[str, Actuator | None]
 ) -> tuple[tuple[tuple[str, Expression], ...], bool | None]:
-    """A combination of motors as one of the coordinates that they drive; None where nothing is left of it."""
+    """Return a combination of motors as one of their coordinates; None without a valid term."""
     terms: dict[str, Expression] = {}
     turning: set[bool] = set()
     for word, place in cursor.entries_of("motors"):
@@ -333,8 +340,8 @@ def _of_motors(
             )
             continue
         turning.add(turns)
-        for coordinate, own in actuator.drives:
-            new = multiply(ratio.expression, own)
+        for coordinate, drive_ratio in actuator.drives:
+            new = multiply(ratio.expression, drive_ratio)
             terms[coordinate] = add(terms[coordinate], new) if coordinate in terms else new
     if len(turning) > 1:
         cursor.problem(

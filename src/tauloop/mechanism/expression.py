@@ -1,7 +1,7 @@
-"""Leaf parameters, and scalar expressions over them: frozen trees that evaluate on floats and on symbols alike.
+"""Independent parameters, and scalar expressions over them as frozen trees.
 
-The tree knows no number type: `evaluate` is given the functions to use, so that the same
-description yields numbers (math), or CasADi expressions, without this package importing CasADi.
+The tree does not depend on a number type: `evaluate` takes the functions to use. The same description
+thus yields floats (math) or CasADi expressions, without this package importing CasADi.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ FUNCTIONS: dict[str, int] = {
 
 Item = TypeVar("Item")
 
-#: What a leaf parameter may belong to.
+#: Groups of independent parameters.
 GROUPS = ("geometry", "inertia", "friction", "drive", "spring", "gravity")
 
-#: How well a value is founded (docs/machine-file.md).
+#: How a value was obtained (docs/machine-file.md).
 STATUSES = ("given", "inferred", "chosen", "measured", "identified", "calibrated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One leaf parameter of theta.
+    """An independent parameter of theta.
 
     Attributes:
         name: unique name; a dotted key path where the file gave the value in place.
@@ -62,20 +62,26 @@ class Parameter:
     source: str = ""
 
     def allows(self, value: float) -> bool:
-        """Whether a value is a finite number within the bounds."""
+        """Return whether a value is a finite number within the bounds."""
         return bool(np.isfinite(value)) and self.lower <= value <= self.upper
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterTable(Tabular):
-    """All leaf parameters (theta) in a fixed order."""
+    """All independent parameters (theta) in a fixed order."""
 
     parameters: tuple[Parameter, ...] = ()
 
     def variables(self) -> Iterator[Variable]:
-        """Values and bounds of all parameters, SI."""
-        figures = {name: [getattr(p, name) for p in self] for name in ("value", "lower", "upper")}
-        return rows("parameter", self.names, (si_unit(p.unit) for p in self), **figures)
+        """Return the values and bounds of all parameters, SI."""
+        return rows(
+            "parameter",
+            self.names,
+            (si_unit(p.unit) for p in self),
+            value=[p.value for p in self],
+            lower=[p.lower for p in self],
+            upper=[p.upper for p in self],
+        )
 
     def __iter__(self) -> Iterator[Parameter]:
         return iter(self.parameters)
@@ -94,29 +100,29 @@ class ParameterTable(Tabular):
         return {p.name: p.value for p in self.parameters}
 
     def vector(self, names: Iterable[str] | None = None) -> np.ndarray:
-        """Nominal values (n,), SI, of all parameters or of those named, in their order."""
+        """Return nominal values (n,), SI, of all parameters or of the named ones in their order."""
         return np.array(
             [p.value for p in (self if names is None else map(self.__getitem__, names))]
         )
 
     def near(self, name: str) -> str:
-        """A remedy for a name that is not in the table."""
+        """Return a remedy for a name that is not in the table."""
         return suggestion(name, self.names) or "see `tauloop show NAME --table`"
 
     def __getitem__(self, name: str) -> Parameter:
-        return by_name(self.parameters, name, "leaf parameter")
+        return by_name(self.parameters, name, "independent parameter")
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number that is part of the description itself (an exact zero, a factor one half), in SI units."""
+    """A number, SI, that belongs to the structure itself (an exact zero, a factor one half)."""
 
     value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A leaf parameter, by its name in the parameter table."""
+    """An independent parameter, by its name in the parameter table."""
 
     name: str
 
@@ -136,7 +142,7 @@ ONE = Constant(1.0)
 
 
 def add(*terms: Expression) -> Expression:
-    """Sum; exact zeros vanish and constants are added up at once."""
+    """Return the sum; exact zeros vanish and constants are added immediately."""
     total: Expression = ZERO
     for term in terms:
         if isinstance(total, Constant) and isinstance(term, Constant):
@@ -149,7 +155,7 @@ def add(*terms: Expression) -> Expression:
 
 
 def triple(items: Iterable[Item]) -> tuple[Item, Item, Item]:
-    """Three items, as a vector has them."""
+    """Return three items as a tuple."""
     x, y, z = items
     return x, y, z
 
@@ -157,24 +163,22 @@ def triple(items: Iterable[Item]) -> tuple[Item, Item, Item]:
 def moved(
     vector: Sequence[Expression], by: Sequence[float]
 ) -> tuple[Expression, Expression, Expression]:
-    """A vector of three expressions with numbers added to them (three too)."""
+    """Return a vector of three expressions with three numbers added to them."""
     pairs = zip(vector, by, strict=True)
     return triple(add(term, Constant(float(number))) if number else term for term, number in pairs)
 
 
 def negate(x: Expression) -> Expression:
-    """Negative of an expression."""
-    return (
-        Constant(-x.value)
-        if isinstance(x, Constant) and x.value != 0.0
-        else x
-        if x == ZERO
-        else Call("neg", (x,))
-    )
+    """Return the negative of an expression."""
+    if x == ZERO:
+        return x
+    if isinstance(x, Constant) and x.value != 0.0:
+        return Constant(-x.value)
+    return Call("neg", (x,))
 
 
 def subtract(x: Expression, y: Expression) -> Expression:
-    """Difference x - y."""
+    """Return the difference x - y."""
     if y == ZERO:
         return x
     if x == ZERO:
@@ -185,7 +189,7 @@ def subtract(x: Expression, y: Expression) -> Expression:
 
 
 def multiply(*factors: Expression) -> Expression:
-    """Product; exact zeros and ones are folded."""
+    """Return the product; exact zeros and ones are folded."""
     total: Expression = ONE
     for factor in factors:
         if total == ZERO or factor == ZERO:
@@ -200,7 +204,7 @@ def multiply(*factors: Expression) -> Expression:
 
 
 def divide(x: Expression, y: Expression) -> Expression:
-    """Quotient x / y."""
+    """Return the quotient x / y."""
     if x == ZERO or y == ONE:
         return x
     if isinstance(x, Constant) and isinstance(y, Constant):
@@ -209,7 +213,7 @@ def divide(x: Expression, y: Expression) -> Expression:
 
 
 def leaves(item: Any) -> frozenset[str]:
-    """Names of the leaf parameters in an expression, or in all expressions of an element or a mechanism."""
+    """Return the names of the independent parameters in an expression, element or mechanism."""
     if isinstance(item, Leaf):
         return frozenset((item.name,))
     parts: Sequence[Any] = ()
@@ -223,7 +227,7 @@ def leaves(item: Any) -> frozenset[str]:
 
 
 def with_leaves(item: Any, changed: Mapping[str, Expression]) -> Any:
-    """An expression, an element or a mechanism, with other expressions in place of some leaf parameters."""
+    """Return an expression, element or mechanism with some independent parameters replaced."""
     if isinstance(item, Leaf):
         return changed.get(item.name, item)
     if isinstance(item, Call):
@@ -260,16 +264,16 @@ def evaluate(
     values: Mapping[str, Any],
     operations: Mapping[str, Callable[..., Any]] = FLOAT_OPERATIONS,
 ) -> Any:
-    """Value of an expression.
+    """Return the value of an expression.
 
     Args:
         expression: the tree.
-        values: leaf parameters by name, SI units; floats or symbols.
-        operations: what each operation and function means for that kind of number; floats by
-            default.
+        values: independent parameters by name, SI units; floats or symbols.
+        operations: implementation of each operation and function for this type of number; floats
+            by default.
 
     Returns:
-        A number of the kind that `values` and `operations` deal in (a float for a constant).
+        A number of the type of `values` and `operations` (a float for a constant).
     """
     if isinstance(expression, Constant):
         return expression.value
@@ -281,29 +285,31 @@ def evaluate(
 
 
 def steps_from(start: str, pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """How many steps what pairs lead to is away from a start, itself among it; pairs are walked both ways."""
-    beside: dict[str, list[str]] = {}
+    """Return the number of steps from a start to everything that pairs connect, in both directions.
+
+    The start itself is included with zero steps.
+    """
+    neighbors: dict[str, list[str]] = {}
     for first, second in pairs:
-        beside.setdefault(first, []).append(second)
-        beside.setdefault(second, []).append(first)
+        neighbors.setdefault(first, []).append(second)
+        neighbors.setdefault(second, []).append(first)
     steps, waiting = {start: 0}, [start]
-    for name in waiting:  # which grows
-        further = [other for other in dict.fromkeys(beside.get(name, ())) if other not in steps]
+    for name in waiting:  # the list grows during the loop
+        further = [other for other in dict.fromkeys(neighbors.get(name, ())) if other not in steps]
         steps |= dict.fromkeys(further, steps[name] + 1)
         waiting += further
     return steps
 
 
 def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], None]) -> list[str]:
-    """Names in an order in which each follows those it needs; the same for the same graph.
+    """Return names in an order in which each follows those it needs; equal for equal graphs.
 
-    Depth first, without recursion, in time linear in the graph. (`graphlib` finds one circle at a
-    time.)
+    Depth first, without recursion, in time linear in the graph. (`graphlib` finds one circle at a time.)
 
     Args:
-        graph: what each name needs; what is no name of the graph is no matter.
-        report: called with the names of a circle, the first repeated at the end; no name is told
-            twice.
+        graph: the names that each name needs; needs that are not in the graph are ignored.
+        report: called with the names of each circle, the first repeated at the end; no name is
+            reported twice.
     """
     order: list[str] = []
     done: set[str] = set()
@@ -331,7 +337,7 @@ def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], No
 
 
 def chain(names: list[str]) -> str:
-    """Names with arrows between them; the middle of a long row is left out."""
+    """Return the names with arrows between them; the middle of a long row is left out."""
     if len(names) <= 12:
         return " -> ".join(names)
     return (
@@ -339,13 +345,16 @@ def chain(names: list[str]) -> str:
     )
 
 
-#: An angle this near a multiple of 90 degrees, in quarter turns, is one: 90 deg has no exact number
-#: in radians.
+#: Distance from a multiple of 90 degrees, in quarter revolutions, below which an angle counts as that
+#: multiple: 90 deg has no exact representation in radians.
 RIGHT_ANGLE_TOLERANCE = 1e-12
 
 
 def exact_sine(angle: float) -> float:
-    """Sine of a number (rad), exact at multiples of 90 degrees, so that zeros of a geometry stay zeros."""
+    """Return the sine of a number (rad), exact at multiples of 90 degrees.
+
+    Zeros of a geometry therefore stay exact zeros.
+    """
     quarters = angle / (math.pi / 2)
     if abs(quarters - round(quarters)) < RIGHT_ANGLE_TOLERANCE:
         return (0.0, 1.0, 0.0, -1.0)[round(quarters) % 4]
@@ -353,20 +362,20 @@ def exact_sine(angle: float) -> float:
 
 
 def exact_cosine(angle: float) -> float:
-    """Cosine of a number (rad), exact at multiples of 90 degrees."""
+    """Return the cosine of a number (rad), exact at multiples of 90 degrees."""
     ahead = exact_sine(angle + math.pi / 2)
     return ahead if ahead in (-1.0, 0.0, 1.0) else math.cos(angle)
 
 
 def sine(angle: Expression) -> Expression:
-    """Sine; of a constant at once."""
+    """Return the sine; that of a constant is evaluated immediately."""
     return (
         Constant(exact_sine(angle.value)) if isinstance(angle, Constant) else Call("sin", (angle,))
     )
 
 
 def cosine(angle: Expression) -> Expression:
-    """Cosine; of a constant at once."""
+    """Return the cosine; that of a constant is evaluated immediately."""
     return (
         Constant(exact_cosine(angle.value))
         if isinstance(angle, Constant)

@@ -1,4 +1,4 @@
-"""The index of shipped machines: what each is, without reading all of their files."""
+"""The index of shipped machines: a summary of each, without reading all of their files."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tauloop.mechanism.shipped import GALLERY, SHIPPED, machine_path
 if TYPE_CHECKING:
     from tauloop.mechanism.model import Mechanism
 
-#: The index beside the machine files; a test keeps it true (`pytest --update-golden` writes it
-#: anew).
+#: The index next to the machine files. A test compares it with them (`pytest --update-golden`
+#: rewrites it).
 INDEX = SHIPPED / "index.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSummary:
-    """A machine in one row.
+    """Summary of one machine.
 
     Attributes:
-        name: as commands and `load` take it.
-        bodies, joints, rods, actuators: how many there are.
-        group: `core`, over which every test goes, or `gallery`.
+        name: name for commands and `load`.
+        bodies, joints, rods, actuators: number of each.
+        group: `core` (used in all tests) or `gallery`.
         summary: the first sentence of its description.
     """
 
@@ -51,18 +51,18 @@ class MachineIndex(PlainData):
 
     @property
     def status(self) -> Status:
-        """OK: there is nothing to doubt."""
+        """OK: the index has no diagnostics."""
         return Status.OK
 
 
 def machine_index() -> MachineIndex:
-    """The index of the machines that come with Tauloop."""
+    """Return the index of the machines that come with Tauloop."""
     rows = json.loads(INDEX.read_text(encoding="utf-8"))["machines"]
     return MachineIndex(machines=tuple(MachineSummary(**row) for row in rows))
 
 
 def summarised(name: str, mechanism: Mechanism) -> MachineSummary:
-    """The row of a machine."""
+    """Return the summary of a machine."""
     return MachineSummary(
         name=name,
         bodies=len(mechanism.bodies),
@@ -74,7 +74,7 @@ def summarised(name: str, mechanism: Mechanism) -> MachineSummary:
     )
 
 
-#: Words whose full stop ends no sentence.
+#: Abbreviations whose full stop does not end a sentence.
 ABBREVIATIONS = (
     "Fig",
     "Figs",
@@ -96,5 +96,5 @@ _END = re.compile("".join(rf"(?<!\b{re.escape(word)})" for word in ABBREVIATIONS
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a description, on one line."""
+    """Return the first sentence of a description on one line."""
     return _END.split(" ".join(text.split()), maxsplit=1)[0].rstrip(".")

@@ -46,8 +46,7 @@ REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
 }
 #: Keys of scalar coordinates in a start value.
 SCALARS = ("first", "second", "angle", "slide", "x", "y", "z")
-#: Two axes whose cosine is below this are at right angles; the files print directions with some six
-#: digits.
+#: Cosine below which two axes count as perpendicular; files print directions with about six digits.
 PERPENDICULAR_TOLERANCE = 1e-6
 
 Direction = tuple[float, float, float]
@@ -56,7 +55,7 @@ Direction = tuple[float, float, float]
 def read_joint(
     name: str, cursor: Cursor, values: ValueReader, placements: Placements
 ) -> Joint | None:
-    """A joint; None if something is wrong, which is noted."""
+    """Return a joint, or None after noting what is wrong."""
     kind_name = cursor.word("type") or ""
     kind = JOINT_KINDS.get(kind_name)
     parent, child = placements.read(cursor.get("parent")), placements.read(cursor.get("child"))
@@ -85,7 +84,7 @@ def read_joint(
 def _read_axes(
     cursor: Cursor, kind: str, values: ValueReader
 ) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
-    """Letters of the axes, and constant turns of both frames that bring the letters there."""
+    """Return the letters of the axes and the constant rotations of both frames to these letters."""
     number = JOINT_KINDS[kind].axes
     key, other = ("axes", "axis") if number == 2 else ("axis", "axes")
     for superfluous in (other, key) if number == 0 else (other,):
@@ -133,7 +132,7 @@ def _two_axes(
 
 
 def _direction(cursor: Cursor, values: ValueReader) -> Direction | None:
-    """Unit vector of an axis given as a letter (``-x``) or as numbers."""
+    """Return the unit vector of an axis given as a letter (``-x``) or as numbers."""
     if cursor.text is not None:
         letter = cursor.text[-1:]
         if letter not in ("x", "y", "z"):
@@ -144,7 +143,7 @@ def _direction(cursor: Cursor, values: ValueReader) -> Direction | None:
 
 
 def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
-    """Unit vector from three numbers, whose length does not matter."""
+    """Return the unit vector along three numbers of any length."""
     numbers = [values.number(item) for item in cursor.items()]
     components = [number for number in numbers if number is not None]
     if len(components) != 3 or len(numbers) != 3:
@@ -159,7 +158,10 @@ def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
 def read_reference(
     cursor: Cursor | None, kind: str, values: ValueReader
 ) -> tuple[float, ...] | None:
-    """Start values of the coordinates of a joint (m, rad, quaternion w x y z); neutral where nothing is given."""
+    """Return the start values of the coordinates of a joint (m, rad, quaternion w x y z).
+
+    Coordinates without a start value are neutral.
+    """
     coordinates = JOINT_KINDS[kind].coordinates
     if cursor is None:
         return JOINT_KINDS[kind].neutral
@@ -202,10 +204,10 @@ def _several(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...
             turn.problem(f"a {kind} joint turns about z only", "write turn: [{z: ...}]")
         if at is not None and any(cursor.has(slide) for slide in slides):
             cursor.problem(
-                f"{', '.join(slides)} and at say the same thing twice", "keep one of them", "at"
+                f"{', '.join(slides)} and at give the same value twice", "keep one of them", "at"
             )
         if turn is not None and cursor.has("angle"):
-            cursor.problem("angle and turn say the same thing twice", "keep one of them", "turn")
+            cursor.problem("angle and turn give the same value twice", "keep one of them", "turn")
         read["angle"] = sum(angle for _, angle in turns)
     for key in SCALARS:
         if key in coordinates and (cursor.has(key) or key not in read):
@@ -218,7 +220,7 @@ def _several(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...
 def _read_freedoms(
     cursor: Cursor, kind_name: str, values: ValueReader, reference: tuple[float, ...] | None
 ) -> tuple[Freedom, ...]:
-    """One `Freedom` for each velocity."""
+    """Return one `Freedom` for each velocity."""
     kind = JOINT_KINDS[kind_name]
     several = cursor.get("freedoms")
     if kind.velocities == ("",):
@@ -266,12 +268,12 @@ def note_unknown_freedom(cursor: Cursor, name: str, kind: str) -> None:
 
 
 def _is_scalar(kind: JointKind, name: str) -> bool:
-    """Whether a freedom has a coordinate of its own: angular velocities of a quaternion have none."""
+    """Return whether a freedom has a scalar coordinate; angular velocities of a ball do not."""
     return name in kind.coordinates
 
 
 def scalar_start(kind: JointKind, name: str, reference: tuple[float, ...] | None) -> float | None:
-    """Start value of the coordinate behind a freedom; None where there is none."""
+    """Return the start value of the coordinate of a freedom; None where there is none."""
     return reference[kind.coordinates.index(name)] if reference and _is_scalar(kind, name) else None
 
 
@@ -282,14 +284,14 @@ def read_freedom(
     start: float | None,
     is_scalar: bool = True,
 ) -> Freedom:
-    """What acts on one freedom; what is wrong is noted and left out.
+    """Return the elements that act on one freedom; faulty ones are noted and left out.
 
     Args:
         cursor: a joint, a freedom or a telescope, which share these keys.
         values: reads the values.
         is_angular: whether it turns.
         start: start value of its coordinate.
-        is_scalar: whether it has a coordinate, which limits and springs need.
+        is_scalar: whether it has a scalar coordinate, which limits and springs need.
     """
     for key in () if is_scalar else ("limits", "spring"):
         if cursor.has(key):
@@ -315,7 +317,10 @@ def with_limits(
     is_angular: bool,
     start: float | None,
 ) -> Freedom:
-    """A freedom with its range and the kind of that; without if there is none. A start value outside is noted."""
+    """Return a freedom with its range and the kind of range; unchanged without a range.
+
+    A start value outside the range is noted.
+    """
     kind: LimitKind = "stop"
     if cursor is not None and isinstance(cursor.node, yaml_nodes.Mapping):
         words = [word for word in LIMIT_KINDS if cursor.has(word)]
@@ -344,14 +349,14 @@ def with_limits(
 
 
 def read_friction(cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Friction | None:
-    """Friction; None if there is none."""
+    """Return the friction; None if there is none."""
     return read_law(Friction, cursor, values, is_angular)
 
 
 def read_law(
     law: type[Made], cursor: Cursor | None, values: ValueReader, is_angular: bool
 ) -> Made | None:
-    """Friction of any law that has these coefficients; None if there is none."""
+    """Return the friction of any law that has these coefficients; None if there is none."""
     if cursor is None:
         return None
     friction = values.element(law, cursor, is_angular)
@@ -370,11 +375,11 @@ def _read_spring(cursor: Cursor | None, values: ValueReader, is_angular: bool) -
         values.expression(cursor.get(key), is_angular) for key in ("stiffness", "rest")
     )
     if rest is None and not cursor.has("rest"):
-        rest = ZERO  # only a side file may leave it out
+        rest = ZERO  # only a side file may omit it
     return None if stiffness is None or rest is None else Spring(stiffness=stiffness, rest=rest)
 
 
-#: Terms of friction that stand together, ...
+#: Terms of friction that require each other, ...
 _TOGETHER = (
     ("static", "coulomb"),
     ("static", "stribeck"),
@@ -382,7 +387,7 @@ _TOGETHER = (
     ("viscous_asymmetry", "viscous"),
     ("coulomb_asymmetry", "coulomb"),
 )
-#: ... and those that are not larger than another.
+#: ... and terms that must not exceed another one.
 _NOT_ABOVE = (
     ("coulomb", "static", "static friction is never below Coulomb's"),
     ("viscous_asymmetry", "viscous", "one way friction would push the motion on"),
@@ -393,15 +398,15 @@ _NOT_ABOVE = (
 def friction_faults(
     terms: Mapping[str, Expression | None], nominal: Callable[[Expression], float]
 ) -> Iterator[tuple[str, str, str]]:
-    """What is wrong with the terms of a friction law together: the term, what, and the remedy.
+    """Return the faulty terms of a friction law, each with what is wrong and the remedy.
 
     Args:
-        terms: what is given, by its names in `Friction`; None where a value could not be read.
+        terms: the given terms by their names in `Friction`; None where a value could not be read.
         nominal: value of an expression, SI.
     """
     for key, other in _TOGETHER:
         if key in terms and other not in terms:
-            yield key, f"{key} stands without {other}", f"add {other}"
+            yield key, f"{key} is given without {other}", f"add {other}"
     for key, other, why in _NOT_ABOVE:
         small, large = terms.get(key), terms.get(other)
         if small is not None and large is not None and abs(nominal(small)) > nominal(large):

@@ -1,8 +1,8 @@
 """The machine as data: a frozen `Mechanism` of bodies, joints, rods and actuators in any graph.
 
-Every physical value is an `Expression` over the leaf parameters of one `ParameterTable` (theta), so
-that geometry, inertia, friction and drives can be symbols in one use and numbers in the next.
-Values that only steer a computation (start values, limits) are plain floats in SI units.
+Every physical value is an `Expression` over the independent parameters of one `ParameterTable`
+(theta). Geometry, inertia, friction and drives can therefore be symbols or numbers. Values that only
+control a computation (start values, limits) are plain floats in SI units.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from tauloop.mechanism.named import by_name
 from tauloop.mechanism.solid import Solid
 from tauloop.mechanism.tension import Tension
 
-if TYPE_CHECKING:  # drive lines have parameters as machines have them
+if TYPE_CHECKING:  # drive lines have the same parameters as machines
     from tauloop.mechanism.drive_line import DriveLine
 
 AxisName = Literal["x", "y", "z"]
 Vector = tuple[Expression, Expression, Expression]
 ZERO_VECTOR: Vector = (ZERO, ZERO, ZERO)
-#: Where the six moments of an `Inertia` stand in the matrix, in their order.
+#: Positions of the six moments of an `Inertia` in the matrix, in their order.
 MOMENT_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
-#: Lengths below this share of the largest one are rounding, and say nothing of a machine's size.
+#: Lengths below this share of the largest one are rounding errors and do not affect a machine's size.
 _ZERO_LENGTH = 1e-9
 
 #: Name of the immovable body to which a machine is bolted.
 BASE = "base"
-#: Name of the joint by which a platform with its own coordinates hangs on the base.
+#: Name of the joint that connects a platform with its own coordinates to the base.
 PLATFORM_JOINT = "platform"
 
-#: What a limit of a coordinate is. A stop: the machine cannot go beyond it. Drawing: the range in
-#: which the machine is drawn and sampled; a motion that leaves it is as good as any other.
+#: Kinds of limits of a coordinate. A stop: the machine cannot go beyond it. Drawing: the range in
+#: which the machine is drawn and sampled; a motion may leave it.
 LimitKind = Literal["stop", "drawing"]
 LIMIT_KINDS: tuple[LimitKind, ...] = ("stop", "drawing")
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A rotation by an angle about one axis of the frame that the turns before it have produced."""
+    """A rotation by an angle about one axis of the frame that the previous rotations produced."""
 
     axis: AxisName
     angle: Expression
@@ -65,7 +65,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """A frame fixed to a body: its origin in body coordinates, and its orientation by successive turns."""
+    """A frame fixed to a body: its origin in body coordinates, and successive rotations."""
 
     body: str
     position: Vector = ZERO_VECTOR
@@ -90,7 +90,7 @@ class Inertia:
 
     @classmethod
     def of(cls, parameters: Iterable[Expression]) -> Inertia:
-        """From its ten `parameters`."""
+        """Return the inertia with these ten `parameters`."""
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = parameters
         return cls(mass=m, first_moment=(hx, hy, hz), second_moment=(xx, xy, yy, xz, yz, zz))
 
@@ -102,7 +102,7 @@ class Inertia:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A rigid body; without inertia it is massless and only joins others."""
+    """A rigid body; without inertia it is massless and only connects others."""
 
     name: str
     inertia: Inertia | None = None
@@ -135,12 +135,12 @@ class Friction:
 
     @property
     def excess(self) -> Expression | None:
-        """Static friction above Coulomb's; None without one."""
+        """Static friction in excess of Coulomb friction; None without static friction."""
         return None if self.static is None else add(self.static, negate(self.coulomb or ZERO))
 
     @property
     def reversed(self) -> Friction:
-        """The same friction of the motion the other way round."""
+        """Return the same friction for the reversed motion."""
         turned = {
             name: getattr(self, name)
             for name in ("offset", "viscous_asymmetry", "coulomb_asymmetry")
@@ -149,7 +149,10 @@ class Friction:
 
 
 def given_friction(element: str) -> str:
-    """Return the name of the parameter that is an element's dry friction (see `Mechanism.with_given_dry_friction`)."""
+    """Return the name of the parameter for an element's given dry friction.
+
+    See `Mechanism.with_given_dry_friction`.
+    """
     return f"{element}.friction.given"
 
 
@@ -170,7 +173,7 @@ class Freedom:
         spring: elastic element.
         inertia: inertia that moves with this freedom alone (rotor on the joint side), kg m^2 or kg.
         lower, upper: range of the coordinate, m or rad.
-        limit: what the range is (see `LIMIT_KINDS`).
+        limit: kind of the range (see `LIMIT_KINDS`).
         speed: largest speed, m/s or rad/s.
     """
 
@@ -185,12 +188,12 @@ class Freedom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointKind:
-    """What kind of joint: names of its coordinates and velocities, and how the child moves with them.
+    """A kind of joint: names of its coordinates and velocities, and the motion of the child.
 
     A suffix is appended to the joint's name with a dot; the empty suffix is the joint's name
     itself. Positions have more numbers than velocities where a quaternion is among them.
 
-    A kind that a package brings (see `docs/extending.md`) gives its `placement`; velocities,
+    A kind that a plugin defines (see `docs/extending.md`) gives its `placement`; velocities,
     accelerations and their derivatives follow from it by differentiation. Its coordinates are
     scalars, whose rates are its velocities.
 
@@ -217,10 +220,13 @@ class JointKind:
         return tuple(float(name == "qw") for name in self.coordinates)
 
 
-def _own(
+def _builtin_kind(
     scalars: dict[str, bool], *, axes: int = 0, is_ball: bool = False, reversible: bool = True
 ) -> JointKind:
-    """A kind of Tauloop's own, from its scalar coordinates, each with whether it turns, and a ball behind them."""
+    """Return a built-in joint kind from its scalar coordinates and an optional ball.
+
+    Each scalar coordinate is given with whether it is an angle.
+    """
     return JointKind(
         coordinates=(*scalars, *("qw", "qx", "qy", "qz") * is_ball),
         velocities=(*scalars, *("wx", "wy", "wz") * is_ball),
@@ -232,18 +238,18 @@ def _own(
 
 _PLANE, _SPACE = {"x": False, "y": False}, {"x": False, "y": False, "z": False}
 _OWN_KINDS = {
-    "fixed": _own({}),
-    "revolute": _own({"": True}, axes=1),
-    "prismatic": _own({"": False}, axes=1),
-    "cylindrical": _own({"angle": True, "slide": False}, axes=1),
-    "universal": _own({"first": True, "second": True}, axes=2),
-    "spherical": _own({}, is_ball=True),
-    "planar": _own({**_PLANE, "angle": True}, reversible=False),
-    "schoenflies": _own({**_SPACE, "angle": True}, reversible=False),
-    "translational": _own(_SPACE),
-    "free": _own(_SPACE, is_ball=True, reversible=False),
+    "fixed": _builtin_kind({}),
+    "revolute": _builtin_kind({"": True}, axes=1),
+    "prismatic": _builtin_kind({"": False}, axes=1),
+    "cylindrical": _builtin_kind({"angle": True, "slide": False}, axes=1),
+    "universal": _builtin_kind({"first": True, "second": True}, axes=2),
+    "spherical": _builtin_kind({}, is_ball=True),
+    "planar": _builtin_kind({**_PLANE, "angle": True}, reversible=False),
+    "schoenflies": _builtin_kind({**_SPACE, "angle": True}, reversible=False),
+    "translational": _builtin_kind(_SPACE),
+    "free": _builtin_kind(_SPACE, is_ball=True, reversible=False),
 }
-#: Every joint type: Tauloop's own, then those that installed packages bring.
+#: All joint kinds: the built-in ones, then those of installed plugins.
 JOINT_KINDS: Mapping[str, JointKind] = Offered("tauloop.joints", JointKind, _OWN_KINDS)
 
 
@@ -262,8 +268,8 @@ class Joint:
         reference: start values of the coordinates (m, rad, quaternion w x y z); they also pick the
             branch.
         freedoms: one per velocity.
-        is_cut: whether the description says that this joint closes a loop, so that it has no
-            coordinates; else the toolkit chooses which joints it cuts.
+        is_cut: whether the description states that this joint closes a loop, so that it has no
+            coordinates; otherwise the toolkit chooses which joints it cuts.
     """
 
     name: str
@@ -311,7 +317,7 @@ class SlenderPart:
 
     @classmethod
     def of(cls, parameters: Iterable[Expression]) -> SlenderPart:
-        """From its three `parameters`."""
+        """Return the inertia with these three `parameters`."""
         m, h, J = parameters
         return cls(mass=m, first_moment=h, second_moment=J)
 
@@ -323,7 +329,7 @@ class SlenderPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telescope:
-    """The length of a telescopic rod as a coordinate: its start value (m) and what acts on it."""
+    """The length of a telescopic rod as a coordinate: start value (m) and what acts on it."""
 
     reference: float
     freedom: Freedom = field(default_factory=Freedom)
@@ -374,7 +380,7 @@ class Rod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actuator:
-    """A motor behind a transmission: its position is p = sum of ratio_j q_j over the coordinates it drives.
+    """A motor with a transmission: its position is p = sum of ratio_j q_j over driven coordinates.
 
     The force on coordinate j is ratio_j u. One term is an ordinary gear or direct drive, several
     are a coupling.
@@ -388,12 +394,11 @@ class Actuator:
         turns: whether the motor turns (rad, N m) or slides (m, N); None: as the coordinates that it
             drives.
         force: largest force or torque of the motor, N or N m.
-        rated_force: the largest root mean square of it that the motor bears for ever.
+        rated_force: largest root mean square of the force that the motor can deliver continuously.
         speed: largest motor speed.
         copper: heat of its windings per squared force, R/k^2 with a torque constant k, W/N^2 or
             W/(N m)^2.
-        drive: the drive line behind it; the force is then what that exerts here. None where the
-            motor acts directly.
+        drive: the drive line that exerts the force; None where the motor acts directly.
     """
 
     name: str
@@ -428,7 +433,7 @@ class Coupling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CombinedFriction:
-    """Friction of a combination of coordinates, sum of ratio_j q_j: a belt, a cable, a pinion between two motors.
+    """Friction of a combination of coordinates, sum of ratio_j q_j, as of a belt or cable.
 
     Attributes:
         name: unique name.
@@ -446,7 +451,7 @@ class CombinedFriction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """The body that does the work, its tool centre point, and which of its freedoms are independent.
+    """The working body with its tool centre point and the independent freedoms.
 
     Attributes:
         body: name of the body.
@@ -454,7 +459,7 @@ class Platform:
         independent: velocity names of the independent coordinates, complete (such as
             ``platform.x``); for a machine whose platform has no coordinates of its own, joint
             coordinates.
-        payload: the heaviest mass that the tool is rated to carry beside the platform's own, kg.
+        payload: largest mass that the tool is rated to carry in addition to the platform's, kg.
     """
 
     body: str
@@ -465,15 +470,16 @@ class Platform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanism(Shown):
-    """A machine: checked, frozen, complete. Whether it assembles is a result, not a property of the data.
+    """A machine: checked, frozen and complete.
+
+    Whether it assembles is a result of a calculation, not a property of the data.
 
     Attributes:
         unstated_motors: joints of an imported file that may have motors, where the file does not
             state which have one. There are no actuators then, and forces are refused.
         omitted_forces: forces that the description of another tool states and that are not part of
             this machine.
-        unknown_elements: elements of that description of which it is not known whether they change
-            the machine.
+        unknown_elements: elements of that description whose effect on the machine is unknown.
 
     Examples:
         >>> import tauloop as tl
@@ -502,15 +508,15 @@ class Mechanism(Shown):
     file: str = ""
 
     def body(self, name: str) -> Body:
-        """The body of that name."""
+        """Return the body with this name."""
         return by_name(self.bodies, name, "body")
 
     def joint(self, name: str) -> Joint:
-        """The joint of that name."""
+        """Return the joint with this name."""
         return by_name(self.joints, name, "joint")
 
     def rod(self, name: str) -> Rod:
-        """The rod of that name."""
+        """Return the rod with this name."""
         return by_name(self.rods, name, "rod")
 
     @property
@@ -521,7 +527,7 @@ class Mechanism(Shown):
 
     @property
     def freedoms(self) -> dict[str, Freedom]:
-        """Freedoms of joints and telescopic rods by the names of their velocities, where the file says anything."""
+        """Freedoms of joints and telescopic rods by velocity name, where the file defines any."""
         joints = (zip(joint.velocity_names, joint.freedoms, strict=False) for joint in self.joints)
         lengths = {
             rod.name: rod.telescope.freedom for rod in self.rods if rod.telescope is not None
@@ -530,23 +536,26 @@ class Mechanism(Shown):
 
     @property
     def characteristic_length(self) -> float:
-        """A typical dimension of the machine, m: the median of its rod lengths and joint offsets that are not zero."""
+        """Typical dimension of the machine, m.
+
+        It is the median of its nonzero rod lengths and joint offsets.
+        """
         lengths = [self.value(rod.length) for rod in self.rods if rod.length is not None]
         lengths += [rod.telescope.reference for rod in self.rods if rod.telescope is not None]
         frames = [frame for joint in self.joints for frame in (joint.parent, joint.child)]
         frames += [frame for rod in self.rods for frame in (rod.start, rod.end)]
-        lengths += [
-            float(np.linalg.norm([self.value(x) for x in frame.position])) for frame in frames
-        ]
-        least = _ZERO_LENGTH * max(lengths, default=0.0)
-        lengths = sorted(length for length in lengths if length > least) or [1.0]
+        for frame in frames:
+            position = [self.value(component) for component in frame.position]
+            lengths.append(float(np.linalg.norm(position)))
+        threshold = _ZERO_LENGTH * max(lengths, default=0.0)
+        lengths = sorted(length for length in lengths if length > threshold) or [1.0]
         return 0.5 * (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2])
 
     def with_freedoms(self, change: Callable[[str, Freedom], Freedom]) -> Mechanism:
-        """The same machine with another freedom for each of its joints and telescopic rods.
+        """Return the machine with the freedoms of its joints and telescopic rods replaced.
 
         Args:
-            change: the name of its velocity, and the freedom -> the new one.
+            change: function of the name of the velocity and its freedom that returns the new freedom.
         """
 
         def joint(old: Joint) -> Joint:
@@ -565,13 +574,13 @@ class Mechanism(Shown):
         return replace(self, joints=tuple(map(joint, self.joints)), rods=tuple(map(rod, self.rods)))
 
     def without_friction(self) -> Mechanism:
-        """The same machine without any friction, in joints, rods and actuators."""
+        """Return the machine without any friction in joints, rods and actuators."""
         return self._with_friction(lambda _name, _friction: None)
 
     def with_given_dry_friction(self, names: Iterable[str]) -> Mechanism:
-        """Return the same machine, whose dry friction in some elements is given from outside.
+        """Return the machine with the dry friction of some elements given from outside.
 
-        It has no Coulomb, static or Stribeck friction there. What acts in their place is a leaf
+        These elements have no Coulomb, static or Stribeck friction. In its place acts an independent
         parameter of each element, zero nominally (see `given_friction`), which does not depend on
         the speed.
 
@@ -596,7 +605,7 @@ class Mechanism(Shown):
     def _with_friction(
         self, change: Callable[[str, Friction | None], Friction | None]
     ) -> Mechanism:
-        """Return the same machine with another friction law in each of its elements, by their names."""
+        """Return the machine with new friction laws for its elements, given by name."""
 
         def freedom(name: str, old: Freedom) -> Freedom:
             return replace(old, friction=change(name, old.friction))
@@ -612,10 +621,12 @@ class Mechanism(Shown):
         )
 
     def is_loaded(self, joint: Joint) -> bool:
-        """Whether something acts on a joint or asks for its coordinate: losses, springs, rotors, motors, gears, users.
+        """Return whether something acts on a joint or refers to its coordinate.
 
-        A kind that a package brings says how its coordinates move the child, and so always has
-        them.
+        This includes losses, springs, rotors, motors, gears and user coordinates.
+
+        Joint kinds of plugins define the motion by their coordinates, so they always count as
+        loaded.
         """
         driven = {name for actuator in self.actuators for name, _ in actuator.drives}
         wanted = self.combined | driven | set(self.platform.independent)
@@ -627,20 +638,20 @@ class Mechanism(Shown):
         return acts or is_brought or not wanted.isdisjoint(joint.velocity_names)
 
     def value(self, expression: Expression | str) -> float:
-        """Nominal value of an expression, or of the leaf parameter of that name, SI."""
+        """Return the nominal value of an expression, or of the independent parameter with this name, SI."""
         if isinstance(expression, str):
             return self.parameters[expression].value
         return float(evaluate(expression, self.parameters.values))
 
     def without_unused_parameters(self) -> Mechanism:
-        """The same machine with only those leaf parameters that its values depend on."""
+        """Return the machine with only those independent parameters that it depends on."""
         used = leaves(self)
         return replace(
             self, parameters=ParameterTable(tuple(p for p in self.parameters if p.name in used))
         )
 
     def with_values(self, values: Mapping[str, float | str]) -> Mechanism:
-        """Return the same machine with other nominal values of some independent parameters.
+        """Return the machine with new nominal values of some independent parameters.
 
         Args:
             values: by the names of independent parameters: numbers in SI units, or texts with
@@ -658,7 +669,7 @@ class Mechanism(Shown):
         for name, value in values.items():
             if name not in self.parameters.names:
                 remedy = self.parameters.near(name) if isinstance(name, str) else ""
-                problems.add(str(name), "is not a leaf parameter", remedy, file=self.file)
+                problems.add(str(name), "is not an independent parameter", remedy, file=self.file)
                 continue
             parameter = self.parameters[name]
             try:
@@ -676,10 +687,10 @@ class Mechanism(Shown):
         return self.at_values(numbers)
 
     def at_values(self, values: Mapping[str, float]) -> Mechanism:
-        """The same machine at values of leaf parameters that need not be possible ones: for probing a dependence.
+        """Return the machine at unchecked values of independent parameters, to probe a dependence.
 
         Args:
-            values: by the names of leaf parameters, SI; nothing is checked.
+            values: values by the names of independent parameters, SI; nothing is checked.
         """
         table = ParameterTable(
             tuple(
@@ -702,8 +713,8 @@ def _si_value(value: float | str, unit: str) -> float:
     return float(value)
 
 
-#: What comes first among joints that are equal otherwise, from the depth of the near body and the
-#: place in the file.
+#: Order among joints that are otherwise equal, from the depth of the near body and the position in
+#: the file.
 Order = Callable[[int, int], tuple[int, ...]]
 
 
@@ -714,7 +725,9 @@ def spanning_joints(
     *,
     turns_around: Callable[[Joint], bool] = lambda _: True,
 ) -> list[tuple[Joint, bool]]:
-    """Joints of the tree from the base outwards, each with whether it is run from its child to its parent.
+    """Return the joints of the tree from the base outwards, each with its direction.
+
+    The direction is true where the tree passes the joint from its child to its parent.
 
     It grows by the cheapest joint (Prim): the platform's own, then fixed joints, then joints that
     something acts on, which need a coordinate, then those with few freedoms.
@@ -722,8 +735,8 @@ def spanning_joints(
     Args:
         mechanism: the machine; joints that its file cuts are never in the tree.
         error: raised for bodies that no joint leads to.
-        order: decides among equals.
-        turns_around: whether a joint may be run from its child to its parent.
+        order: sort key for joints that are otherwise equal.
+        turns_around: whether a joint may be passed from its child to its parent.
 
     Raises:
         TauloopError: of the given type; the bodies.

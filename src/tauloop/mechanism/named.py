@@ -1,4 +1,4 @@
-"""Things found by their names: what is not there is an error that says what may have been meant."""
+"""Lookup by name; an unknown name is an error that suggests similar names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ T = TypeVar("T", bound=HasName)
 
 
 def by_name(items: Iterable[T], name: str, kind: str) -> T:
-    """The item of that name.
+    """Return the item with this name.
 
     Args:
-        items: where it is looked for.
+        items: the items to search.
         name: its name.
-        kind: what it is, for the error: "body", "parameter".
+        kind: noun for the error: "body", "parameter".
 
     Raises:
         InputError: there is none, with the names that are near.
@@ -37,7 +37,7 @@ def by_name(items: Iterable[T], name: str, kind: str) -> T:
 
 
 def place(name: str, names: Iterable[str], kind: str) -> int:
-    """Index of a name among others.
+    """Return the index of a name in a sequence.
 
     Raises:
         InputError: it is not there, with the names that are near.
@@ -52,7 +52,7 @@ def place(name: str, names: Iterable[str], kind: str) -> int:
 
 
 class Named(tuple[T, ...]):
-    """A row of things that are found by index or by name."""
+    """A sequence whose items are found by index or by name."""
 
     __slots__ = ()
 

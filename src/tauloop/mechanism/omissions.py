@@ -1,4 +1,4 @@
-"""What an imported machine lacks of its source: forces that the file states and that are not part of the machine."""
+"""Forces of a source file that an imported machine lacks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tauloop.mechanism.model import Mechanism
 
 #: Name of the diagnostic.
 OMITTED = "forces of the source file that are left out"
-_REMEDY = "remove them from the source if they are not meant, or add what stands for them to a machine file"
+_REMEDY = "remove them from the source if they are not meant, or add equivalent elements to a machine file"
 
 
 def omission_diagnostics(mechanism: Mechanism) -> tuple[Diagnostic, ...]:
-    """Return the diagnostic of forces that are left out, which makes a result doubtful."""
+    """Return diagnostics of omitted forces, which make a result doubtful; empty without any."""
     if not mechanism.omitted_forces:
         return ()
     advice = f"{'; '.join(mechanism.omitted_forces)}: {_REMEDY}"
@@ -20,7 +20,7 @@ def omission_diagnostics(mechanism: Mechanism) -> tuple[Diagnostic, ...]:
 
 
 def omission_problems(mechanism: Mechanism) -> tuple[Problem, ...]:
-    """Return a problem for each force that is left out, and for each element of which it is not known what it does."""
+    """Return a problem for each omitted force and for each element of unknown effect."""
     omitted = (
         Problem(
             where="omitted_forces",

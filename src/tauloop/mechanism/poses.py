@@ -1,7 +1,7 @@
-"""Rotations and poses in numbers, on batches: leading axes are samples.
+"""Rotations and poses as arrays; leading axes are samples.
 
-SciPy's Rotation stands behind what is about quaternions; it is imported by whoever calls, since a
-command that only reads a machine would pay for it.
+Quaternions use SciPy's Rotation. Functions import it when called, because commands that only read a
+machine do not need it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class FramePose:
     position: Array = field(default_factory=lambda: np.zeros(3))
 
     def __matmul__(self, other: FramePose) -> FramePose:
-        """The pose of C in A, from that of B in A (self) and that of C in B."""
+        """Return the pose of C in A, from that of B in A (self) and that of C in B."""
         return FramePose(
             self.rotation @ other.rotation, self.position + turned(self.rotation, other.position)
         )
 
     def inverse(self) -> FramePose:
-        """The pose of A in B."""
+        """Return the pose of A in B."""
         back = np.swapaxes(self.rotation, -1, -2)
         return FramePose(back, -turned(back, self.position))
 
@@ -77,7 +77,7 @@ def homogeneous(rotation: np.ndarray, place: np.ndarray) -> np.ndarray:
 
 
 def placement_pose(mechanism: Mechanism, placement: Placement) -> FramePose:
-    """Pose of a placed frame in its body, at the nominal parameters."""
+    """Return the pose of a placed frame in its body at the nominal parameters."""
     turns = [(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]
     return FramePose(
         rotation_matrix(turns), np.array([mechanism.value(x) for x in placement.position])
@@ -85,12 +85,15 @@ def placement_pose(mechanism: Mechanism, placement: Placement) -> FramePose:
 
 
 def turned(rotation: Array, vector: Array) -> Array:
-    """R x for rotations (..., 3, 3) and vectors (..., 3)."""
+    """Return R x for rotations (..., 3, 3) and vectors (..., 3)."""
     return np.einsum("...ij,...j->...i", rotation, vector)
 
 
 def rotation_about(axis: Array, angle: Array) -> Array:
-    """Rotation (..., 3, 3) by angles (...) in rad about one unit vector (3,): I + sin K + (1 - cos) K K (Rodrigues)."""
+    """Return rotations (..., 3, 3) by angles (...) in rad about one unit vector (3,).
+
+    I + sin K + (1 - cos) K K (Rodrigues).
+    """
     K = skew(axis)
     return (
         np.eye(3)
@@ -100,19 +103,25 @@ def rotation_about(axis: Array, angle: Array) -> Array:
 
 
 def skew(vector: Array) -> Array:
-    """Cross product matrices (..., 3, 3): S(x) y = x × y."""
+    """Return the cross product matrices (..., 3, 3): S(x) y = x × y."""
     matrix = np.zeros((*vector.shape, 3))
     matrix[..., 2, 1], matrix[..., 0, 2], matrix[..., 1, 0] = np.moveaxis(vector, -1, 0)
     return matrix - np.swapaxes(matrix, -1, -2)
 
 
 def angle_about(axis: Array, start: Array, end: Array) -> Array:
-    """Angle (...) in rad by which `start` (3,) turns about the unit `axis` (3,) to point along `end` (..., 3)."""
+    """Return the angle (...) in rad about `axis` that brings `start` to the direction of `end`.
+
+    Args:
+        start: vector (3,).
+        axis: unit vector (3,).
+        end: vectors (..., 3).
+    """
     return np.arctan2(np.cross(start, end) @ axis, end @ start)
 
 
 def quaternion_rotation(quaternion: Array) -> Array:
-    """Rotation (..., 3, 3) of quaternions (..., 4), w x y z."""
+    """Return the rotation (..., 3, 3) of quaternions (..., 4), w x y z."""
     from scipy.spatial.transform import Rotation
 
     rotation = Rotation.from_quat(quaternion.reshape(-1, 4), scalar_first=True).as_matrix()
@@ -120,7 +129,7 @@ def quaternion_rotation(quaternion: Array) -> Array:
 
 
 def rotation_quaternion(rotation: Array) -> Array:
-    """Unit quaternions (..., 4), w x y z with w not negative, of rotations (..., 3, 3)."""
+    """Return the unit quaternions (..., 4), w x y z with w not negative, of rotations (..., 3, 3)."""
     from scipy.spatial.transform import Rotation
 
     quaternion = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_quat(
@@ -130,7 +139,7 @@ def rotation_quaternion(rotation: Array) -> Array:
 
 
 def rotation_vector(rotation: Array) -> Array:
-    """Rotation vectors (..., 3), rad, at most half a turn, of rotations (..., 3, 3)."""
+    """Return the rotation vectors (..., 3), rad, at most half a turn, of rotations (..., 3, 3)."""
     from scipy.spatial.transform import Rotation
 
     vector = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_rotvec()
@@ -138,7 +147,10 @@ def rotation_vector(rotation: Array) -> Array:
 
 
 def turned_quaternion(quaternion: Array, turn: Array) -> Array:
-    """Quaternions (..., 4), w x y z, after a further turn by the rotation vectors (..., 3), given in the base frame."""
+    """Return quaternions (..., 4), w x y z, after a further rotation.
+
+    The further rotation is given as rotation vectors (..., 3) in the base frame.
+    """
     half = 0.5 * np.linalg.norm(turn, axis=-1, keepdims=True)
     d0, d = np.cos(half), 0.5 * np.sinc(half / np.pi) * turn
     w, x = quaternion[..., :1], quaternion[..., 1:]
@@ -148,7 +160,7 @@ def turned_quaternion(quaternion: Array, turn: Array) -> Array:
 
 
 def rotation_matrix(turns: Sequence[tuple[AxisName, float]]) -> np.ndarray:
-    """Rotation matrix (3, 3) of successive turns by numbers (rad): from the turned frame into the first."""
+    """Return the matrix (3, 3) of successive rotations (rad), from the last frame to the first."""
     R = np.eye(3)
     for axis, angle in turns:
         i = "xyz".index(axis)

@@ -1,4 +1,4 @@
-"""Joints as engines and other formats know them: every kind of the machine file is a chain of hinges, slides, balls."""
+"""Joints as chains of hinges, slides and balls, the joints that engines and other formats know."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Primitive:
     """One hinge (an angle), slide (a distance) or ball (a quaternion w x y z).
 
     Attributes:
-        kind: which of the three.
+        kind: "hinge", "slide" or "ball".
         name: of its coordinate; of the joint for a ball, with ``.turn`` where that slides too.
         axis: unit vector (3,) of a hinge or slide in its frame; it points backwards where the joint
             is run from its child to its parent, so that the coordinate keeps the file's sign.
@@ -48,7 +48,7 @@ class Primitive:
     is_reversed: bool = False
 
     def pose(self, q: Array | None = None) -> FramePose:
-        """Motion at coordinates (N, 1) or (N, 4); at the start values without them."""
+        """Return the motion at coordinates (N, 1) or (N, 4); at the start values without them."""
         if q is None:
             pose = self.pose(np.array([self.reference]))
             return FramePose(pose.rotation[0], pose.position[0])
@@ -62,7 +62,10 @@ class Primitive:
 
 
 def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, ...]:
-    """The chain from a joint's parent frame to its child frame, or backwards: inverse motions in reverse order."""
+    """Return the chain from a joint's parent frame to its child frame, or the inverse chain.
+
+    The inverse chain has the inverse motions in reverse order.
+    """
     q, v = joint.coordinate_names, joint.velocity_names
     kind = JOINT_KINDS[joint.kind]
     start, freedoms = (
@@ -95,7 +98,7 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
 def single(
     kind: Literal["hinge", "slide"], name: str, axis: str, start: float, freedom: Freedom
 ) -> Primitive:
-    """A hinge or slide along the axis of a letter; its coordinate and its velocity share its name."""
+    """Return a hinge or slide along a letter's axis; coordinate and velocity share its name."""
     return Primitive(
         kind=kind,
         name=name,
@@ -108,15 +111,13 @@ def single(
 
 
 def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str]]:
-    """Hinges and slides in the order of the joint's coordinates.
+    """Return the hinges and slides in the order of the joint's coordinates.
 
     Raises:
-        EngineError: a package brings the joint's kind.
+        EngineError: a plugin defines the joint's kind.
     """
     if JOINT_KINDS[joint.kind].placement is not None:
-        what = (
-            f"a {joint.kind} joint, which a package brings, is no chain of hinges, slides and balls"
-        )
+        what = f"a {joint.kind} joint, which a plugin defines, is not a chain of hinges, slides and balls"
         raise EngineError.of(joint.name, what, "compare by another route, or keep a machine file")
     return [
         (kind, axis if isinstance(axis, str) else joint.axes[axis])
@@ -139,7 +140,10 @@ _CHAINS: dict[str, Sequence[tuple[Literal["hinge", "slide"], str | int]]] = {
 
 
 def joint_pose(joint: Joint, coordinates: Mapping[str, Array] | None = None) -> FramePose:
-    """Pose of a joint's child frame in its parent frame, from its coordinates (N,) by name, or at its start values."""
+    """Return the pose of a joint's child frame in its parent frame.
+
+    Coordinates (N,) are given by name; without them the joint is at its start values.
+    """
     pose = FramePose()
     for primitive in primitives(joint):
         q = coordinates and [coordinates[name] for name in primitive.coordinates]
@@ -150,7 +154,7 @@ def joint_pose(joint: Joint, coordinates: Mapping[str, Array] | None = None) -> 
 def spread(
     poses: dict[str, FramePose], joints: Iterable[Joint], across: Callable[[Joint], FramePose]
 ) -> dict[str, FramePose]:
-    """Set the poses of all bodies that joints lead to from those that have one, the first joints first.
+    """Set the poses of all bodies that joints connect to bodies with a known pose.
 
     Args:
         poses: of bodies by name, all in one frame.
@@ -175,7 +179,9 @@ def spread(
 
 
 def joint_coordinates(joint: Joint, pose: FramePose) -> Array:
-    """Coordinates (N, n) of a joint whose child frame has this pose (N) in its parent frame; inverse of `joint_pose`.
+    """Return the coordinates (N, n) of a joint from the pose (N) of its child frame.
+
+    The pose is relative to the parent frame; this is the inverse of `joint_pose`.
 
     Angles lie within half a turn of the joint's reference, where it has one.
     """
@@ -203,6 +209,6 @@ def joint_coordinates(joint: Joint, pose: FramePose) -> Array:
 
 
 def _near(joint: Joint, index: int, angle: Array) -> Array:
-    """The same angle in the turn that is nearest the joint's reference."""
+    """Return the angle plus a number of revolutions, nearest to the joint's reference."""
     reference = joint.reference[index] if joint.reference else 0.0
     return angle + 2 * np.pi * np.round((reference - angle) / (2 * np.pi))

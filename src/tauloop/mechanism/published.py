@@ -1,4 +1,4 @@
-"""Operation counts that papers print of their machines, to be shown beside ours.
+"""Operation counts that papers publish for their machines, for comparison with Tauloop's.
 
 A file `machines/published/NAME.yaml` belongs to the shipped machine of that name. It holds `tables`
 (counts by part and formulation) and `ratios` (one formulation over another where a paper prints no
@@ -43,7 +43,7 @@ class PublishedCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRatio:
-    """Operations of one formulation over those of another, as a paper prints them."""
+    """Ratio of the operations of two formulations, as a paper states it."""
 
     source: str
     quantity: str
@@ -54,14 +54,14 @@ class PublishedRatio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """All that papers print of one machine's operations: rows of tables, and bare ratios."""
+    """All operation counts published for one machine: rows of tables, and bare ratios."""
 
     counts: tuple[PublishedCount, ...] = ()
     ratios: tuple[PublishedRatio, ...] = ()
 
 
 def published_operations(machine: str) -> Published:
-    """What papers print of the operations of a machine; empty where nothing is known.
+    """Return the published operation counts of a machine; empty where none are known.
 
     Args:
         machine: name of the machine.

@@ -1,10 +1,12 @@
-"""A mechanism at its nominal parameters as a tree of rigid links with loop closures, for formats that know only these.
+"""A mechanism at nominal parameters as a tree of rigid links with loop closures.
 
-A rod becomes a link (a telescopic one two links) that hangs on its start body by a universal joint
-and closes a loop by a ball at its other end. A slender rod has no inertia about its own axis, hence
-that joint moves it exactly as the ball joint of the machine file does. A joint that the tree must
-cut and that is no closure of the target, or on whose coordinate something acts, is kept on a
-massless copy of its child, which is then welded to the child.
+Formats that know only links and closures are written from it.
+
+A rod becomes a link (a telescopic rod two links) that a universal joint attaches to its start body
+and a ball joint at the other end closes a loop. A slender rod has no inertia about its own axis, so
+the universal joint moves it exactly as the ball joint of the machine file does. The tree may have to
+cut a joint that the target cannot close, or on whose coordinate something acts. Such a joint is kept
+on a massless copy of its child, which is then welded to the child.
 """
 
 from __future__ import annotations
@@ -38,16 +40,16 @@ VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT
 #: Sine of the least angle between a rod and a neighbouring joint's axis that serves as the first
 #: axis of its hinges.
 _CLEAR = 0.5
-#: Asymmetry about the rod's axis, relative to its inertia, that counts as rounding.
-_ROUNDING = 1e-12
-#: Below this share of the heaviest mass of the machine there is no mass centre, and must be no
-#: first moment either.
+#: Asymmetry about the rod's axis, relative to its inertia, that is attributed to rounding.
+_ASYMMETRY_TOLERANCE = 1e-12
+#: A part lighter than this share of the machine's heaviest mass has no mass centre, and must have no
+#: first moment.
 LEAST_MASS = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkInertia:
-    """Mass (kg), mass centre (3,) in the link's frame (m), and inertia (3, 3) about it in the link's axes (kg m^2)."""
+    """Mass (kg), mass centre (3,), m, and inertia (3, 3) about it, kg m^2, in the link's frame."""
 
     mass: float
     center: Array
@@ -77,7 +79,7 @@ class Link:
     joint: str = ""
 
     def pose(self) -> FramePose:
-        """Pose in the parent's frame at the start values."""
+        """Return the pose in the parent's frame at the start values."""
         pose = self.at
         for primitive in self.chain:
             pose = pose @ primitive.pose()
@@ -86,7 +88,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Closure:
-    """Two frames, each on a link, that a joint of some kind holds together, and the letters of its axes."""
+    """Two frames, each on a link, that a joint holds together, and the letters of its axes."""
 
     name: str
     kind: str
@@ -96,13 +98,13 @@ class Closure:
 
     @property
     def axis(self) -> Array:
-        """Its axis (3,), along both frames; z where it has none."""
+        """Axis (3,) along both frames; z where the joint has none."""
         return np.array(UNIT_VECTORS[self.axes[0] if self.axes else "z"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RodLinks:
-    """How a rod hangs in the tree: by two hinges, x then y, of a frame on its start body, its z along the rod.
+    """A rod in the tree: it is attached by two hinges, x then y, and has its z along the rod.
 
     Attributes:
         name: the rod; also the name of its length when it is telescopic.
@@ -125,10 +127,10 @@ class Tree:
 
     Attributes:
         links: parents before children.
-        closures: what closes the loops.
+        closures: closures of the loops.
         joints: names of the joints in the tree, from the base outwards.
         rods: how the rods hang in it.
-        notes: what is not as in the mechanism.
+        notes: differences from the mechanism.
     """
 
     links: tuple[Link, ...]
@@ -145,7 +147,7 @@ def rigid_tree(
     *,
     keeps_loaded: bool = True,
 ) -> Tree:
-    """The mechanism as a tree.
+    """Return the mechanism as a tree.
 
     Args:
         mechanism: any mechanism.
@@ -160,7 +162,7 @@ def rigid_tree(
             no rigid link and ideal joints represent.
     """
     builder = _TreeBuilder(mechanism, keeps_loaded)
-    # among equals the last in the file: mostly ball joints on which nothing acts are left to be cut
+    # the last in the file among equals: then mostly unloaded ball joints are left to be cut
     for joint, is_reversed in spanning_joints(mechanism, error, lambda depth, index: (-index,)):
         builder.hang(joint, is_reversed)
     for joint in mechanism.joints:
@@ -255,7 +257,7 @@ class _TreeBuilder:
         )
         if rod.tension is not None:
             self.notes.append(
-                f"rod {rod.name}: bounds of its tension have no place there; it pushes as well as it pulls"
+                f"rod {rod.name}: the target has no bounds of tension; it pushes as well as it pulls"
             )
         lower = f"{rod.name}.lower" if rod.telescope is not None else rod.name
         mass = self._part(rod, rod.lower, 1.0)
@@ -296,7 +298,7 @@ class _TreeBuilder:
         self.poses[link.name] = self.poses[link.parent] @ link.pose()
 
     def _hinges(self, rod: Rod, A: FramePose, along: np.ndarray) -> np.ndarray:
-        """Axes (3, 3) whose x is opposite to the first hinge of a rod that lies along a vector (3,) at the start."""
+        """Return axes (3, 3) with x opposite to the first hinge of a rod along a vector (3,)."""
         along = along / np.linalg.norm(along) if np.any(along) else VECTORS["z"]
         if rod.is_full and rod.spin == "universal":
             if rod.first_axis is None:
@@ -308,7 +310,7 @@ class _TreeBuilder:
         return _hinge_frame(first_hinge(self.mechanism, rod, along), along)
 
     def _heaviest(self) -> float:
-        """Return the largest mass of a body, or of a part of a rod, kg."""
+        """Return the largest mass of a body or of a part of a rod, kg."""
         parts: list[SlenderPart | Inertia | None] = [body.inertia for body in self.mechanism.bodies]
         parts += [part for rod in self.mechanism.rods for part in (rod.lower, rod.upper)]
         masses = (
@@ -324,7 +326,7 @@ class _TreeBuilder:
     def _part(
         self, rod: Rod, part: SlenderPart | Inertia | None, sign: float
     ) -> LinkInertia | None:
-        """Inertia of a rod's part in the rod frame at A (`sign` +1), or at B (-1)."""
+        """Return the inertia of a rod's part in the rod frame at A (`sign` +1) or at B (-1)."""
         where = f"rods.{rod.name}"
         if part is None:
             return None
@@ -337,14 +339,14 @@ class _TreeBuilder:
         offset = max(abs(hz), abs(m) * self.mechanism.characteristic_length)
         skewness = max(abs(xx - yy), abs(xy), abs(xz), abs(yz))
         if (
-            skewness > _ROUNDING * max(abs(xx), abs(yy))
-            or max(abs(hx), abs(hy)) > _ROUNDING * offset
+            skewness > _ASYMMETRY_TOLERANCE * max(abs(xx), abs(yy))
+            or max(abs(hx), abs(hy)) > _ASYMMETRY_TOLERANCE * offset
         ):
             self.problems.add(
                 where,
                 f"a rod without spin whose inertia is not that of a body of revolution (I_xx = {xx:.6g}, "
                 f"I_yy = {yy:.6g}, largest product {max(abs(xy), abs(xz), abs(yz)):.3g} kg m^2, mass centre "
-                f"off its axis by {np.hypot(hx, hy) / m if m else 0.0:.3g} m): to have no spin is no ideal joint",
+                f"off its axis by {np.hypot(hx, hy) / m if m else 0.0:.3g} m): no ideal joint prevents its spin",
                 "write spin: universal, or make the rod slender",
                 file=self.mechanism.file,
             )
@@ -353,7 +355,7 @@ class _TreeBuilder:
         return self._about_center(where, m, 0.0, 0.0, hz, xx, 0.0, xx, 0.0, 0.0, 0.0)
 
     def _about_center(self, where: str, *parameters: float) -> LinkInertia | None:
-        """About the mass centre, from the ten parameters about the origin."""
+        """Return the inertia about the mass centre from the ten parameters about the origin."""
         m, h, about = as_matrices(parameters)
         if abs(m) <= LEAST_MASS * self._heaviest():
             if h.any():
@@ -372,18 +374,23 @@ class _TreeBuilder:
 
 
 def constant_angles(rotation: np.ndarray) -> dict[AxisName, float]:
-    """Angles (rad) of turns about z, then y, then x that make a rotation matrix (3, 3); those of zero are left out."""
+    """Return rotation angles (rad) about z, then y, then x that give a rotation matrix (3, 3).
+
+    Zero angles are left out.
+    """
     turns = turns_to_axes(rotation[:, 0].tolist(), rotation[:, 1].tolist())
     return {turn.axis: float(evaluate(turn.angle, {})) for turn in turns}
 
 
 def first_hinge(mechanism: Mechanism, rod: Rod, along: Array) -> Array:
-    """Unit vector (3,) on a rod's start body about which the rod turns first: a neighbouring hinge, or across a slide.
+    """Return the axis (3,) about which a rod rotates first, on its start body.
+
+    It is that of a neighbouring hinge, or perpendicular to a neighbouring slide.
 
     Args:
         mechanism: the machine.
         rod: without an axis of its own.
-        along: unit vector (3,) along the rod, on its start body.
+        along: unit vector (3,) along the rod, in axes of its start body.
     """
     sides = [(joint, side) for joint in mechanism.joints for side in (joint.parent, joint.child)]
     for joint, side in sides:
@@ -401,7 +408,9 @@ def first_hinge(mechanism: Mechanism, rod: Rod, along: Array) -> Array:
 
 
 def _hinge_frame(first: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """Axes (3, 3): x against the first hinge, z as near to `along` as this allows, so that the hinges start near zero.
+    """Return axes (3, 3): x opposite to the first hinge, z as near to `along` as this allows.
+
+    The hinges thus start near zero.
 
     A rod along z of the frame, turned about x and then about y by less than a right angle, has its
     y along first x z, which is the rod frame of the machine file.

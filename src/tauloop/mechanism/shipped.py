@@ -1,4 +1,4 @@
-"""The machines that come with Tauloop, and the file that a machine's name or path means."""
+"""The machines that come with Tauloop, and the file that a name or path refers to."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from tauloop.common.errors import DescriptionError, Problem
 from tauloop.common.keywords import keywords
 from tauloop.mechanism.suggestions import suggestion
 
-#: Folders of the machine files: those that every test goes over, and those that the gallery adds.
+#: Folders of the machine files: those used in all tests, and those of the gallery.
 SHIPPED = Path(__file__).parent / "machines"
 GALLERY = SHIPPED / "gallery"
-#: Characters of the name of a shipped machine; a longer word is a path, which systems bound by
-#: themselves.
+#: Longest name of a shipped machine, characters; a longer word is a path.
 LONGEST_NAME = 100
 
 
 def _files(*folders: Path) -> dict[str, Path]:
-    """Machine files by the machines' names, in alphabetical order."""
+    """Return the machine files by machine name, in alphabetical order."""
     return dict(sorted((path.stem, path) for folder in folders for path in folder.glob("*.yaml")))
 
 
 @keywords()
 def shipped_machines(*, gallery: bool = True) -> tuple[str, ...]:
-    """Names of the machines that come with Tauloop, in alphabetical order; those of the gallery among them or not.
+    """Return the names of the machines that come with Tauloop, in alphabetical order.
+
+    Args:
+        gallery: whether the machines of the gallery are included.
 
     Examples:
         >>> import tauloop as tl
@@ -35,7 +37,7 @@ def shipped_machines(*, gallery: bool = True) -> tuple[str, ...]:
 
 
 def machine_path(name: str) -> Path:
-    """File of a shipped machine.
+    """Return the file of a shipped machine.
 
     Raises:
         DescriptionError: there is no machine of that name.
@@ -58,7 +60,7 @@ def machine_path(name: str) -> Path:
 
 
 def is_shipped_name(name_or_path: str | Path) -> bool:
-    """Whether a machine is named by a plain word, so that it must be a shipped one."""
+    """Return whether a name is a plain word and so must be a shipped machine."""
     return (
         isinstance(name_or_path, str)
         and re.fullmatch(rf"\w{{1,{LONGEST_NAME}}}", name_or_path) is not None
@@ -66,7 +68,7 @@ def is_shipped_name(name_or_path: str | Path) -> bool:
 
 
 def source_path(name_or_path: str | Path) -> Path:
-    """The file that `load` reads.
+    """Return the file that `load` reads.
 
     Raises:
         DescriptionError: a plain word that no shipped machine has for a name.

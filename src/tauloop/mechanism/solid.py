@@ -1,4 +1,4 @@
-"""What a machine looks like: solids fixed to its bodies and rods. Nothing but pictures is made from them."""
+"""The appearance of a machine: solids fixed to its bodies and rods, used for pictures only."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Solid:
         position: of its frame in that of the body, m.
         turns: successive turns of its frame from that of the body: axis and angle, rad.
         colour: ``#rrggbb``; "" for that of its `role`.
-        role: what it stands for, such as "link" or "motor" (see `COLOURS`).
+        role: its role in the machine, such as "link" or "motor" (see `COLOURS`).
         mesh: of a mesh, its file or its triangles.
     """
 
@@ -70,7 +70,7 @@ class Solid:
 
 
 def convex(points: np.ndarray) -> Mesh:
-    """The convex hull of points (k, 3) that do not lie in a plane."""
+    """Return the convex hull of points (k, 3) that do not lie in a plane."""
     from scipy.spatial import ConvexHull
 
     hull = ConvexHull(points)
@@ -87,10 +87,10 @@ def convex(points: np.ndarray) -> Mesh:
 
 
 def colour(solid: Solid) -> str:
-    """Its own colour, or that of its role: ``#rrggbb``."""
+    """Colour of the solid or of its role: ``#rrggbb``."""
     return solid.colour or COLOURS.get(solid.role, COLOURS["link"])
 
 
 def rgba(colour: str) -> str:
-    """A colour ``#rrggbb`` as four numbers from 0 to 1, the last its opacity."""
+    """Return a colour ``#rrggbb`` as four numbers from 0 to 1; the last is the opacity."""
     return " ".join(f"{int(colour[i : i + 2], 16) / 255:.4g}" for i in (1, 3, 5)) + " 1"

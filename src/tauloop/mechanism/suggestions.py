@@ -1,4 +1,4 @@
-"""What the writer of an unknown name may have meant."""
+"""Suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from tauloop.common.suggestions import suggestion as suggestion
 
 
 def listing(names: Iterable[str], most: int = 12) -> str:
-    """Names in a row, cut off after the first few."""
+    """Return the names in a row, cut off after the first few."""
     names = list(names)
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def a(noun: str) -> str:
-    """A noun with its article."""
+    """Return a noun with its article."""
     return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
 
 
 def unknown_names(
     names: Iterable[str], known: Iterable[str], what: str, where: str = "{}", remedy: str = ""
 ) -> list[Problem]:
-    """A problem for each name that is not among those that are known, with what it may have meant.
+    """Return a problem for each unknown name, with suggestions.
 
     Args:
-        names: that were given; anything but a text is unknown.
-        known: that there are.
-        what: is wrong, and where; ``{}`` or ``{!r}`` stands for the name in either.
-        where: see above.
-        remedy: where nothing is near; the known names to choose among without it.
+        names: the given names; anything but a text is unknown.
+        known: the names that exist.
+        what: what is wrong; ``{}`` or ``{!r}`` is replaced by the name.
+        where: the place; ``{}`` or ``{!r}`` is replaced by the name.
+        remedy: advice where no name is similar; the list of known names if empty.
     """
     known = list(known)
     return [
@@ -46,7 +46,7 @@ def unknown_names(
 
 
 def nearest(word: str, known: Iterable[str], prefix: str) -> str:
-    """What an unknown name may have meant: names of the same leg and of the top come before those of other legs."""
+    """Return names similar to an unknown name; those of the same leg and of the top come first."""
     visible = [name.removeprefix(prefix) for name in known]
     return suggestion(word, [name for name in visible if "." not in name]) or suggestion(
         word, visible

@@ -1,4 +1,4 @@
-"""What makes a rod a cable: it pulls, within bounds, and never pushes."""
+"""Bounds that make a rod a cable: it pulls within them and never pushes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.mechanism.expression import Expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tension:
-    """Bounds of the pull in a rod, and what it does in a simulation.
+    """Bounds of the pull in a rod, and its behaviour in a simulation.
 
     Attributes:
         least, greatest: bounds of the tension, N; the least is not negative.

@@ -1,4 +1,4 @@
-"""Solids by their numbers: in the section `visual` of a machine file, and at a pose. No number is a parameter."""
+"""Solids as numbers: read from the section `visual` of a machine file, and placed at a pose."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MESH_ENDINGS = (".stl", ".obj", ".glb", ".ply", ".off")
 def read_visual(
     cursor: Cursor, values: ValueReader, placements: Placements, rods: Mapping[str, Cursor]
 ) -> Solid | None:
-    """A solid; None if something is wrong, which is noted.
+    """Return a solid, or None after noting what is wrong.
 
     Args:
-        cursor: where it stands.
+        cursor: place in the file.
         values: the file's values.
         placements: its bodies and frames.
         rods: its rods.
@@ -43,7 +43,7 @@ def read_visual(
     colour = cursor.word("colour") or ""
     if colour and not re.fullmatch(COLOUR, colour):
         cursor.problem(
-            f"{colour!r} is no colour",
+            f"{colour!r} is not a colour",
             "write red, green and blue in quotes, as '#d08c2e'",
             "colour",
         )
@@ -80,7 +80,7 @@ def solid_at(
     colour: str = "",
     mesh: Path | Mesh | None = None,
 ) -> Solid:
-    """A solid at a pose: position (3,), m, and rotation (3, 3) in the frame of its body."""
+    """Return a solid at a pose: position (3,), m, and rotation (3, 3) in the frame of its body."""
     x, y, z = position.tolist()
     turns = tuple(constant_angles(rotation).items())
     return Solid(
@@ -96,7 +96,7 @@ def solid_at(
 
 
 def _frame(cursor: Cursor, placements: Placements, rods: Mapping[str, Cursor]) -> Placement | None:
-    """What it stands on: a body, a frame, or a rod by its own name or as ``ROD.lower``, ``ROD.upper``."""
+    """Return the frame a solid is fixed to: body, frame, rod, ``ROD.lower`` or ``ROD.upper``."""
     on = cursor.get("on")
     if on is None or on.text is None:
         return None
@@ -116,7 +116,7 @@ def _frame(cursor: Cursor, placements: Placements, rods: Mapping[str, Cursor]) -
 
 
 def _size(cursor: Cursor, shape: SolidShape, values: ValueReader) -> tuple[float, ...] | None:
-    """The numbers of its size, all positive; None if one of them is wrong."""
+    """Return the dimensions of a solid, all positive; None if one of them is wrong."""
     place = cursor.get("scale" if shape == "mesh" else shape)
     if place is None:
         return (1.0, 1.0, 1.0) if shape == "mesh" else None
@@ -137,19 +137,19 @@ def _size(cursor: Cursor, shape: SolidShape, values: ValueReader) -> tuple[float
 
 
 def _mesh(cursor: Cursor) -> Path | None:
-    """The file of a mesh, which has to be there."""
+    """Return the file of a mesh, which must exist."""
     place = cursor.get("mesh")
     if place is None or not place.text:
         return None
     path = Path(place.text)
     if path.suffix.lower() not in MESH_ENDINGS:
         place.problem(
-            f"{path.name} is no mesh that is read",
+            f"{path.name} is not a supported mesh file",
             f"its ending must be one of {', '.join(MESH_ENDINGS)}",
         )
     if cursor.collector.folder is None and not path.is_absolute():
-        return path  # a text that is no file: looked for where the program runs
-    # other files that name it lie elsewhere
+        return path  # a machine given as text: relative to the current folder
+    # absolute, because other files that refer to it are in other folders
     path = ((cursor.collector.folder or Path()) / path).resolve()
     if not path.is_file():
         place.problem(

@@ -1,4 +1,4 @@
-"""What may stand somewhere in a file, and a place there while it is read: the node, its kind, and what to call it."""
+"""The form that a file may have, and places in a file with their node, form and key path."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Value:
     """A physical value: number, literal with unit, expression, or a mapping `QUALIFIED`.
 
     Attributes:
-        linear: its dimension; None where any will do, or one of `among`.
+        linear: its dimension; None for any, or for one of `among`.
         angular: its dimension where it belongs to a turning freedom, if different.
-        group: parameter group that its leaves belong to; empty for a value that only steers a
+        group: parameter group of its independent parameters; empty for a value that only controls a
             computation and is read as a plain number.
         sign: "positive", "not negative", "not zero" or empty.
-        among: dimensions that it may have, where there are several.
+        among: permitted dimensions, where there are several.
         is_plain: whether it is a text alone, as within a mapping `QUALIFIED`.
     """
 
@@ -34,18 +34,18 @@ class Value:
     is_plain: bool = False
 
     def dimension(self, is_angular: bool) -> Dimension | None:
-        """What is asked for, on a turning or a sliding freedom."""
+        """First permitted dimension, on a sliding or a turning freedom."""
         return self.angular if is_angular and self.angular is not None else self.linear
 
     def dimensions(self, is_angular: bool) -> tuple[Dimension, ...]:
-        """All that it may be; none where any will do."""
+        """Return all permitted dimensions; none where any is permitted."""
         dimension = self.dimension(is_angular)
         return self.among if dimension is None else (dimension,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Free text; `is_needed` where an empty one says nothing."""
+    """Free text; `is_needed` if an empty text is refused."""
 
     is_needed: bool = False
 
@@ -57,7 +57,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The name of something defined elsewhere; it may hold dots."""
+    """The name of an element defined elsewhere; it may contain dots."""
 
     to: str
 
@@ -79,7 +79,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """A list, of a certain length if one is given; not empty."""
+    """A list with at least one item, or of a given length."""
 
     item: Kind
     length: int | None = None
@@ -91,10 +91,10 @@ class MapOf:
     """A mapping from names to things of one kind.
 
     Attributes:
-        item: what stands behind the names.
-        key: what the names are.
-        is_known: whether they name what is defined elsewhere, whose reader looks them up.
-        may_be_empty: whether there may be none.
+        item: form of the contents.
+        key: noun for the names.
+        is_known: whether the names refer to elements defined elsewhere, which their reader looks up.
+        may_be_empty: whether an empty mapping is permitted.
     """
 
     item: Kind
@@ -119,7 +119,7 @@ class Shape:
 
     Attributes:
         name: its name in the schema and on the reference page.
-        doc: what it describes.
+        doc: description.
         fields: its keys.
     """
 
@@ -128,13 +128,13 @@ class Shape:
     fields: tuple[Field, ...]
 
     def field(self, name: str) -> Field | None:
-        """The field of that name."""
+        """Return the field with this name."""
         return next((field for field in self.fields if field.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Either:
-    """Alternatives, told apart by what stands there: text, a list, or a mapping."""
+    """Alternatives, distinguished by the form of the node: text, list or mapping."""
 
     kinds: tuple[Kind, ...]
 
@@ -145,22 +145,25 @@ Kind = Value | Text | Name | Reference | Choice | Whole | ListOf | MapOf | Shape
 def value(
     of: Dimension | tuple[Dimension | None, Dimension] | None, group: str = "", sign: str = ""
 ) -> Value:
-    """A value of any dimension (None), of one, or of the first on a sliding and the second on a turning freedom."""
+    """Return a form for values of any dimension (None), of one, or of one per kind of freedom.
+
+    The first dimension holds for a sliding freedom and the second for a turning one.
+    """
     linear, angular = of if isinstance(of, tuple) else (of, None)
     return Value(linear=linear, angular=angular, group=group, sign=sign)
 
 
 def field(name: str, kind: Kind, doc: str, required: bool = False) -> Field:
-    """A key that may be left out."""
+    """Return a key that may be left out."""
     return Field(name=name, kind=kind, doc=doc, required=required)
 
 
 def need(name: str, kind: Kind, doc: str) -> Field:
-    """A key that must be there."""
+    """Return a required key."""
     return Field(name=name, kind=kind, doc=doc, required=True)
 
 
-#: More problems than this are counted, not told.
+#: Largest number of problems that are reported; further ones are only counted.
 MAX_PROBLEMS = 100
 
 
@@ -170,7 +173,7 @@ class Collector:
 
     Attributes:
         file: its name.
-        folder: where files that it names are looked for; None for a text that is no file.
+        folder: folder of the files that it refers to; None for a text without a file.
     """
 
     file: str
@@ -178,14 +181,17 @@ class Collector:
     _problems: dict[tuple[str, str, int | None], Problem] = dataclasses.field(default_factory=dict)
 
     def add(self, where: str, line: int | None, what: str, remedy: str, prefix: str = "") -> None:
-        """Note a problem; the same one found in several legs, whose names differ by their prefix, counts once."""
+        """Note a problem once.
+
+        The same problem in several legs, whose names differ by their prefix, counts once.
+        """
         problem = Problem(where=where, what=what, remedy=remedy, file=self.file, line=line)
         self._problems.setdefault(
             (where, what.replace(prefix, "") if prefix else what, line), problem
         )
 
     def include(self, problems: Iterable[Problem]) -> None:
-        """Take up the problems of a file that this one names."""
+        """Add the problems of a file that this one refers to."""
         for problem in problems:
             self._problems.setdefault(
                 (f"{problem.file}: {problem.where}", problem.what, problem.line), problem
@@ -193,16 +199,16 @@ class Collector:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of problems."""
         return len(self._problems)
 
     @property
     def is_full(self) -> bool:
-        """Whether further problems are only counted, so that looking for a remedy is vain."""
+        """Whether further problems are only counted, so that remedies need not be searched."""
         return len(self._problems) >= MAX_PROBLEMS
 
     def raise_any(self, error: type[TauloopError] = DescriptionError) -> None:
-        """Raise what was found.
+        """Raise the problems that were noted.
 
         Args:
             error: its type.
@@ -233,13 +239,13 @@ class Cursor:
     """A node with its surroundings.
 
     Attributes:
-        node: what stands there.
-        kind: what may stand there.
+        node: the node.
+        kind: the permitted form.
         where: key path in the file, for messages.
-        leaf: key path in the machine, which names leaf parameters: a leg's name in place of
+        leaf: key path in the machine, which names independent parameters: a leg's name in place of
             ``legs[0]``.
         prefix: prefix of the names around it: empty at the top, ``leg1.`` in a leg.
-        collector: takes the problems.
+        collector: collects the problems.
     """
 
     node: Node
@@ -266,16 +272,16 @@ class Cursor:
         self.collector.add(where, child.line if child else self.line, what, remedy, self.prefix)
 
     def refused(self, what: str, remedy: str) -> DescriptionError:
-        """The error of a file that is read no further, with all that was noted before."""
+        """Return the error that ends reading the file, with all problems noted before."""
         try:
             self.problem(what, remedy)
             self.collector.raise_any()
         except DescriptionError as error:
             return error
-        raise AssertionError("a problem was noted and is not told")
+        raise AssertionError("a noted problem was not reported")
 
     def get(self, key: str) -> Cursor | None:
-        """What stands behind a key of a shape; None if nothing does, or nothing of the right form."""
+        """Return the place of a key of a shape; None if it is absent or of the wrong form."""
         shape = chosen(self.kind, self.node)
         node = self.node.get(key) if isinstance(self.node, Mapping) else None
         if node is None or not isinstance(shape, Shape):
@@ -284,35 +290,35 @@ class Cursor:
         return self._child(node, of.kind, f".{key}") if of is not None else None
 
     def has(self, key: str) -> bool:
-        """Whether a key is there at all."""
+        """Return whether a key is present."""
         return isinstance(self.node, Mapping) and self.node.get(key) is not None
 
     def word(self, key: str) -> str | None:
-        """The text behind a key; None if there is none or it is no text."""
+        """Return the text of a key; None if it is absent or not a text."""
         child = self.get(key)
         return child.text if child is not None else None
 
     def items(self) -> list[Cursor]:
-        """The items of a list; none if this is no list."""
+        """Return the items of a list; none if this is not a list."""
         kind = chosen(self.kind, self.node)
         if not isinstance(self.node, Sequence) or not isinstance(kind, ListOf):
             return []
         return [self._child(node, kind.item, f"[{i}]") for i, node in enumerate(self.node.items)]
 
     def entries(self) -> Iterator[tuple[str, Cursor]]:
-        """Names and contents of a mapping of things of one kind."""
+        """Return the names and contents of a mapping of things of one kind."""
         kind = chosen(self.kind, self.node)
         if isinstance(self.node, Mapping) and isinstance(kind, MapOf):
             for entry in self.node.entries:
                 yield entry.key, self._child(entry.value, kind.item, f".{entry.key}")
 
     def items_of(self, key: str) -> list[Cursor]:
-        """The items of the list behind a key; none without one."""
+        """Return the items of the list of a key; none if the key is absent."""
         child = self.get(key)
         return child.items() if child is not None else []
 
     def entries_of(self, key: str) -> list[tuple[str, Cursor]]:
-        """Names and contents of the mapping behind a key; none without one."""
+        """Return the names and contents of the mapping of a key; none if the key is absent."""
         child = self.get(key)
         return list(child.entries()) if child is not None else []
 
@@ -332,7 +338,7 @@ class Cursor:
 
 
 def chosen(kind: Kind, node: Node) -> Kind:
-    """The alternative that what stands there belongs to; the first if none does."""
+    """Return the alternative whose form the node has; the first if it has none of these forms."""
     if not isinstance(kind, Either):
         return kind
     return next(
@@ -341,7 +347,7 @@ def chosen(kind: Kind, node: Node) -> Kind:
 
 
 def accepts(kind: Kind, node: Node) -> bool:
-    """Whether a node has the form that a kind asks for: text, list or mapping."""
+    """Return whether a node has the form of a kind: text, list or mapping."""
     if isinstance(kind, Either):
         return any(accepts(alternative, node) for alternative in kind.kinds)
     if isinstance(kind, Value):

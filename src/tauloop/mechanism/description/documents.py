@@ -1,4 +1,4 @@
-"""YAML documents of every kind by one grammar: opened and checked, and their contents as plain data with SI numbers."""
+"""YAML documents of any grammar: opened, checked, and converted to plain data with SI numbers."""
 
 from __future__ import annotations
 
@@ -31,19 +31,22 @@ class Amount:
 
 
 def open_document(path: str | Path, shape: Shape) -> Cursor:
-    """As `document`, of a file.
+    """Return the top of the document in a file (see `document`).
 
     Raises:
-        DescriptionError: the file cannot be read or is no plain YAML.
+        DescriptionError: the file cannot be read or is not plain YAML.
     """
     path = Path(path)
     return document(parse_nodes(read_text(path), str(path)), str(path), shape, path.parent)
 
 
 def contents(cursor: Cursor | None, values: ValueReader) -> Any:
-    """What stands at a place: dict of a mapping, tuple of a list, str of a text, int of a whole number, float in SI.
+    """Return the contents of a place as plain data.
 
-    An `Amount` stands for a value whose dimension is open. What is wrong, which is noted, is None.
+    Mappings become dict, lists tuple, texts str, whole numbers int, and values float in SI units.
+
+    A value whose dimension is not fixed becomes an `Amount`. Parts that are wrong are noted and become
+    None.
     """
     if cursor is None or not accepts(cursor.kind, cursor.node):
         return None
@@ -70,6 +73,9 @@ def contents(cursor: Cursor | None, values: ValueReader) -> Any:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether contents hold nothing that was wrong."""
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
-    return value is not None and all(map(is_whole, parts))
+    """Return whether contents have no part that was wrong."""
+    if isinstance(value, dict):
+        return all(map(is_whole, value.values()))
+    if isinstance(value, tuple):
+        return all(map(is_whole, value))
+    return value is not None

@@ -1,4 +1,4 @@
-"""Drive-line files: a drive line of its own, from text to a frozen `DriveLine`; all that is wrong with it at once."""
+"""Drive-line files: from text to a frozen `DriveLine`, with all problems reported at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tauloop.mechanism.drive_line import DriveLine, Performance
 FORMAT = "tauloop-drive/1"
 PERFORMANCE = Shape(
     name="performance",
-    doc="What the criteria are about.",
+    doc="What the criteria judge.",
     fields=(
         need("of", Reference(to="inertia"), "inertia whose position is judged"),
         need(
@@ -47,11 +47,11 @@ DRIVE = Shape(
         need("format", Choice(options=(FORMAT,)), "format and version"),
         need("name", Name(), "name of the drive line"),
         field("description", Text(), "what it is, and what was chosen"),
-        need("provenance", PROVENANCE, "status and source of values that say none"),
+        need("provenance", PROVENANCE, "status and source of values that state none"),
         field(
             "parameters",
             MapOf(item=value(None), key="parameter"),
-            "named values: a literal is a leaf parameter, an expression is derived",
+            "named values: a literal is an independent parameter, an expression is derived",
         ),
         *SECTIONS,
         need("performance", PERFORMANCE, "what is judged"),
@@ -62,7 +62,7 @@ DRIVE = Shape(
 def read_drive(
     text: str, file: str = "<text>", values: Mapping[str, float] = MappingProxyType({})
 ) -> DriveLine:
-    """The drive line that a text describes (docs/drives.md).
+    """Return the drive line that a text describes (docs/drives.md).
 
     Args:
         text: the description.

@@ -1,4 +1,4 @@
-"""The grammar of drive lines, once: of their own files, and on the actuators of machine files."""
+"""The grammar of drive lines, for their own files and for actuators of machine files."""
 
 from __future__ import annotations
 
@@ -143,8 +143,7 @@ ENCODER = Shape(
         ),
     ),
 )
-#: Gains have whatever unit turns an error into an output: plain SI figures, for their units would
-#: only be repeated.
+#: Gains are plain SI numbers: their units follow from those of the error and of the output.
 PID = Shape(
     name="PID",
     doc="gain (1 + 1/(T_i s) + T_d s / (1 + s T_d / filter)); gains in SI (N m per m, N m per rad, ...).",

@@ -1,4 +1,4 @@
-"""Drive lines on the actuators of a machine file: from a file of their own, or from sections in place."""
+"""Drive lines on the actuators of a machine file, from a separate file or from sections."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SECTIONS = tuple(field.name for field in SECTIONS)
 def read_actuator_drive(
     name: str, cursor: Cursor, values: ValueReader, turns: bool
 ) -> DriveLine | None:
-    """The drive line of an actuator; None if something is wrong, which is noted.
+    """Return the drive line of an actuator, or None after noting what is wrong.
 
     Args:
-        name: of the actuator.
-        cursor: where the drive line stands.
-        values: reads values, and takes up the parameters of a file under the key path of this
+        name: name of the actuator.
+        cursor: place of the drive line.
+        values: reads values, and takes over the parameters of a file under the key path of this
             place.
-        turns: whether the actuator turns.
+        turns: whether the actuator rotates.
     """
     before = cursor.collector.count
     own = [key for key in ("load", *_SECTIONS) if cursor.has(key)]
@@ -68,11 +68,14 @@ def read_actuator_drive(
 
 
 def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> DriveLine | None:
-    """A drive-line file, its load replaced by the machine and its parameters taken up by the machine."""
+    """Return the drive line of a file with the machine as its load.
+
+    The machine's table takes over the parameters of the file.
+    """
     path = Path(cursor.word("file") or "")
     if not path.is_absolute():
         if cursor.collector.folder is None:
-            what = f"{path} is beside a machine file, and this machine is a text without one"
+            what = f"{path} is relative to a machine file, and this machine was given as text"
             cursor.problem(
                 what, "save it and load the file, or write the sections in place", "file"
             )
@@ -89,7 +92,7 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
         changed = _changed(cursor, values, line)
         if changed is None:
             return None
-        if changed:  # what the new values make of the file is checked as the file is
+        if changed:  # the file with its new values is checked like the file itself
             read_drive(
                 text,
                 str(path),
@@ -128,7 +131,10 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
 
 
 def _changed(cursor: Cursor, values: ValueReader, line: DriveLine) -> dict[str, Expression] | None:
-    """Expressions for the file's parameters that `set` changes; None if one of them is wrong, which is noted."""
+    """Return the expressions for the parameters that `set` changes.
+
+    None after noting what is wrong.
+    """
     expressions: dict[str, Expression] = {}
     is_good = True
     for key, place in cursor.entries_of("set"):

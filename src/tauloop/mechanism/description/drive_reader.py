@@ -1,4 +1,4 @@
-"""The sections of a drive line: elements and control, wherever they stand; what is wrong with them is noted."""
+"""The sections of a drive line, elements and control, in a file or on an actuator."""
 
 from __future__ import annotations
 
@@ -30,32 +30,36 @@ from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, divide
 from tauloop.mechanism.joints import read_law
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: N of the derivative's filter where a file says none (Modelica's LimPID; Gantry-Tau paper, section
-#: 4).
+#: Default N of the derivative's filter (Modelica's LimPID; Gantry-Tau paper, section 4).
 FILTER = 10.0
 _COMPLIANCES = {"shaft": Shaft, "backlash": ElasticBacklash, "exact_backlash": ExactBacklash}
 _TRANSMISSIONS = ("gear", "rack_and_pinion", "ball_screw")
 
 
 class DriveReader:
-    """Reads sections whose form is right; what is wrong in them is noted, and something stands in until all is read."""
+    """Reader of sections of valid form.
+
+    Problems are noted, and faulty values are replaced so that everything is read.
+    """
 
     def __init__(
         self, root: Cursor, values: ValueReader, load: tuple[str, bool] | None = None
     ) -> None:
-        """Start to read.
+        """Initialize the reader.
 
         Args:
-            root: where the sections stand.
+            root: place of the sections.
             values: reads the values.
-            load: name of what the machine stands for, and whether it turns; None for a drive line
-                of its own.
+            load: name of the load that the machine replaces, and whether it rotates; None for a
+                separate drive line.
         """
         self._root, self._values, self._load = root, values, load
         self._turns: dict[str, bool] = {}
 
     def line(self, name: str) -> DriveLine:
-        """The drive line; what it judges is the load, or what its first encoder measures until something else is said.
+        """Return the drive line.
+
+        It judges the load, or the inertia of its first encoder unless `performance` is read.
 
         Args:
             name: its name.
@@ -66,7 +70,7 @@ class DriveReader:
         if self._load is not None:
             load, turns = self._load
             if load in inertias:
-                what = f"{load} is the load, in whose place the machine stands"
+                what = f"{load} is the load, which the machine replaces"
                 self._root.problem(
                     what, "take it out of the inertias, or give the load another name", "inertias"
                 )
@@ -94,11 +98,11 @@ class DriveReader:
         )
 
     def turns(self, inertia: str) -> bool:
-        """Whether an inertia turns; False for one that does not exist."""
+        """Return whether an inertia rotates; False for an unknown one."""
         return self._turns.get(inertia, False)
 
     def place(self, cursor: Cursor, key: str) -> Cursor:
-        """What stands behind a key that the form has been checked for."""
+        """Return the place of a key that the check of the form has found."""
         child = cursor.get(key)
         if child is None:
             raise AssertionError(f"the form of {key} was checked")
@@ -108,11 +112,11 @@ class DriveReader:
         return self._values.expression(cursor.get(key), turns)
 
     def need(self, cursor: Cursor, key: str, turns: bool = False) -> Expression:
-        """The value; one stands in for what is wrong, which is noted."""
+        """Return the value; a substitute for a faulty value, which is noted."""
         return self._maybe(cursor, key, turns) or ONE
 
     def refer(self, cursor: Cursor, key: str, known: Mapping[str, object], what: str) -> str:
-        """The name behind a key; one that is not known is noted."""
+        """Return the name at a key; an unknown name is noted."""
         name = cursor.word(key) or ""
         if name not in known:
             remedy = suggestion(name, known) or f"known: {listing(tuple(known), 20)}"
@@ -224,7 +228,7 @@ class DriveReader:
     def _pid(self, cursor: Cursor) -> Pid:
         if cursor.has("limit") != cursor.has("tracking_time"):
             remedy = "give both: the integral follows a limited output with that time constant"
-            cursor.problem("limit and tracking_time stand together", remedy)
+            cursor.problem("limit and tracking_time require each other", remedy)
         pid = self._values.element(Pid, cursor)
         return pid if cursor.has("filter") else replace(pid, filter=Constant(FILTER))
 
@@ -250,7 +254,7 @@ class DriveReader:
             drive = self._values.element(DualDrive, dual, turns, **known)
             if (least is None) != (most is None):
                 dual.problem(
-                    "switch_min and switch_max stand together",
+                    "switch_min and switch_max require each other",
                     "give both, or none: the slave pulls back",
                 )
             else:

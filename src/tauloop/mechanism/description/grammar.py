@@ -1,7 +1,9 @@
-"""The grammar of machine files, once: the reader, the checks, the JSON Schema and the reference page come from here.
+"""The grammar of machine files.
 
-Conditions between fields (a rod is either fixed or telescopic) are kept by the reader and told in
-the docs of fields.
+Reader, checks, JSON Schema and reference page are derived from it.
+
+The reader checks conditions between fields (a rod is either fixed or telescopic); the descriptions of
+the fields state them.
 """
 
 from __future__ import annotations
@@ -41,13 +43,13 @@ _NUMBER = value(units.ONE)
 
 QUALIFIED = Shape(
     name="qualified value",
-    doc="A value with what is known about it. Such a literal is a leaf parameter even if it is zero.",
+    doc="A value with what is known about it. Such a literal is an independent parameter even if it is zero.",
     fields=(
         need("value", Value(linear=None, is_plain=True), "number, literal or expression"),
         field(
             "status",
             Choice(options=STATUSES),
-            "how well it is founded; the file's `provenance` if absent",
+            "how it was obtained; the file's `provenance` if absent",
         ),
         field("source", Text(), "where it comes from; the file's `provenance` if absent"),
         field(
@@ -63,7 +65,7 @@ PROVENANCE = Shape(
     name="provenance",
     doc="Status and source of every value that has none of its own.",
     fields=(
-        need("status", Choice(options=STATUSES), "how well the values are founded"),
+        need("status", Choice(options=STATUSES), "how the values were obtained"),
         need("source", Text(), "where they come from"),
     ),
 )
@@ -111,7 +113,7 @@ _ABOUT = field(
 _UNCHECKED = field(
     "unchecked",
     Choice(options=("yes", "no")),
-    "yes: the figures need not be those of a body (a planar or reduced model, identified figures). no if absent",
+    "yes: the values need not be possible for a body (a planar or reduced model, identified values). no if absent",
 )
 BODY = Shape(
     name="body",
@@ -208,7 +210,7 @@ FREEDOM = Shape(name="freedom", doc="What acts on one freedom of a joint.", fiel
 
 CONSTANT_TURN = Shape(
     name="constant turn",
-    doc="A turn that is no parameter: exactly one key.",
+    doc="A turn that is not a parameter: exactly one key.",
     fields=tuple(field(axis, value(units.ANGLE), f"angle about {axis}") for axis in "xyz"),
 )
 REFERENCE = Shape(
@@ -381,7 +383,7 @@ ACTUATOR = Shape(
         field(
             "rated_force",
             value(units.FORCES, "", "positive"),
-            "the root mean square that it bears for ever",
+            "largest root mean square that it can deliver continuously",
         ),
         field("speed", value(units.SPEEDS, "", "positive"), "largest motor speed"),
         field(
@@ -392,7 +394,7 @@ ACTUATOR = Shape(
         field(
             "drive",
             ON_ACTUATOR,
-            "motors, gears, play and control behind this actuator (docs/drives.md)",
+            "motors, gears, backlash and control of this actuator (docs/drives.md)",
         ),
     ),
 )
@@ -420,7 +422,7 @@ LOSS = Shape(
     ),
 )
 
-#: Joints by which a platform may hang on the base with coordinates of its own.
+#: Joints that may connect a platform with its own coordinates to the base.
 MOTIONS = ("free", "translational", "planar", "schoenflies", "spherical")
 PLATFORM = Shape(
     name="platform",
@@ -467,7 +469,7 @@ ROUND = Shape(
 VISUAL = Shape(
     name="visual",
     doc="A solid that is drawn, with exactly one shape. A body or rod without one is drawn by what its joints show. "
-    "Numbers are no parameters: they are taken at the nominal values.",
+    "Numbers are not parameters: they are taken at the nominal values.",
     fields=(
         need(
             "on",
@@ -516,7 +518,7 @@ _ELEMENTS = (
     field("visual", MapOf(item=VISUAL), "solids that are drawn"),
 )
 
-#: How often a leg may be repeated.
+#: Permitted number of repetitions of a leg.
 MAX_REPEAT = 64
 LEG = Shape(
     name="leg",
@@ -535,7 +537,7 @@ LEG = Shape(
     ),
 )
 
-#: What an imported machine lacks of its source; side files have these keys too.
+#: Parts of the source that an imported machine lacks; side files have these keys too.
 OMISSIONS = (
     field(
         "omitted_forces",
@@ -545,7 +547,7 @@ OMISSIONS = (
     field(
         "unknown_elements",
         ListOf(item=Text(is_needed=True)),
-        "elements of the imported description that are not known: `check` reports them",
+        "unknown elements of the imported description: `check` reports them",
     ),
 )
 
@@ -563,7 +565,7 @@ MACHINE = Shape(
             "coordinates that may have motors where the imported description does not state which of them have: "
             "`check` reports it, and forces are refused; replaced by `actuators`",
         ),
-        need("provenance", PROVENANCE, "status and source of values that say none"),
+        need("provenance", PROVENANCE, "status and source of values that state none"),
         need(
             "gravity",
             ListOf(item=value(units.ACCELERATION, "gravity"), length=3),
@@ -572,7 +574,7 @@ MACHINE = Shape(
         field(
             "parameters",
             _PARAMETERS,
-            "named values: a literal is a leaf parameter, an expression is derived",
+            "named values: a literal is an independent parameter, an expression is derived",
         ),
         *_ELEMENTS,
         field("legs", ListOf(item=LEG), "patterns"),

@@ -1,4 +1,4 @@
-"""Expression text of a machine file to an `Expression` with its dimension: a small grammar, never `eval`.
+"""Parser of expressions in machine files: a small grammar with dimensions, never `eval`.
 
     sum     = product { ("+" | "-") product }
     product = sign { ("*" | "/") sign }
@@ -6,7 +6,7 @@
     power   = atom [ "^" sign ]                      right associative
     atom    = NUMBER [ UNIT ] | NAME | FUNCTION "(" sum { "," sum } ")" | "(" sum ")"
 
-A NAME may hold dots and numbers of list items (``leg1.arm``, ``gravity[2]``). A UNIT behind a
+A NAME may hold dots and numbers of list items (``leg1.arm``, ``gravity[2]``). A UNIT after a
 number is one name from `tauloop.mechanism.description.units`.
 """
 
@@ -48,14 +48,14 @@ from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Deepest nesting, and most operations when all names are written out.
 MAX_NESTING, MAX_OPERATIONS = 32, 5000
-#: Most operators in one text, and deepest chain of operations when all names are written out:
-#: evaluation is recursive.
+#: Largest number of operators in one text, and deepest chain of operations when all names are written
+#: out: evaluation is recursive.
 MAX_OPERATORS, MAX_CHAIN = 100, 150
-#: Most operations of all expressions of a file; the largest shipped machine has some thousand.
+#: Largest number of operations of all expressions of a file; the largest shipped machine has some
+#: thousand.
 MAX_ALL_OPERATIONS = 300_000
 
-#: The names of numbers that every expression knows; an angle of half a turn, so that `pi / 2` is an
-#: angle.
+#: Names of predefined numbers; pi is an angle (180 deg), so that `pi / 2` is an angle too.
 CONSTANTS = {"pi": (math.pi, ANGLE)}
 
 _PART = r"[A-Za-z_]\w*(?:\[\d+\])*"
@@ -66,10 +66,10 @@ _TOKEN = re.compile(
 
 
 class ExpressionError(ValueError):
-    """An expression is wrong; holds what is wrong and the remedy."""
+    """Error of an expression, with what is wrong and the remedy."""
 
     def __init__(self, what: str, remedy: str) -> None:
-        """Keep both sentences."""
+        """Store both sentences."""
         super().__init__(what)
         self.what, self.remedy = what, remedy
 
@@ -113,7 +113,7 @@ class Quantity:
         return self.expression == ZERO
 
     def fits(self, dimension: Dimension) -> bool:
-        """Whether it may stand where `dimension` is asked for; angles must carry their unit."""
+        """Return whether the quantity has this `dimension`; angles must have their unit."""
         if self.is_zero:
             return self.dimension.is_one or self.dimension.matches(dimension)
         return self.dimension.suits(dimension)
@@ -121,10 +121,10 @@ class Quantity:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Syntax:
-    """Syntax tree of an expression.
+    """Return the syntax tree of an expression.
 
     Raises:
-        ExpressionError: the text is no expression of the grammar above.
+        ExpressionError: the text is not an expression of the grammar above.
     """
     if len(text) > MAX_CHARACTERS:
         raise ExpressionError(
@@ -135,7 +135,7 @@ def parse(text: str) -> Syntax:
 
 
 def names(syntax: Syntax) -> Iterator[str]:
-    """Every name that an expression uses."""
+    """Return all names that an expression uses."""
     if isinstance(syntax, ParameterName):
         yield syntax.text
     elif isinstance(syntax, Operation):
@@ -204,7 +204,7 @@ class _Parser:
         )
 
     def whole(self) -> Syntax:
-        """The whole text as one expression."""
+        """Return the whole text as one expression."""
         if not self._tokens:
             raise ExpressionError(
                 "there is no value", "write a number with its unit, or an expression"
@@ -310,11 +310,11 @@ class _Parser:
 
 
 def resolve(syntax: Syntax, lookup: Callable[[str], Quantity | None]) -> Quantity | None:
-    """Expression and dimension of a syntax tree.
+    """Return the expression and dimension of a syntax tree.
 
     Args:
         syntax: the tree.
-        lookup: gives the quantity behind a name; None when the name has failed already.
+        lookup: function that returns the quantity of a name; None for a name that failed before.
 
     Returns:
         The quantity; None when a name in it has failed.
@@ -367,7 +367,7 @@ def _dimension(operation: str, arguments: list[Quantity]) -> Dimension:
 
 
 def _common(operation: str, first: Quantity, last: Quantity) -> Dimension:
-    """Dimension of a sum: both parts the same, and no plain number added to an angle."""
+    """Return the dimension of a sum: both parts the same, and no plain number added to an angle."""
     if first.is_zero and first.dimension.is_one:
         return last.dimension
     if last.is_zero and last.dimension.is_one:
@@ -407,7 +407,7 @@ _FOLDING: dict[str, Callable[..., Expression]] = {
 
 
 def _fold(operation: str, arguments: list[Expression]) -> Expression:
-    """The operation on expressions; constants are worked out at once."""
+    """Return the operation on expressions; constants are evaluated immediately."""
     if operation == "/" and arguments[1] == ZERO:
         raise ExpressionError("division by zero", "check the denominator")
     if operation in _FOLDING:
@@ -427,7 +427,7 @@ def _fold(operation: str, arguments: list[Expression]) -> Expression:
 
 
 def _worked_out(call: Call) -> Constant:
-    """Value of an operation on constants; not a number where it has no real value."""
+    """Return the value of an operation on constants; NaN where it has no real value."""
     try:
         value = evaluate(call, {})
     except (ValueError, OverflowError, ZeroDivisionError):
@@ -436,12 +436,18 @@ def _worked_out(call: Call) -> Constant:
 
 
 def is_too_large(expression: Expression) -> bool:
-    """Whether an expression, with all names written out, has too many operations or too deep a chain."""
+    """Return whether an expression has too many operations or a too deep chain of them.
+
+    All names count with their operations written out.
+    """
     return operations_of(expression) > MAX_OPERATIONS
 
 
 def operations_of(expression: Expression) -> int:
-    """Operations and operands of an expression with all names written out; one too many where it is too large."""
+    """Return the operations and operands of an expression with all names written out.
+
+    Of a too large expression, one operation more than permitted is returned.
+    """
     stack, count = [(expression, 1)], 0
     while stack:
         part, depth = stack.pop()

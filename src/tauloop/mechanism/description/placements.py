@@ -1,7 +1,7 @@
-"""Placements of a machine file: frames on bodies or on other frames, brought down to a frame on a body.
+"""Placements of a machine file: frames on bodies or on other frames, reduced to frames on bodies.
 
-Turns are applied to vectors of expressions; exact zeros and right angles fold, so that sparse
-geometry stays sparse.
+Rotations are applied to vectors of expressions. Exact zeros and right angles are folded, so that
+sparse geometry stays sparse.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.model import ZERO_VECTOR, AxisName, Placement, Turn, Vector
 
-#: A component this small beside 1 is the rounding of a unit vector that has it zero.
-_ROUNDING = 1e-15
+#: Largest component of a unit vector that counts as a rounding error of zero.
+_UNIT_VECTOR_TOLERANCE = 1e-15
 
 
 Angle = TypeVar("Angle")
 
 
 def rotated(turns: Sequence[Turn], vector: Vector) -> Vector:
-    """A vector given in the turned frame, in the frame that the turns start from: R_1 R_2 ... r."""
+    """Return a vector of the rotated frame in the original frame: R_1 R_2 ... r."""
     components = list(vector)
     for turn in reversed(turns):
         i = "xyz".index(turn.axis)
@@ -60,7 +60,7 @@ def _times(factor: Expression, component: Expression) -> Expression:
 
 
 def quaternion(turns: Sequence[tuple[AxisName, float]]) -> tuple[float, float, float, float]:
-    """Unit quaternion (w, x, y, z) of successive turns by numbers (rad)."""
+    """Return the unit quaternion (w, x, y, z) of successive turns by numbers (rad)."""
     w, v = 1.0, np.zeros(3)
     for axis, angle in turns:
         c, u = math.cos(angle / 2), math.sin(angle / 2) * np.eye(3)["xyz".index(axis)]
@@ -73,7 +73,7 @@ def _turn(axis: AxisName, angle: float) -> tuple[Turn, ...]:
 
 
 def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...]]:
-    """A letter and constant turns after which the axis of that letter points along a direction.
+    """Return a letter and constant rotations that bring the letter's axis to a direction.
 
     Args:
         direction: unit vector (3,).
@@ -83,7 +83,10 @@ def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...
         a turn about another axis for its opposite; else z, turned about z and then about y.
     """
     letters: tuple[AxisName, ...] = ("x", "y", "z")
-    d = [0.0 if abs(component) < _ROUNDING else float(component) for component in direction]
+    d = [
+        0.0 if abs(component) < _UNIT_VECTOR_TOLERANCE else float(component)
+        for component in direction
+    ]
     for i, letter in enumerate(letters):
         if d[(i + 1) % 3] == d[(i + 2) % 3] == 0.0:
             return letter, () if d[i] > 0 else _turn(letters[(i + 1) % 3], math.pi)
@@ -93,11 +96,11 @@ def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...
 
 
 def turns_to_axes(first: Sequence[float], second: Sequence[float]) -> tuple[Turn, ...]:
-    """Constant turns (about z, y, x) after which x and y point along two perpendicular unit vectors."""
+    """Return rotations (about z, y, x) that bring x and y to two perpendicular unit vectors."""
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     R = np.column_stack([x, y, np.cross(x, y)])
     pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
-    if math.hypot(R[0, 0], R[1, 0]) > _ROUNDING:
+    if math.hypot(R[0, 0], R[1, 0]) > _UNIT_VECTOR_TOLERANCE:
         yaw, roll = math.atan2(R[1, 0], R[0, 0]), math.atan2(R[2, 1], R[2, 2])
     else:
         yaw, roll = math.atan2(-R[0, 1], R[1, 1]), 0.0
@@ -108,7 +111,7 @@ _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 
 
 def placed(outer: Placement, position: Vector, turns: tuple[Turn, ...]) -> Placement:
-    """A frame given in another frame, on the body of that one: p = p_1 + R_1 p_2, turns one after the other."""
+    """Return a frame given in another frame as a frame on that one's body: p = p_1 + R_1 p_2."""
     shifted = triple(
         add(a, b) for a, b in zip(outer.position, rotated(outer.turns, position), strict=True)
     )
@@ -117,14 +120,14 @@ def placed(outer: Placement, position: Vector, turns: tuple[Turn, ...]) -> Place
 
 @dataclass(slots=True)
 class Placements:
-    """Reads placements; frames by their complete names are known after `define`."""
+    """Reader of placements; the named frames are available after `define`."""
 
     values: ValueReader
     names: Names
     _frames: dict[str, Placement | None] = field(default_factory=dict)
 
     def define(self, frames: dict[str, Cursor]) -> None:
-        """Work out all named frames, each after the one it stands on; circles are noted."""
+        """Determine all named frames, each after the one it builds on; circles are noted."""
 
         def needs(cursor: Cursor) -> list[str]:
             word = cursor.word("on") or ""
@@ -132,7 +135,7 @@ class Placements:
 
         def note(cycle: list[str]) -> None:
             frames[cycle[0]].problem(
-                f"the frames stand on each other in a circle: {chain(cycle)}",
+                f"the frames build on each other in a circle: {chain(cycle)}",
                 "put one of them on a body",
             )
             self._frames.update(dict.fromkeys(cycle))
@@ -142,7 +145,10 @@ class Placements:
                 self._frames[name] = self._framed(frames[name])
 
     def read(self, cursor: Cursor | None) -> Placement | None:
-        """The placement at a place: the name of a body or frame, or a mapping; None if it is wrong, which is noted."""
+        """Return the placement at a place, or None after noting what is wrong.
+
+        The place holds the name of a body or frame, or a mapping.
+        """
         if cursor is None:
             return None
         return self._named(cursor) if cursor.text is not None else self._framed(cursor)
@@ -163,9 +169,7 @@ class Placements:
         if len(placement.turns) > 100 or any(
             is_too_large(component) for component in placement.position
         ):
-            cursor.problem(
-                "too many turns stand inside one another", "place the frame on its body directly"
-            )
+            cursor.problem("too many turns are nested", "place the frame on its body directly")
             return None
         if not all(
             math.isfinite(self.values.nominal(component)) for component in placement.position
@@ -175,7 +179,7 @@ class Placements:
         return placement
 
     def on(self, body: str, cursor: Cursor | None) -> Placement:
-        """The frame on a body that `at` and `turn` say; the body's own without them, or if they are wrong."""
+        """Return the frame on a body from `at` and `turn`; the body's own if they are invalid."""
         local = self.local(cursor) if cursor is not None else None
         return (
             Placement(body=body)
@@ -184,7 +188,7 @@ class Placements:
         )
 
     def local(self, cursor: Cursor) -> tuple[Vector, tuple[Turn, ...]] | None:
-        """`at` and `turn` of a mapping."""
+        """Return `at` and `turn` of a mapping."""
         at = cursor.get("at")
         position = self.values.vector(at) if at is not None else ZERO_VECTOR
         turns: list[tuple[AxisName, Expression]] | None = read_turns(
@@ -198,7 +202,7 @@ class Placements:
 def read_turns(
     cursor: Cursor | None, read: Callable[[Cursor | None], Angle | None]
 ) -> list[tuple[AxisName, Angle]] | None:
-    """Axes and angles of successive turns, read as expressions or numbers; None if one is wrong, which is noted."""
+    """Return axes and angles of successive rotations, or None after noting what is wrong."""
     turns = [
         (axis, read(place))
         for axis, place in map(single_turn, cursor.items() if cursor is not None else ())
@@ -208,7 +212,7 @@ def read_turns(
 
 
 def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
-    """Axis and angle of one turn; more or less than one is noted."""
+    """Return axis and angle of one rotation; any other number of axes is noted."""
     axes = [axis for axis in _AXES if cursor.has(axis)]
     if len(axes) != 1:
         cursor.problem(
@@ -222,17 +226,17 @@ def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
 def constant_turns(
     cursor: Cursor | None, values: ValueReader
 ) -> list[tuple[AxisName, float]] | None:
-    """Turns as numbers (rad), for a start value."""
+    """Return the turns as numbers (rad), for a start value."""
     return read_turns(cursor, values.number)
 
 
 def with_turns(placement: Placement, turns: tuple[Turn, ...]) -> Placement:
-    """A frame turned further about its own origin."""
+    """Return a frame further rotated about its own origin."""
     return Placement(
         body=placement.body, position=placement.position, turns=(*placement.turns, *turns)
     )
 
 
 def constant_vector(components: tuple[float, float, float]) -> Vector:
-    """Numbers that are part of the description, as expressions."""
+    """Return constant numbers as expressions."""
     return triple(map(Constant, components))

@@ -1,4 +1,4 @@
-"""Numbers with units as people write them, wherever they do: in files of every kind and on the command line.
+"""Numbers with units as text, in files of any kind and on the command line.
 
 ``0.5 mm``, ``0.5mm`` and ``+5e-1 mm`` are one number. In a file only an exact zero has no unit; on
 the command line a number alone is in SI units.
@@ -17,12 +17,12 @@ from tauloop.mechanism.description.units import Dimension, UnitError, literal, r
 
 
 def quantity(where: str, text: str, *wanted: Dimension) -> float:
-    """A number in SI units from text such as ``1 kHz`` or ``0.5ms``; a number alone is in SI units.
+    """Return a number in SI units from text such as ``1 kHz``; a number alone is in SI units.
 
     Args:
         where: name of the option or argument, for the message.
         text: what is written.
-        wanted: dimensions that it may have; the first is that of a number alone.
+        wanted: permitted dimensions; the first is that of a number without unit.
 
     Raises:
         InputError: no number, an unknown unit, or a unit of something else.
@@ -34,7 +34,7 @@ def quantity(where: str, text: str, *wanted: Dimension) -> float:
 
 
 def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
-    """Return a function that reads a `quantity`, or a number in SI units, for a field of options."""
+    """Return a function that reads a `quantity` or an SI number for a field of options."""
 
     def read(text: str | float) -> float:
         return quantity(where, text if isinstance(text, str) else f"{text:.17g}", *wanted)
@@ -59,12 +59,14 @@ class Interval:
 
 
 def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -> Interval:
-    """Two ends such as ``1.2 m:1.3 m``, ``200:230 mm`` or ``:5 deg``; a unit behind the second holds for the first.
+    """Return two ends such as ``1.2 m:1.3 m`` or ``:5 deg``.
+
+    A unit after the second end only, as in ``200:230 mm``, holds for both.
 
     Args:
         text: what is written.
-        between: what stands between both ends.
-        wanted: dimensions that they may have, both the same.
+        between: separator of both ends.
+        wanted: permitted dimensions, the same for both.
         is_si: whether a number alone is in SI units.
 
     Raises:
@@ -105,7 +107,9 @@ def pairs(
     *,
     bare: bool = False,
 ) -> dict[str, str]:
-    """Texts by name from ``NAME=TEXT,NAME=TEXT``, or several such; what is not so, or is given twice, is noted.
+    """Return texts by name from one or several ``NAME=TEXT,NAME=TEXT``.
+
+    Other forms and repeated names are noted.
 
     Args:
         where: the field's name.
@@ -129,7 +133,7 @@ def pairs(
 def pairs_reader(
     where: str, example: str = "x=0.1", *, bare: bool = False
 ) -> Callable[[Any], dict[str, str]]:
-    """Return a function that reads `pairs` for a field of options, with the arguments of `pairs`."""
+    """Return a function that reads `pairs`, with the same arguments, for a field of options."""
 
     def read(texts: str | Iterable[str]) -> dict[str, str]:
         problems = Problems()

@@ -1,6 +1,7 @@
-"""A machine file, from text to a frozen `Mechanism`; all that is wrong with it at once.
+"""The reader of machine files: from text to a frozen `Mechanism`, all problems reported at once.
 
-A machine as a whole is checked last: everything hangs on the base, and no freedom has two motors.
+The machine as a whole is checked last: every body is connected to the base, and no freedom has two
+motors.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from tauloop.mechanism.visual import read_visual
 
 
 def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
-    """The mechanism that a machine file describes.
+    """Return the mechanism that a machine file describes.
 
     Args:
         text: the file's text (docs/machine-file.md).
         file: its name, for messages and provenance.
-        folder: where files that it names are looked for; None for a text that is no file.
+        folder: folder of the files that it refers to; None for a text without a file.
 
     Raises:
         DescriptionError: with every problem of the file, each with line, key path and remedy.
@@ -50,7 +51,7 @@ def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
 
 
 def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
-    """Everything in the order in which things depend on each other: values, frames, bodies, joints, rods, actuators."""
+    """Return everything in order of dependence: values, frames, bodies, joints, rods, actuators."""
     values = _parameters(root, parts)
     names, places = _names(parts)
     placements = Placements(values, names)
@@ -133,7 +134,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
 
 
 def texts(root: Cursor, key: str) -> tuple[str, ...]:
-    """Return a list of texts; empty where it is absent."""
+    """Return a list of texts; empty if the key is absent."""
     place = root.get(key)
     return () if place is None else tuple(item.text or "" for item in place.items())
 
@@ -141,7 +142,10 @@ def texts(root: Cursor, key: str) -> tuple[str, ...]:
 def _unstated_motors(
     root: Cursor, coordinates: Coordinates, *, has_actuators: bool
 ) -> tuple[str, ...]:
-    """Return the coordinates that may have motors; those that are unknown, or next to actuators, are problems."""
+    """Return the coordinates that may have motors.
+
+    Unknown coordinates are noted, and any given in addition to actuators.
+    """
     names = texts(root, "unstated_motors")
     if names and has_actuators:
         root.problem(
@@ -173,7 +177,7 @@ def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
 
 
 def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
-    """All elements by name, and their places by kind."""
+    """Return all elements by name, and their places by kind."""
     names = Names()
     places: dict[str, dict[str, Cursor]] = {kind: {} for kind in SECTIONS.values()}
     for scope in parts:
@@ -197,13 +201,13 @@ def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
 def check_connection(
     bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | None], platform: Cursor | None
 ) -> None:
-    """Note bodies that no chain of joints leads to from the base; a rod alone does not hold a body.
+    """Note bodies that no chain of joints connects to the base; a rod alone does not hold a body.
 
     Args:
-        bodies: where each body stands.
-        joints: the joints; one that could not be read (None, or the platform's missing) leaves the
-            matter open.
-        platform: where the platform stands.
+        bodies: place of each body.
+        joints: the joints; nothing is checked if one could not be read (None, or the platform's
+            missing).
+        platform: place of the platform.
     """
     has_motion = platform is not None and platform.has("motion")
     if any(joint is None for joint in joints.values()) or (
@@ -220,7 +224,7 @@ def check_connection(
             remedy = (
                 "add platform.motion, or a joint"
                 if is_idle_platform
-                else "give it a joint (a rod is none)"
+                else "give it a joint (a rod is not a joint)"
             )
             cursor.problem(f"no chain of joints leads from {BASE} to {name}", remedy)
 

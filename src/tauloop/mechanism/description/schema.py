@@ -20,7 +20,7 @@ from tauloop.mechanism.description.cursor import (
 from tauloop.mechanism.description.grammar import FORMAT, MACHINE, QUALIFIED
 from tauloop.mechanism.description.structure import IDENTIFIER, MAX_NAME, REFERENCE, key_pattern
 
-#: By this line editors find the schema of machine files: that of `SCHEMA_FILE`, beside the machine.
+#: Line by which editors find the schema of machine files, `SCHEMA_FILE` next to the machine file.
 SCHEMA_FILE = "machine.schema.json"
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 
@@ -28,11 +28,11 @@ _VALUE, _LITERAL = "value", "number or text"
 
 
 def json_schema(top: Shape = MACHINE, title: str = FORMAT) -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of machine files, for editors and other tools.
+    """Return the JSON Schema (draft 2020-12) of machine files, for editors and other tools.
 
-    It describes the form. What only the reader can tell stands there for people and pages: units
-    (``x-unit``), signs (``x-bounds``), what names refer to (``x-names``) and what keys of mappings
-    are (``x-key``).
+    It describes the form. Extension keys state, for people and pages, what only the reader can check:
+    units (``x-unit``), signs (``x-bounds``), what names refer to (``x-names``) and what keys of
+    mappings are (``x-key``).
 
     Args:
         top: the shape of a whole file; `tauloop.mechanism.description.drive_file.DRIVE` for
@@ -60,14 +60,14 @@ def json_schema(top: Shape = MACHINE, title: str = FORMAT) -> dict[str, Any]:
 
 
 def drive_schema() -> dict[str, Any]:
-    """The same of drive-line files."""
+    """Return the JSON Schema of drive-line files."""
     from tauloop.mechanism.description.drive_file import DRIVE, FORMAT
 
     return json_schema(DRIVE, FORMAT)
 
 
 def shapes(kind: Kind) -> list[Shape]:
-    """A shape and all shapes inside it, each once, in the order in which a reader meets them."""
+    """Return a shape and all shapes inside it, each once, in the order of the grammar."""
     listed: dict[str, Shape] = {}
 
     def visit(kind: Kind) -> None:
@@ -120,9 +120,7 @@ def _schema(kind: Kind) -> dict[str, Any]:
     if isinstance(kind, Either):
         return {"anyOf": [_schema(alternative) for alternative in kind.kinds]}
     if isinstance(kind, ListOf):
-        least = kind.length if kind.length is not None else 0 if kind.may_be_empty else 1
-        most = {"maxItems": kind.length} if kind.length is not None else {}
-        return {"type": "array", "items": _schema(kind.item), "minItems": least, **most}
+        return {"type": "array", "items": _schema(kind.item), **_number_of_items(kind)}
     if isinstance(kind, MapOf):
         return {
             "type": "object",
@@ -131,6 +129,12 @@ def _schema(kind: Kind) -> dict[str, Any]:
             "x-key": kind.key,
         }
     return _word(kind)
+
+
+def _number_of_items(kind: ListOf) -> dict[str, int]:
+    if kind.length is not None:
+        return {"minItems": kind.length, "maxItems": kind.length}
+    return {"minItems": 0 if kind.may_be_empty else 1}
 
 
 def _word(kind: Text | Name | Reference | Choice | Whole) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Form of a machine file: what stands there against the grammar, legs written once and repeated, each name once.
+"""The form of a machine file, checked against the grammar, with its legs and names.
 
-Unknown, missing and misplaced keys and wrong words are noted all at once; then the file is a list
-of scopes, each with its prefix of names.
+Legs are written once and repeated; each name is used once. Unknown, missing and misplaced keys and
+wrong words are all noted. The file then is a list of scopes, each with its prefix of names.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from tauloop.mechanism.suggestions import a, listing, nearest, suggestion
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
-#: Name of a parameter: dotted, and numbered where it names a part of a list, as leaf parameters do
-#: (``gravity[2]``).
+#: Name of a parameter: dotted, and numbered where it names a part of a list, as in independent
+#: parameters (``gravity[2]``).
 PARAMETER = re.compile(
     r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])*(\.[A-Za-z][A-Za-z0-9_]*(\[\d+\])*)*",
     re.ASCII,
@@ -64,14 +64,16 @@ def document(
     folder: Path | None = None,
     collector: Collector | None = None,
 ) -> Cursor:
-    """The top of a document whose form is checked; what is wrong is with its collector, which raises it.
+    """Return the top of a document whose form is checked.
+
+    Problems are noted in its collector, which raises them.
 
     Args:
-        node: what the file holds.
+        node: contents of the file.
         file: its name, for messages.
         shape: its grammar.
-        folder: where files that it names are looked for; None for a text that is no file.
-        collector: takes the problems, where there are some before.
+        folder: folder of the files that it refers to; None for a text without a file.
+        collector: collects the problems; a new one if None.
     """
     collector = collector or Collector(file, folder)
     root = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=collector)
@@ -80,11 +82,11 @@ def document(
 
 
 def check_structure(cursor: Cursor) -> None:
-    """Note every place below a cursor whose form is not that of its kind."""
+    """Note every place below a cursor whose form differs from its kind."""
     kind = chosen(cursor.kind, cursor.node)
     if isinstance(cursor.node, Scalar) and not cursor.node.text and not cursor.node.is_quoted:
         cursor.problem(
-            "there is nothing behind the colon", f"write {describe(cursor.kind)}, or remove the key"
+            "there is nothing after the colon", f"write {describe(cursor.kind)}, or remove the key"
         )
     elif not accepts(cursor.kind, cursor.node):
         cursor.problem(f"this is {_form(cursor)}", f"write {describe(cursor.kind)}")
@@ -107,7 +109,7 @@ def check_structure(cursor: Cursor) -> None:
 
 
 def qualified(cursor: Cursor) -> Cursor:
-    """The same place, seen as a qualified value."""
+    """Return the same place, seen as a qualified value."""
     return replace(cursor, kind=QUALIFIED)
 
 
@@ -134,7 +136,7 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
 
 
 def _remedy(cursor: Cursor, entry: MappingEntry, known: list[str]) -> str:
-    """What the writer of an unknown key may do."""
+    """Return advice for the writer of an unknown key."""
     if " " in entry.key:
         return "inside {...} a comma ends a text: put a text that holds commas in quotes"
     hint = "" if cursor.collector.is_full else suggestion(entry.key, known)
@@ -172,12 +174,12 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
 
 
 def key_pattern(of: str) -> re.Pattern[str]:
-    """What the names in a mapping look like: elements may be named in full, as in ``leg1.arm``."""
+    """Return the pattern of the names in a mapping; elements may have full names (``leg1.arm``)."""
     return PARAMETER if of == "parameter" else REFERENCE
 
 
 def check_name(cursor: Cursor, name: str, of: str, pattern: re.Pattern[str]) -> None:
-    """Note a new name that is none, or is taken by the language."""
+    """Note a new name that is invalid or reserved."""
     if not pattern.fullmatch(name) or max(map(len, name.split("."))) > MAX_NAME:
         dots = "no dots" if pattern is IDENTIFIER else "dots only between such names"
         cursor.problem(
@@ -201,7 +203,7 @@ def _form(cursor: Cursor) -> str:
 
 
 def describe(kind: Kind) -> str:
-    """What may stand somewhere, in words."""
+    """Return a description of the permitted form in words."""
     if isinstance(kind, Either):
         return " or ".join(describe(alternative) for alternative in kind.kinds)
     if isinstance(kind, Value):
@@ -225,7 +227,7 @@ def describe(kind: Kind) -> str:
     return "text" if isinstance(kind, Text) else "a name"
 
 
-#: Most legs, named parameters, and elements of all kinds, with all repeats written out.
+#: Largest number of legs, of named parameters, and of all elements, with all repeats written out.
 MAX_LEGS, MAX_PARAMETERS, MAX_ELEMENTS = 1000, 20_000, 5000
 #: Sections with elements, and what one element of each is called.
 SECTIONS = {
@@ -246,7 +248,7 @@ class Scope:
 
     Attributes:
         prefix: empty at the top, ``leg1.`` in a leg.
-        cursor: where its sections stand.
+        cursor: place of its sections.
         number: number of the leg, from 1; 0 at the top.
     """
 
@@ -255,13 +257,16 @@ class Scope:
     number: int = 0
 
     def elements(self, section: str) -> Iterator[tuple[str, Cursor]]:
-        """Complete name and place of every element of a section; its name also starts those of its leaves."""
+        """Return complete name and place of every element of a section.
+
+        The name also prefixes the names of its independent parameters.
+        """
         for name, cursor in self.cursor.entries_of(section):
             full = self.prefix + name
             yield full, replace(cursor, leaf=full)
 
     def parameters(self) -> Iterator[tuple[str, Cursor]]:
-        """Complete name and place of every named parameter, those of `each` included."""
+        """Return complete name and place of every named parameter, including those of `each`."""
         for full, values in self.elements("each"):
             items = values.items()
             if items:  # a list that is too short is noted once, in `scopes`
@@ -270,7 +275,7 @@ class Scope:
 
 
 def scopes(machine: Cursor) -> list[Scope]:
-    """The top and all legs, in the order of the file; lists of the wrong length are noted."""
+    """Return the top and all legs in the order of the file; wrong lengths of lists are noted."""
     listed = [Scope("", machine)]
     for leg in machine.items_of("legs"):
         name, repeat = leg.word("name"), leg.word("repeat") or ""
@@ -295,10 +300,10 @@ def scopes(machine: Cursor) -> list[Scope]:
 
 
 def _check_counts(parts: list[Scope]) -> None:
-    """Refuse what grows beyond any machine when its legs are repeated.
+    """Refuse a file whose repeated legs exceed the size of any machine.
 
     Raises:
-        DescriptionError: how much there is.
+        DescriptionError: the file has too many elements; their number.
     """
     parameters = elements = 0
     sizes: dict[int, tuple[int, int]] = {}  # the repeats of a leg share their node
@@ -321,13 +326,13 @@ def _check_counts(parts: list[Scope]) -> None:
 
 @dataclass(slots=True)
 class Names:
-    """All elements by their complete names; each name once, whatever it names."""
+    """All elements by complete name; each name is used once, for any kind of element."""
 
     _kinds: dict[str, str] = dataclasses.field(default_factory=dict)
     _lines: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def add(self, name: str, kind: str, cursor: Cursor) -> None:
-        """Take up a name; one that is taken already is noted."""
+        """Add a name; one that is already used is noted."""
         if name in self._kinds:
             cursor.problem(
                 f"the name {name} is taken: it is a {self._kinds[name]} in line {self._lines[name]}",
@@ -337,15 +342,17 @@ class Names:
             self._kinds[name], self._lines[name] = kind, cursor.line
 
     def kind(self, name: str) -> str | None:
-        """What a complete name names; None if nothing."""
+        """Return the kind of element that has a complete name; None if there is none."""
         return "body" if name == BASE else self._kinds.get(name)
 
     def find(self, cursor: Cursor | None, kinds: Iterable[str]) -> str | None:
-        """Complete name of what the text at a place refers to: looked up in the leg, then at the top.
+        """Return the complete name of the element that a place refers to.
+
+        It is looked up in the leg first, then at the top.
 
         Args:
             cursor: a place that holds a name.
-            kinds: what it may be; anything else, or nothing, is noted.
+            kinds: permitted kinds of element; any other kind and an unknown name are noted.
         """
         word = cursor.text if cursor is not None else None
         if cursor is None or not word:
@@ -368,7 +375,7 @@ class Names:
 
 
 def note_unknown(cursor: Cursor, word: str, wanted: str, known: Iterable[str]) -> None:
-    """Note that a name refers to nothing, and what it may have meant."""
+    """Note that a name is unknown, with suggestions."""
     hint = "" if cursor.collector.is_full else nearest(word, known, cursor.prefix)
     cursor.problem(
         f"there is no {wanted} named {word}", hint or f"define it, or name a {wanted} that is there"

@@ -1,8 +1,7 @@
-"""Units, dimensions, and numbers with a unit: text such as ``N m s/rad`` to a scale and exponents, and back.
+"""Units, dimensions and numbers with a unit: from text such as ``N m s/rad`` and back.
 
-An angle is a dimension of its own here, but a soft one: it is left out when two dimensions are
-compared (torque times angle is energy), and asked for only where an angle or an angular speed is
-meant, so that ``35`` is never 35 rad.
+The angle is a separate dimension. It is ignored when two dimensions are compared (torque times angle
+is energy) and required only for angles and angular speeds, so that ``35`` is never 35 rad.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ class Dimension:
         return self in (ANGLE, ANGULAR_SPEED)
 
     def matches(self, other: Dimension) -> bool:
-        """Whether both are the same when angles are left out."""
+        """Return whether both are the same when angles are left out."""
         return (self.mass, self.length, self.time) == (other.mass, other.length, other.time)
 
     def suits(self, wanted: Dimension) -> bool:
-        """Whether a number of this dimension may stand where another is wanted; angles must carry their unit."""
+        """Return whether a number of this dimension is permitted; angles need their unit."""
         if (wanted.is_angular and self.angle == 0) or (wanted.is_one and self == ANGLE):
             return False
         return self.matches(wanted)
@@ -65,7 +64,7 @@ class Dimension:
 
         Args:
             text: what is written.
-            others: further dimensions that it may have.
+            others: further permitted dimensions.
 
         Raises:
             UnitError: not a number with a unit of these dimensions.
@@ -74,7 +73,7 @@ class Dimension:
 
     @property
     def noun(self) -> str:
-        """What a quantity of this dimension is called, such as "time"."""
+        """Noun for a quantity of this dimension, such as "time"."""
         return NOUNS.get(self, "a quantity").partition(" ")[2]
 
     def __str__(self) -> str:
@@ -109,7 +108,7 @@ ANGULAR_DAMPING = TORQUE / ANGULAR_SPEED
 ANGLE_PER_LENGTH = ANGLE / LENGTH
 LENGTH_PER_ANGLE = LENGTH / ANGLE
 
-#: What a sliding freedom has, and a turning one.
+#: Dimensions of quantities of a sliding freedom and of a turning one.
 POSITIONS, SPEEDS, FORCES, INERTIAS = (
     (LENGTH, ANGLE),
     (SPEED, ANGULAR_SPEED),
@@ -121,8 +120,8 @@ ACCELERATIONS, JERK = (ACCELERATION, ANGULAR_SPEED / TIME), ACCELERATION / TIME
 COPPERS = (TORQUE / TIME / FORCE**2, TORQUE / TIME / TORQUE**2)
 STIFFNESSES, DAMPINGS = (STIFFNESS, ANGULAR_STIFFNESS), (DAMPING, ANGULAR_DAMPING)
 
-#: How the SI unit of a dimension is written, where the plain product of kg, m, s and rad is not
-#: what people write.
+#: Usual spelling of the SI unit of a dimension, where it differs from the product of kg, m, s and
+#: rad.
 _SI_NAMES: dict[Dimension, str] = {
     FORCE: "N",
     TORQUE: "N m",
@@ -134,7 +133,7 @@ _SI_NAMES: dict[Dimension, str] = {
     COPPERS[1]: "W/N^2/m^2",
 }
 
-#: What a quantity of a dimension is called in a message.
+#: Noun for a quantity of a dimension in messages.
 NOUNS: dict[Dimension, str] = {
     ONE: "a plain number",
     LENGTH: "a length",
@@ -160,7 +159,7 @@ NOUNS: dict[Dimension, str] = {
 
 
 def named(dimension: Dimension) -> str:
-    """A dimension in words with its SI unit, such as ``a length (m)``."""
+    """Return a dimension in words with its SI unit, such as ``a length (m)``."""
     unit = str(dimension)
     noun = NOUNS.get(dimension)
     if not noun:
@@ -169,7 +168,7 @@ def named(dimension: Dimension) -> str:
 
 
 def shown(value: float, dimension: Dimension) -> str:
-    """A number with its unit, for a message; angles in degrees."""
+    """Return a number with its unit for a message; angles in degrees."""
     number, unit = (math.degrees(value), "deg") if dimension == ANGLE else (value, str(dimension))
     return f"{number:.6g} {unit}".strip()
 
@@ -196,10 +195,10 @@ class Unit:
 
 
 class UnitError(ValueError):
-    """A unit cannot be read; holds what is wrong and the remedy."""
+    """Error of a unit, with what is wrong and the remedy."""
 
     def __init__(self, what: str, remedy: str) -> None:
-        """Keep both sentences."""
+        """Store both sentences."""
         super().__init__(what)
         self.what, self.remedy = what, remedy
 
@@ -240,7 +239,7 @@ UNITS: dict[str, tuple[float, Dimension]] = {
     for prefix in ("", *prefixes)
 }
 
-#: Units, and words that mean them without being near in letters.
+#: Units, and other words for them that differ in spelling.
 _WORDS = {
     "N m": "Nm",
     "N mm": "Nmm",
@@ -256,14 +255,14 @@ _WORDS = {
 }
 _MEANT = {word: unit for unit, words in _WORDS.items() for word in words.split()}
 
-#: Characters of a unit: more are a mistake.
+#: Largest number of characters of a unit; more are a mistake.
 MAX_UNIT = 100
 _FACTOR = re.compile(r"\s*(?:(?P<slash>/)\s*)?(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?")
 
 
 @lru_cache(maxsize=1024)
 def parse_unit(text: str) -> Unit:
-    """Read a unit: factors side by side, powers with ``^``, and ``/`` before each factor that divides.
+    """Return the unit of a text: factors, powers with ``^``, and ``/`` before each divisor.
 
     Raises:
         UnitError: an unknown name, or a text that can be read in two ways (``N m/rad s``).
@@ -303,7 +302,7 @@ def parse_unit(text: str) -> Unit:
 
 
 def si_unit(text: str) -> str:
-    """The SI unit in the place of one as written in a file; 1 where there is none, or nothing is known of it."""
+    """Return the SI unit for a unit as written in a file; 1 without one or for an unknown unit."""
     try:
         return (str(parse_unit(text).dimension) if text.strip() else "") or "1"
     except UnitError:
@@ -352,11 +351,11 @@ class Literal:
 
 @lru_cache(maxsize=1024)
 def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
-    """A number with whatever unit, or a plain number.
+    """Return a number with whatever unit, or a plain number.
 
     Args:
         text: what is written.
-        wanted: what could be written, for the message.
+        wanted: permitted forms, for the message.
 
     Raises:
         UnitError: the text is none, names no known unit, or is not finite.
@@ -371,7 +370,7 @@ def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
         raise UnitError(what, "round the number, or split the expression into named parameters")
     match, beginning = LITERAL.fullmatch(text), _BEGINNING.match(text)
     if match is None and beginning is not None:
-        parse_unit(text[beginning.end() :])  # says what is wrong with it
+        parse_unit(text[beginning.end() :])  # raises the error of the unit
     if match is None:
         raise UnitError(f"{text!r} is not a number with a unit", f"write {wanted}")
     number = float("".join(match["number"].split()))
@@ -392,13 +391,13 @@ def _needed(wanted: Sequence[Dimension]) -> str:
 def misfit(
     written: str, dimension: Dimension, wanted: Sequence[Dimension], number: float | None
 ) -> UnitError:
-    """Why what is written may not stand where other dimensions are wanted.
+    """Return the error of a text whose dimension is not one of the wanted ones.
 
     Args:
-        written: what is written, for the message.
-        dimension: what it has.
-        wanted: what it could have.
-        number: the number, if that is all that is written.
+        written: the text, for the message.
+        dimension: its dimension.
+        wanted: permitted dimensions.
+        number: the number, if the text is a number alone.
     """
     needed = _needed(wanted)
     if dimension.is_one:
@@ -409,7 +408,7 @@ def misfit(
         )
         return UnitError(f"{written} has no unit where {needed} is needed", remedy)
     if any(other.is_angular and dimension.matches(other) for other in wanted):
-        what = f"{written} does not say that it is an angle: {needed} is needed"
+        what = f"{written} is not given as an angle: {needed} is needed"
         return UnitError(what, "write rad or deg, or rpm; Hz and 1/s could mean turns or radians")
     what = f"{written} is {named(dimension)} where {needed} is needed"
     return UnitError(
@@ -422,15 +421,15 @@ def _unit(wanted: Sequence[Dimension]) -> str:
 
 
 def read_quantity(text: str, *wanted: Dimension, is_si: bool = False) -> Literal:
-    """A number with a unit of one of the wanted dimensions, and that dimension.
+    """Return a number with a unit of one of the wanted dimensions, and that dimension.
 
     Args:
         text: what is written.
-        wanted: dimensions that it may have.
+        wanted: permitted dimensions.
         is_si: whether a number alone is in the SI unit of the first; else only zero is.
 
     Raises:
-        UnitError: it is none; what is wrong, and the remedy.
+        UnitError: the text is not such a quantity; what is wrong, and the remedy.
     """
     read = literal(text, f"{_needed(wanted)}, such as 0.5 {_unit(wanted)}".rstrip())
     for dimension in wanted:

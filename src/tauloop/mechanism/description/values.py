@@ -1,4 +1,4 @@
-"""Values of a machine file: named parameters, literals that become leaf parameters, and expressions over both."""
+"""Values of a machine file: named parameters, literals as parameters, and expressions over both."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.suggestions import nearest
 
-#: How an end of a range that has none is written.
+#: Spelling of an open end of a range.
 OPEN_ENDS = {"-inf": -math.inf, "inf": math.inf}
 Made = TypeVar("Made", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A named parameter before its value is worked out."""
+    """A named parameter before its value is determined."""
 
     name: str
     cursor: Cursor
@@ -67,7 +67,7 @@ class Definition:
 
 
 class ValueReader:
-    """Reads values, and keeps the table of leaf parameters that grows while elements are read."""
+    """Reader of values, with the growing table of independent parameters."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class ValueReader:
         origins: Mapping[int, tuple[str, str]] = MappingProxyType({}),
         unknown: Collection[str] = (),
     ) -> None:
-        """Start an empty table.
+        """Initialize an empty table.
 
         Args:
-            provenance: status and source of values that say none.
-            origins: the same by the id of a value's node, where mappings inside the file have their
+            provenance: status and source of values that state none.
+            origins: status and source by the id of a value's node, for mappings that state their
                 own.
-            unknown: parameter groups whose zeros are leaves too, for they are to be identified.
+            unknown: groups whose zeros are independent parameters too, because they are identified.
         """
         self._status = (provenance.word("status") if provenance else None) or "chosen"
         self._source = (provenance.word("source") if provenance else None) or ""
@@ -98,18 +98,18 @@ class ValueReader:
     # Named parameters
 
     def define(self, name: str, cursor: Cursor) -> None:
-        """Take up a named parameter by its complete name; `work_out` gives all of them their values."""
+        """Add a named parameter by complete name; `work_out` determines the values of all."""
         self._definitions[name] = Definition(name, cursor, content_of(cursor))
 
     def count(self, prefix: str, number: int) -> None:
-        """Let `i` be a number wherever names have this prefix."""
+        """Let `i` be a number in names with this prefix."""
         self._counters[prefix] = number
 
     def work_out(self, values: Mapping[str, float] = MappingProxyType({})) -> None:
-        """Give every named parameter its quantity: literals in the order of the file, then what follows from them.
+        """Determine the quantity of every named parameter: literals first, then derived ones.
 
         Args:
-            values: nominal values that differ from the file's, SI, by name of leaf parameter.
+            values: nominal values that differ from the file's, SI, by name of independent parameter.
         """
         graph: dict[str, list[str]] = {}
         for name, definition in self._definitions.items():
@@ -139,7 +139,7 @@ class ValueReader:
         return next((full for full in (prefix + name, name) if full in self._definitions), None)
 
     def adopt(self, parameters: Iterable[Parameter]) -> None:
-        """Take up leaf parameters of another file, under the names that they have here."""
+        """Add the independent parameters of another file under their names in this one."""
         for parameter in parameters:
             self._leaves[parameter.name] = parameter
             self._nominal[parameter.name] = parameter.value
@@ -148,7 +148,7 @@ class ValueReader:
     # Values in place
 
     def expression(self, cursor: Cursor | None, is_angular: bool = False) -> Expression | None:
-        """The expression at a place; None if there is none or it is wrong, which is then noted.
+        """Return the expression at a place; None if it is absent or after noting what is wrong.
 
         Args:
             cursor: a place of kind `Value`.
@@ -158,7 +158,7 @@ class ValueReader:
         return quantity.expression if quantity is not None else None
 
     def quantity(self, cursor: Cursor | None, is_angular: bool = False) -> Quantity | None:
-        """As `expression`, with the dimension."""
+        """Return the expression at a place with its dimension (see `expression`)."""
         if cursor is None or not isinstance(cursor.kind, Value):
             return None
         kind = cursor.kind
@@ -177,7 +177,9 @@ class ValueReader:
                 content = replace(content, unit=str(wanted[0]), dimension=wanted[0])
             quantity = self._leaf(cursor.leaf, content, cursor)
         else:
-            _refuse_bounds(cursor, "a value that is no parameter has no bounds", "leave them out")
+            _refuse_bounds(
+                cursor, "a value that is not a parameter has no bounds", "leave them out"
+            )
             quantity = Quantity(Constant(content.value), content.dimension)
         if (
             quantity is None
@@ -193,17 +195,17 @@ class ValueReader:
     def element(
         self, made: type[Made], cursor: Cursor, is_angular: bool = False, **known: Any
     ) -> Made:
-        """An object whose fields are the expressions behind the keys of the same names.
+        """Return an object whose fields are the expressions at the keys of the same names.
 
         Args:
-            made: its class.
-            cursor: where it stands; a place of kind `Shape`.
+            made: class of the object.
+            cursor: a place of kind `Shape`.
             is_angular: whether it belongs to a turning freedom.
             known: fields that are not read.
 
         Returns:
-            The object; None is in it for what is absent, and one for what is required and wrong,
-            which is noted.
+            The object; absent fields are None, and required fields that are wrong, which is noted,
+            are one.
         """
         shape, read = chosen(cursor.kind, cursor.node), dict(known)
         for part in fields(made):
@@ -219,12 +221,12 @@ class ValueReader:
         return made(**read)
 
     def number(self, cursor: Cursor | None, is_angular: bool = False) -> float | None:
-        """The nominal value at a place, SI; None if there is none or it is wrong."""
+        """Return the nominal value at a place, SI; None if it is absent or wrong."""
         expression = self.expression(cursor, is_angular)
         return None if expression is None else self.nominal(expression)
 
     def vector(self, cursor: Cursor | None) -> tuple[Expression, Expression, Expression] | None:
-        """Three expressions; None if there is no list, or one of them is wrong."""
+        """Return three expressions; None if the list is absent or one of them is wrong."""
         if cursor is None:
             return None
         components = [self.expression(item) for item in cursor.items()]
@@ -232,7 +234,7 @@ class ValueReader:
         return (whole[0], whole[1], whole[2]) if len(whole) == len(components) == 3 else None
 
     def range(self, cursor: Cursor | None, is_angular: bool = False) -> tuple[float, float] | None:
-        """A lower and an upper number, SI, or ``-inf`` and ``inf``; a reversed pair is noted."""
+        """Return a lower and an upper number, SI, infinite if open; a reversed pair is noted."""
         if cursor is None:
             return None
         ends = [
@@ -252,7 +254,7 @@ class ValueReader:
         return ends[0], ends[1]
 
     def nominal(self, expression: Expression) -> float:
-        """Nominal value of an expression, SI; not a number where it has none (noted when it was read)."""
+        """Return the nominal value of an expression, SI; NaN where it has none (already noted)."""
         try:
             value = evaluate(expression, self._nominal)
         except (ValueError, OverflowError, ZeroDivisionError):
@@ -260,7 +262,10 @@ class ValueReader:
         return float(value) if isinstance(value, int | float) else math.nan
 
     def table(self) -> ParameterTable:
-        """The leaf parameters in the order of the file; geometry wins where one serves several groups."""
+        """Return the independent parameters in the order of the file.
+
+        A parameter of several groups counts as geometry where that is one of them.
+        """
 
         def group(name: str) -> str:
             used = self._groups.get(name, set())
@@ -271,7 +276,7 @@ class ValueReader:
     # Parts
 
     def _leaf(self, name: str, literal: Literal, cursor: Cursor) -> Quantity | None:
-        """A new leaf parameter."""
+        """Return a new independent parameter."""
         lower, upper = -math.inf, math.inf
         status, source = self._origins.get(id(cursor.node), (self._status, self._source))
         if isinstance(cursor.node, yaml_nodes.Mapping):
@@ -305,7 +310,7 @@ class ValueReader:
         return Quantity(Leaf(name), literal.dimension)
 
     def _resolved(self, syntax: Syntax | None, cursor: Cursor) -> Quantity | None:
-        """Quantity of a syntax tree; what is wrong with it is noted."""
+        """Return the quantity of a syntax tree; problems are noted."""
         if syntax is None:
             return None
         _refuse_bounds(
@@ -361,7 +366,7 @@ class ValueReader:
         return None
 
     def _ingredients(self, content: Literal | Syntax, cursor: Cursor) -> str:
-        """The names in an expression with what each is and where it comes from."""
+        """Return the names in an expression, each with its dimension and its line."""
         parts: list[str] = []
         for name in dict.fromkeys(names(content)) if not isinstance(content, Literal) else ():
             full = self._full_name(name, cursor.prefix)
@@ -405,7 +410,7 @@ class ValueReader:
             is_mass = (
                 quantity.dimension == kind.linear and cursor.leaf.endswith(".mass") and value == 0
             )
-            # a drive line has no massless parts
+            # drive lines have no massless parts
             is_mass = is_mass and "inertias." not in cursor.leaf
             remedy = (
                 "write massless for a part without mass"
@@ -422,7 +427,10 @@ def _refuse_bounds(cursor: Cursor, what: str, remedy: str) -> None:
 
 
 def content_of(cursor: Cursor) -> Literal | Syntax | None:
-    """The literal or the syntax tree at a place of kind `Value`; None if it is wrong, which is noted."""
+    """Return the literal or the syntax tree at a place of kind `Value`.
+
+    None after noting what is wrong.
+    """
     scalar = cursor
     if isinstance(cursor.node, yaml_nodes.Mapping):
         inner = qualified(cursor).get("value")
@@ -432,7 +440,7 @@ def content_of(cursor: Cursor) -> Literal | Syntax | None:
     if not scalar.text and not (
         isinstance(scalar.node, yaml_nodes.Scalar) and scalar.node.is_quoted
     ):
-        return None  # nothing stands there, which is noted with the form of the file
+        return None  # an empty place is noted by the check of the form
     text = (scalar.text or "").strip()
     try:
         return literal(text)
@@ -450,7 +458,10 @@ def content_of(cursor: Cursor) -> Literal | Syntax | None:
 
 
 def _is_exact_zero(literal: Literal, cursor: Cursor) -> bool:
-    """Whether a named parameter is a bare ``0``: part of the structure, of any dimension, and no leaf."""
+    """Return whether a named parameter is a bare ``0``.
+
+    Such a zero is part of the structure. It fits any dimension and is not an independent parameter.
+    """
     return (
         literal.number == 0.0
         and not literal.unit

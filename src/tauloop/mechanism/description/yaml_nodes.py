@@ -1,8 +1,7 @@
-"""YAML text as plain nodes that know their line: no tags, no aliases, no Python objects.
+"""YAML text as plain nodes that store their line: no tags, no aliases, no Python objects.
 
-Text is turned into nodes event by event, so that a hostile file (aliases that multiply, nesting
-without end) is refused where it begins and never built. Scalars stay text; what they mean is
-decided by who reads them.
+Text is converted event by event, so that a hostile file (multiplying aliases, endless nesting) is
+refused before it is built. Scalars remain text; the reader of a section interprets them.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ import yaml
 from tauloop.common.errors import DescriptionError, Problem
 from tauloop.common.records import dataclass
 
-#: A machine file has some ten kilobytes; far beyond that it is a mistake.
+#: Largest size of a file; machine files have some ten kilobytes.
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A piece of text; `is_quoted` tells ``""`` from nothing."""
+    """A text; `is_quoted` distinguishes ``""`` from an empty value."""
 
     text: str
     line: int
@@ -39,7 +38,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class MappingEntry:
-    """A key of a mapping and what stands behind it."""
+    """A key of a mapping and its node."""
 
     key: str
     line: int
@@ -54,7 +53,7 @@ class Mapping:
     line: int
 
     def get(self, key: str) -> Node | None:
-        """The node behind a key."""
+        """Return the node of a key."""
         return next((entry.value for entry in self.entries if entry.key == key), None)
 
 
@@ -65,7 +64,7 @@ _LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_text(path: Path) -> str:
-    """Text of a file in UTF-8, or why it is none.
+    """Return the text of a UTF-8 file.
 
     Raises:
         DescriptionError: the file is missing, not a file, too large, or not text.
@@ -103,7 +102,7 @@ def read_text(path: Path) -> str:
         problem = Problem(
             where="",
             what=f"byte {error.start + 1} is not UTF-8 text",
-            remedy="save the file as UTF-8 (a binary file is no description)",
+            remedy="save the file as UTF-8 (a binary file is not a description)",
             file=str(path),
             line=line,
         )
@@ -111,14 +110,14 @@ def read_text(path: Path) -> str:
 
 
 def parse_nodes(text: str, file: str) -> Node:
-    """Nodes of a YAML text.
+    """Return the nodes of a YAML text.
 
     Args:
         text: the text.
         file: its name, for messages.
 
     Raises:
-        DescriptionError: the text is not YAML, is empty, or uses what descriptions do without:
+        DescriptionError: the text is not YAML, is empty, or uses features that descriptions exclude:
             anchors, aliases, tags, several documents, repeated keys, lists or mappings as keys,
             deep nesting.
     """
@@ -126,7 +125,7 @@ def parse_nodes(text: str, file: str) -> Node:
 
 
 class _NodeReader:
-    """Turns events into nodes."""
+    """Reader that converts events into nodes."""
 
     def __init__(self, text: str, file: str) -> None:
         if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
@@ -167,7 +166,7 @@ class _NodeReader:
         return event
 
     def document(self) -> Node:
-        """The only document of the text."""
+        """Return the only document of the text."""
         self._next()  # start of the stream
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
@@ -246,7 +245,7 @@ class _NodeReader:
                 self._repeated.append(
                     self._problem(
                         key_line,
-                        f"the key is repeated; it stands in line {first} already",
+                        f"the key is repeated; it is in line {first} already",
                         "keep one of the two",
                         path,
                     )
@@ -257,5 +256,5 @@ class _NodeReader:
 
 
 def _line(event: yaml.Event) -> int:
-    """Line of an event, counted from one."""
+    """Return the line of an event, counted from one."""
     return int(event.start_mark.line) + 1 if event.start_mark is not None else 0

@@ -1,8 +1,8 @@
-"""Reduced models: a mechanism becomes a smaller one, by equivalent lumped masses and parts that move alike.
+"""Reduced models: smaller mechanisms from lumped masses and parts that rotate alike.
 
-Every step is a function of a mechanism (and of what is known of its motion) and says what it
-preserves exactly and what it approximates; `tauloop.kinematics.reduction` finds the motion, runs
-the steps and measures the error.
+Every step is a function of a mechanism and of its known motion. It reports what it preserves exactly
+and what it approximates. `tauloop.kinematics.reduction` determines the motion, runs the steps and
+measures the error.
 """
 
 from __future__ import annotations

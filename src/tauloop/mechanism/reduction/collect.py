@@ -1,4 +1,4 @@
-"""Sums of expressions with like terms collected, so that what cancels in a geometry is gone from it."""
+"""Sums of expressions with like terms collected, so that terms that cancel disappear."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from tauloop.mechanism.expression import (
 
 
 def collected(*terms: Expression) -> Expression:
-    """Sum of expressions, as a sum of different terms with constant factors: ``a + b - (a - 2 * b)`` is ``3 * b``."""
+    """Return the sum of expressions as different terms with constant factors.
+
+    For example, ``a + b - (a - 2 * b)`` becomes ``3 * b``.
+    """
     factors: dict[Expression, float] = {}
     constant = sum(_gather(term, 1.0, factors) for term in terms)
     total: Expression = ZERO
@@ -32,7 +35,7 @@ def collected(*terms: Expression) -> Expression:
 
 
 def _gather(expression: Expression, factor: float, factors: dict[Expression, float]) -> float:
-    """Add the terms of an expression, times a factor, to those found; returns its constant part."""
+    """Add the terms of an expression, times a factor, to `factors`; return its constant part."""
     if not leaves(expression):
         return factor * float(evaluate(expression, {}))
     if isinstance(expression, Call):

@@ -1,8 +1,8 @@
-"""Bodies that never turn: their joints meet in one point, or they become point masses at a joint.
+"""Bodies that never rotate: their joints are moved to one point, or they become point masses.
 
-Why this is exact: a body that never turns has one velocity in all its points, so its mass may sit
-in any of them, and what hangs on it may be displaced by a constant vector. Potential energy changes
-by a constant.
+This is exact: all points of a body that never rotates have the same velocity. Its mass may therefore
+be at any of them, and the elements on it may be displaced by a constant vector. Potential energy
+changes by a constant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tauloop.mechanism.reduction.inertia import clean, mean, minus, point_mass, 
 from tauloop.mechanism.reduction.planar import axis_on, frame
 from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, require
 
-#: Points nearer than this share of the characteristic length are one.
+#: Distance, relative to the characteristic length, below which points coincide.
 TOGETHER = 1e-12
 #: Axes whose directions differ by less are parallel.
 PARALLEL = 1e-9
@@ -31,7 +31,7 @@ PARALLEL = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class _Attachment:
-    """A joint or rod end on a body: its point there, and the body (or, of a rod, the rod) beyond."""
+    """A joint or rod end on a body: its point there, and the body (or the rod) beyond it."""
 
     point: Vector
     body: str
@@ -40,7 +40,7 @@ class _Attachment:
 
 
 def _attachments(mechanism: Mechanism, body: str) -> list[_Attachment]:
-    """Joints that can turn and rods on a body."""
+    """Return the joints that can turn and rods on a body."""
     joints = [
         _Attachment(side(joint, body).position, far_side(joint, body).body, joint=joint)
         for joint in joints_of(mechanism, body)
@@ -59,7 +59,7 @@ def _attachments(mechanism: Mechanism, body: str) -> list[_Attachment]:
 def gather_joints(
     mechanism: Mechanism, body: str, motion: BodyMotions, at: Vector | None = None
 ) -> tuple[Mechanism, Step]:
-    """Shift what hangs on a body that never turns until all its joints meet in one point.
+    """Shift all elements on a body that never rotates until its joints meet in one point.
 
     Everything beyond a joint is displaced by a constant vector, up to the next bodies that never
     turn.
@@ -68,7 +68,7 @@ def gather_joints(
         mechanism: the machine.
         body: the body.
         motion: how the bodies move.
-        at: the point on the body; the mean of the joints without it.
+        at: the point on the body; the mean of the joints if None.
 
     Raises:
         InputError: the body turns, or parts that must move apart hang together.
@@ -125,7 +125,7 @@ def gather_joints(
 
 
 def _put(mechanism: Mechanism, body: str, point: Vector) -> Mechanism:
-    """Write one and the same expression for the point in which all joints of a body now meet."""
+    """Write the same expression for the point in which all joints of a body now meet."""
 
     def at_point(placement: Placement) -> Placement:
         return replace(placement, position=point) if placement.body == body else placement
@@ -157,7 +157,7 @@ def _require_still(mechanism: Mechanism, body: str, motion: BodyMotions) -> None
 
 
 def point_masses(mechanism: Mechanism, motion: BodyMotions) -> tuple[Mechanism, Step]:
-    """Keep of every body that never turns only its mass, at its origin."""
+    """Replace every body that never rotates by a point mass at its origin."""
     reduced = tuple(
         replace(body, inertia=Inertia(mass=body.inertia.mass))
         if body.inertia is not None and body.name in motion.translating
@@ -182,7 +182,7 @@ def point_masses(mechanism: Mechanism, motion: BodyMotions) -> tuple[Mechanism, 
 def lump_translating_body(
     mechanism: Mechanism, body: str, motion: BodyMotions, host: str | None = None
 ) -> tuple[Mechanism, Step]:
-    """Replace a coupling element that never turns by a point mass at one of its joints.
+    """Replace a coupling body that never rotates by a point mass at one of its joints.
 
     All that hangs on it is gathered at that joint, its mass goes to the link there, and its other
     joints then connect the links directly.
@@ -285,7 +285,10 @@ def _host(mechanism: Mechanism, body: str, joints: Sequence[Joint], name: str | 
 
 
 def _rehung(mechanism: Mechanism, joint: Joint, host: Joint, body: str) -> Joint:
-    """A joint of the body as a joint between the host's link and its own; its angle is counted between the two."""
+    """Return a joint of the body as a joint between the host's link and its own link.
+
+    Its angle is measured between these two links.
+    """
     near, far = far_side(host, body), far_side(joint, body)
     R = _rotation(host, near, frame(mechanism, side(host, body))) @ np.linalg.inv(
         _rotation(joint, far, frame(mechanism, side(joint, body)))
@@ -303,7 +306,10 @@ def _rehung(mechanism: Mechanism, joint: Joint, host: Joint, body: str) -> Joint
 
 
 def _rotation(joint: Joint, frame_on_link: Placement, frame_on_body: np.ndarray) -> np.ndarray:
-    """Orientation of the body (3, 3) seen from a joint's frame on the link, at the joint's reference."""
+    """Return the orientation (3, 3) of the body relative to a joint's frame on the link.
+
+    The joint is at its reference.
+    """
     angle = joint.reference[0] if joint.reference else 0.0
     return (
         rotation_matrix([(joint.axes[0], angle if joint.parent == frame_on_link else -angle)])

@@ -1,4 +1,4 @@
-"""The graph of a machine: what hangs on a body, and moving a part of the machine by a constant vector."""
+"""The graph of a machine: clusters of bodies, and displacements of them by a constant vector."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ STRAIGHT = ("fixed", "prismatic", "translational")
 
 
 def numbers(mechanism: Mechanism, vector: Vector) -> np.ndarray:
-    """Nominal values (3,) of a vector."""
+    """Return the nominal values (3,) of a vector."""
     return np.array([mechanism.value(component) for component in vector])
 
 
 def cluster(mechanism: Mechanism, body: str, still: frozenset[str]) -> frozenset[str]:
-    """A body with all that hangs together with it without passing a body that never turns."""
+    """Return the bodies connected to a body without passing a body that never rotates."""
     elements: tuple[Joint | Rod, ...] = (*mechanism.joints, *mechanism.rods)
     pairs = (element.bodies for element in elements if still.isdisjoint(element.bodies))
     return frozenset() if body in still else frozenset(steps_from(body, pairs))
@@ -46,7 +46,9 @@ def displaced(
     motion: BodyMotions,
     rods: Iterable[str] = (),
 ) -> Mechanism:
-    """Move bodies by a constant vector, and with them their joints and rod ends on bodies that never turn.
+    """Return the machine with bodies displaced by a constant vector.
+
+    Their joints and rod ends on bodies that never rotate move with them.
 
     All velocities, accelerations and forces stay as they are: potential energy changes by a
     constant.
@@ -106,7 +108,7 @@ def displaced(
 
 
 def with_added(mechanism: Mechanism, body: str, inertia: Inertia | None) -> Mechanism:
-    """Add inertia to a body, about its origin; the base takes any without effect."""
+    """Return the machine with inertia added to a body, about its origin; the base ignores it."""
     if inertia is None or body == BASE:
         return mechanism
 
@@ -123,7 +125,7 @@ def with_added(mechanism: Mechanism, body: str, inertia: Inertia | None) -> Mech
 def without(
     mechanism: Mechanism, bodies: Iterable[str] = (), joints: Iterable[str] = ()
 ) -> Mechanism:
-    """The machine without some bodies and joints."""
+    """Return the machine without some bodies and joints."""
     bodies, joints = set(bodies), set(joints)
     return replace(
         mechanism,
@@ -133,5 +135,5 @@ def without(
 
 
 def without_unused_parameters(mechanism: Mechanism) -> Mechanism:
-    """The same machine with only those leaf parameters that its values depend on."""
+    """Return the machine with only those independent parameters that it depends on."""
     return mechanism.without_unused_parameters()

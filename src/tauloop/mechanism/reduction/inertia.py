@@ -1,4 +1,4 @@
-"""Vectors and inertias as expressions: sums, shifts of the reference point, constant rotations, point masses."""
+"""Vectors and inertias as expressions: sums, shifts, constant rotations and point masses."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from tauloop.mechanism.reduction.collect import collected
 
 Part = TypeVar("Part", Inertia, SlenderPart)
 
-#: Entries of a measured rotation matrix this near to 0, 1 or -1 are meant to be that.
-ROUNDING = 1e-9
+#: Distance from 0, 1 or -1 within which entries of a measured rotation matrix are set to it.
+ENTRY_TOLERANCE = 1e-9
 
 
 def plus(*vectors: Vector) -> Vector:
-    """Sum of vectors; what cancels is gone."""
+    """Return the sum of vectors with like terms collected."""
     return triple(collected(*components) for components in zip(*vectors, strict=True))
 
 
 def minus(a: Vector, b: Vector) -> Vector:
-    """Difference a - b; what cancels is gone."""
+    """Return the difference a - b with like terms collected."""
     return triple(collected(p, negate(q)) for p, q in zip(a, b, strict=True))
 
 
 def mean(vectors: Sequence[Vector]) -> Vector:
-    """Mean of vectors; what cancels is gone."""
+    """Return the mean of vectors with like terms collected."""
     count = Constant(float(len(vectors)))
     return triple(
         divide(collected(*components), count) for components in zip(*vectors, strict=True)
@@ -46,25 +46,28 @@ def mean(vectors: Sequence[Vector]) -> Vector:
 
 
 def turned_vector(R: np.ndarray, vector: Vector) -> Vector:
-    """R r for a constant rotation R (3, 3)."""
-    return triple(add(*(_times(R[i, j], vector[j]) for j in range(3))) for i in range(3))
+    """Return R r for a constant rotation R (3, 3)."""
+    return triple(_row_times(R[i], vector) for i in range(3))
+
+
+def _row_times(row: np.ndarray, vector: Vector) -> Expression:
+    return add(*(_times(factor, component) for factor, component in zip(row, vector, strict=True)))
 
 
 def clean(R: np.ndarray) -> np.ndarray:
-    """A rotation matrix (3, 3) with its entries near 0, 1 and -1 made exact."""
+    """Return a rotation matrix (3, 3) with entries near 0, 1 and -1 made exact."""
     nearest = np.round(R)
-    return np.where(np.abs(R - nearest) < ROUNDING, nearest, R)
+    return np.where(np.abs(R - nearest) < ENTRY_TOLERANCE, nearest, R)
 
 
 def total(*parts: Part) -> Part:
-    """Inertia of several parts in the same frame, or of slender ones about the same end."""
-    return type(parts[0]).of(
-        add(*terms) for terms in zip(*(part.parameters for part in parts), strict=True)
-    )
+    """Return the sum of inertias in the same frame, or of slender parts about the same end."""
+    parameters = [part.parameters for part in parts]
+    return type(parts[0]).of(add(*terms) for terms in zip(*parameters, strict=True))
 
 
 def about(inertia: Inertia, point: Vector) -> Inertia:
-    """The same body in a frame with the same axes whose origin is at s = `point`.
+    """Return the same body in a frame with the same axes whose origin is at s = `point`.
 
     h_s = h - m s,  I_s = I + m (s.s 1 - s s^T) - 2 (s.h) 1 + h s^T + s h^T.
     """
@@ -83,21 +86,23 @@ def about(inertia: Inertia, point: Vector) -> Inertia:
 
 
 def turned(inertia: Inertia, R: np.ndarray) -> Inertia:
-    """The same body in other axes about the same origin: h' = R h, I' = R I R^T."""
+    """Return the same body in other axes about the same origin: h' = R h, I' = R I R^T."""
     if np.array_equal(R, np.eye(3)):
         return inertia
     I: list[list[Expression]] = [[ZERO] * 3 for _ in range(3)]
     for (i, j), moment in zip(MOMENT_ENTRIES, inertia.second_moment, strict=True):
         I[i][j] = I[j][i] = moment
-    moments = (
-        add(*(_times(R[i, k] * R[j, l], I[k][l]) for k in range(3) for l in range(3)))
-        for i, j in MOMENT_ENTRIES
-    )
+    moments = []
+    for i, j in MOMENT_ENTRIES:
+        terms = [_times(R[i, k] * R[j, l], I[k][l]) for k in range(3) for l in range(3)]
+        moments.append(add(*terms))
     return Inertia.of([inertia.mass, *turned_vector(R, inertia.first_moment), *moments])
 
 
 def carried(inertia: Inertia, at: Vector, to: Vector, R: np.ndarray) -> Inertia:
-    """The same body attached to another one that turns alike, its point `at` put on that body's point `to`.
+    """Return the same body attached at its point `at` to the point `to` of another body.
+
+    Both bodies rotate alike.
 
     Args:
         inertia: about the first body's origin.
@@ -109,7 +114,7 @@ def carried(inertia: Inertia, at: Vector, to: Vector, R: np.ndarray) -> Inertia:
 
 
 def point_mass(mass: Expression, position: Vector) -> Inertia:
-    """Inertia of a point mass."""
+    """Return the inertia of a point mass."""
     return about(Inertia(mass=mass), _opposite(position))
 
 

@@ -1,8 +1,7 @@
-"""Links and rods that move alike become one.
+"""Links and rods that rotate alike are merged into one.
 
-Why this is exact: links that turn alike about points whose distance is a constant vector have the
-same motion up to that vector, so their inertias about these points add up. Potential energy changes
-by a constant.
+This is exact: links that rotate alike about points a constant vector apart have the same motion up to
+that vector, so their inertias about these points add up. Potential energy changes by a constant.
 """
 
 from __future__ import annotations
@@ -38,16 +37,18 @@ from tauloop.mechanism.reduction.inertia import (
 from tauloop.mechanism.reduction.platform import constant_turns
 from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, require
 
-#: Lengths that differ by a smaller share are equal.
+#: Relative difference below which lengths are equal.
 EQUAL = 1e-12
-#: A distance between joints that is less (m) off the direction of their axes is along them.
+#: Distance (m) from the direction of their axes below which two joints are offset along it.
 BEHIND = 1e-9
 
 
 def group_parallel_links(
     mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Put one link in the place of two that turn alike and hang on the same bodies, a constant vector apart.
+    """Replace two links that rotate alike on the same bodies by one of them.
+
+    The links are a constant vector apart.
 
     Two cranks of a parallelogram, one of whose other sides never turns; or two equal links in front
     and behind of a plane. The removed link's inertia is added to the kept one about their joints;
@@ -135,7 +136,7 @@ def group_parallel_links(
 def parallel_joints(
     mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
 ) -> list[tuple[Joint, Joint]]:
-    """Joints of a link with the joint of another link that does the same: (removed one's, kept one's)."""
+    """Return pairs of equivalent joints of two links: the removed link's, the kept link's."""
     if (
         kept == removed
         or motion.group(kept) is not motion.group(removed)
@@ -162,7 +163,7 @@ def parallel_joints(
 
 
 def is_behind(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions) -> bool:
-    """Whether one link stands before or behind the other: what lies between their joints is along their one axis."""
+    """Return whether two links are offset only along the one axis direction of their joints."""
     axis = motion.orientation[kept] @ motion.steady[kept]
     for mine, theirs in parallel_joints(mechanism, kept, removed, motion):
         far, other = far_side(mine, removed), far_side(theirs, kept)
@@ -191,7 +192,9 @@ def _guide(body: str, motion: BodyMotions) -> Joint:
 
 
 def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, Step]:
-    """Put one rod midway between parallel rods, with their inertias added up; it takes the first one's name.
+    """Replace parallel rods by one midway between them with the sum of their inertias.
+
+    The merged rod has the name of the first one.
 
     Exact when the rods stay parallel and their ends on each body have the same velocity.
 
@@ -253,4 +256,6 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
 def _summed(parts: Sequence[SlenderPart | Inertia]) -> SlenderPart | Inertia | None:
     slender = [part for part in parts if isinstance(part, SlenderPart)]
     full = [part for part in parts if isinstance(part, Inertia)]
-    return total(*slender) if slender else total(*full) if full else None
+    if slender:
+        return total(*slender)
+    return total(*full) if full else None

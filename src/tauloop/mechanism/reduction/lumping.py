@@ -1,8 +1,8 @@
 """Equivalent lumped masses: the three conditions, and rods replaced by masses at their ends.
 
-Point masses stand for a body when they have its mass, its mass centre and its moments of inertia
-(Kroneis et al., eq. 1). Masses at the two ends of a rod keep the first two; the third is then an
-approximation.
+Point masses are equivalent to a body when they have its mass, its mass centre and its moments of inertia
+(Kroneis et al., eq. 1). Masses at the two ends of a rod preserve the first two and approximate the
+third.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tauloop.mechanism.suggestions import unknown_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalence(Shown):
-    """How far point masses are from standing for a body: what they have too much.
+    """Excess of point masses over the body that they replace.
 
     Attributes:
         mass: kg.
@@ -39,7 +39,9 @@ class Equivalence(Shown):
 
 
 def equivalence(inertia: Sequence[float], masses: np.ndarray, points: np.ndarray) -> Equivalence:
-    """The three conditions: sum m_j - m, sum m_j x_j - m c, sum m_j (x_j.x_j 1 - x_j x_j^T) - I.
+    """Return the excess in mass, first moment and inertia of point masses over a body.
+
+    sum m_j - m, sum m_j x_j - m c, sum m_j (x_j.x_j 1 - x_j x_j^T) - I.
 
     Args:
         inertia: ten inertial parameters about the frame's origin, SI (Pinocchio's order).
@@ -87,9 +89,9 @@ def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechan
 def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, Step]:
     """Replace the mass of slender rods by point masses at their two ends.
 
-    Mass is preserved, and so is the mass centre (of a telescopic rod: at its reference length). Not
-    preserved is the moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a
-    telescopic one. What falls to an end on the base rests there and is left out.
+    Mass and mass centre are preserved (the latter of a telescopic rod at its reference length), but not
+    the moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a
+    telescopic one. A mass at an end on the base is at rest and is left out.
 
     Raises:
         InputError: there is no rod of that name, or it has a full inertia.
@@ -139,11 +141,9 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
 
 
 def _end_masses(rod: Rod) -> tuple[Expression, Expression]:
-    length = (
-        rod.length
-        if rod.length is not None
-        else Constant(rod.telescope.reference if rod.telescope else 1.0)
-    )
+    length = rod.length
+    if length is None:
+        length = Constant(rod.telescope.reference if rod.telescope else 1.0)
     m_A: Expression = Constant(0.0)
     m_B: Expression = Constant(0.0)
     if isinstance(rod.lower, SlenderPart):
@@ -163,7 +163,7 @@ def _named(mechanism: Mechanism, names: Iterable[str]) -> tuple[Rod, ...]:
 
 
 def total_mass(mechanism: Mechanism) -> float:
-    """Mass of all bodies and rods at nominal values, kg."""
+    """Return the mass of all bodies and rods at nominal values, kg."""
     parts: list[Inertia | SlenderPart | None] = [body.inertia for body in mechanism.bodies]
     parts += [part for rod in mechanism.rods for part in (rod.lower, rod.upper)]
     return sum(mechanism.value(part.mass) for part in parts if part is not None)

@@ -1,4 +1,6 @@
-"""Bodies that turn alike on a moving parent: bars become couplings of angles, and their inertia goes to the neighbours.
+"""Bodies that rotate alike on a moving parent: bars become couplings of angles.
+
+The inertia of a bar goes to its neighbours.
 
 A bar from A to B that turns as another body does has v_B = v_A + w x d with that body's angular
 velocity w. With its inertia about A (mass m, first moment h = m_B d, moments I), it is the point
@@ -48,11 +50,11 @@ from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, requ
 
 #: Names of the steps.
 COUPLED, PINNED, CONCENTRATED = "couple parallel links", "lump pinned body", "concentrate mass"
-#: Joints of a bar nearer than this share of the characteristic length are on one line.
+#: Distance, relative to the characteristic length, below which the joints of a bar are on one line.
 TOGETHER = 1e-12
-#: What a bar that became a coupling leaves as it was.
+#: Quantity that a bar preserves when it becomes a coupling.
 PRESERVED = ("mass", "mass centre", "inertia", "the angle that it holds, by a coupling")
-#: An offset of a coupling below this is rounding, rad.
+#: Offset of a coupling below which it counts as zero, rad.
 NO_OFFSET = 1e-12
 
 
@@ -85,10 +87,13 @@ def parallel_couplings(mechanism: Mechanism, motion: BodyMotions) -> tuple[Coupl
 def _turning_path(
     mechanism: Mechanism, start: str, end: str, motion: BodyMotions
 ) -> tuple[tuple[Joint, float], ...] | None:
-    """Return the revolute joints between two bodies with the signs of their angles; None without parallel axes."""
+    """Return the revolute joints between two bodies, each with the sign of its angle.
+
+    None if the axes are not parallel.
+    """
     arrived: dict[str, Joint | None] = {start: None}
     waiting = [start]
-    for body in waiting:  # which grows
+    for body in waiting:  # the list grows during the loop
         for joint in joints_of(mechanism, body):
             far = far_side(joint, body).body
             if far not in arrived and joint.kind in (*STRAIGHT, "revolute"):
@@ -113,7 +118,7 @@ def _turning_path(
 
 
 def _angle(mechanism: Mechanism, joint: Joint, motion: BodyMotions) -> float:
-    """Return the angle of a revolute joint at the reference pose, rad; its start value decides the revolution."""
+    """Return the angle of a revolute joint at the reference pose, rad, in its start revolution."""
     parent = motion.orientation[joint.parent.body] @ frame(mechanism, joint.parent)
     child = motion.orientation[joint.child.body] @ frame(mechanism, joint.child)
     R = parent.T @ child
@@ -126,7 +131,9 @@ def _angle(mechanism: Mechanism, joint: Joint, motion: BodyMotions) -> float:
 def distribute_rod(
     mechanism: Mechanism, name: str, carrier: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Remove a slender rod that turns as a body does; its inertia goes to the bodies at its ends and to that body.
+    """Remove a slender rod that rotates as a body does and distribute its inertia.
+
+    Its inertia goes to the bodies at its ends and to that body.
 
     The angle that the rod holds is free afterwards, unless one of `parallel_couplings` is added.
 
@@ -171,7 +178,9 @@ def distribute_rod(
 def distribute_bar(
     mechanism: Mechanism, body: str, carrier: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Remove a body between two revolute joints that turns as another one does; its inertia goes as a rod's does.
+    """Remove a bar that rotates as another body does and distribute its inertia as a rod's.
+
+    The bar is a body between two revolute joints.
 
     Args:
         mechanism: the machine.
@@ -223,7 +232,7 @@ def distribute_bar(
 
 
 def _is_bar(mechanism: Mechanism, body: str) -> bool:
-    """Whether a body hangs between two revolute joints a distance apart, and nothing else acts on it."""
+    """Return whether a body has only two revolute joints, a distance apart, and no other load."""
     joints = joints_of(mechanism, body)
     if len(joints) != 2 or rods_of(mechanism, body) or body == mechanism.platform.body:
         return False
@@ -241,7 +250,9 @@ def _first_moment(mechanism: Mechanism, inertia: Inertia) -> float:
 def lump_pinned_body(
     mechanism: Mechanism, body: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Replace a body on a single joint, which a coupling turns as another body turns, by a mass at the joint.
+    """Replace a body on a single coupled joint by a mass at the joint.
+
+    A coupling makes the joint rotate as another body does.
 
     Its moments of inertia about the joint go to a body that turns alike.
 
@@ -295,7 +306,7 @@ def lump_pinned_body(
 def concentrate_mass(
     mechanism: Mechanism, body: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Keep of a body that turns as another one does only its mass, at its mass centre.
+    """Replace a body that rotates as another does by a point mass at its mass centre.
 
     Its moments of inertia about the mass centre go to the other body.
 
@@ -345,7 +356,7 @@ def _with_lumps(
     carrier: str,
     moments: Iterable[Expression],
 ) -> Mechanism:
-    """Put a bar's masses (the whole one, and that at its far end) to its ends and its moments to the carrier."""
+    """Return the machine with a bar's masses at its ends and its moments on the carrier."""
     whole, m_B = masses
     mechanism = with_added(
         mechanism, ends[0].body, point_mass(subtract(whole, m_B), ends[0].position)
@@ -359,7 +370,10 @@ def _with_lumps(
 def _with_moments(
     mechanism: Mechanism, body: str, moments: tuple[Expression, ...], motion: BodyMotions
 ) -> tuple[Mechanism, str]:
-    """Put moments of inertia of a body to one that turns alike, nearest to the base; returns its name too."""
+    """Return the machine with moments of inertia moved to a body that rotates alike, and its name.
+
+    The body nearest to the base that can have the sum is chosen.
+    """
     problems = Problems()
     for carrier in carriers(mechanism, motion.group(body) - {body}):
         own = turned(Inertia.of((ZERO,) * 4 + moments), _relative(motion, carrier, body))
@@ -375,13 +389,13 @@ def _with_moments(
 
 
 def carriers(mechanism: Mechanism, group: Iterable[str]) -> list[str]:
-    """Return the bodies of a group that are in the machine, those next to the base first."""
+    """Return the bodies of a group that are in the machine, those nearest to the base first."""
     distance = steps_from(BASE, (joint.bodies for joint in mechanism.joints))
     return sorted(set(group) & distance.keys(), key=lambda body: (distance[body], body))
 
 
 def _impossible(mechanism: Mechanism, bodies: Iterable[str]) -> Problems:
-    """Return what is wrong with the inertias of some bodies after lumps were added."""
+    """Return the problems of bodies whose inertias are impossible after lumps were added."""
     problems = Problems()
     for body in sorted(set(bodies) - {BASE}):
         inertia = mechanism.body(body).inertia
@@ -393,7 +407,7 @@ def _impossible(mechanism: Mechanism, bodies: Iterable[str]) -> Problems:
 
 
 def _relative(motion: BodyMotions, to: str, of: str) -> np.ndarray:
-    """Return the rotation (3, 3) from the axes of one body to those of another one that turns alike."""
+    """Return the rotation (3, 3) from a body's axes to those of another that rotates alike."""
     return clean(motion.orientation[to].T @ motion.orientation[of])
 
 

@@ -1,7 +1,7 @@
-"""Planar reduction: machines that turn about one direction only need three of the ten inertial parameters of a body.
+"""Planar reduction: rotation about one direction needs three of the ten inertial parameters.
 
-Mass, first moment in the plane and one moment of inertia are all that enters; what is dropped has
-no effect on any actuator force, whether the bodies stay in the plane or also move along its normal
+Mass, first moment in the plane and one moment of inertia suffice. The dropped parameters have no
+effect on any actuator force, whether the bodies stay in the plane or also move along its normal
 (Kroneis et al., step 1).
 """
 
@@ -44,23 +44,23 @@ from tauloop.mechanism.reduction.steps import Step, limits_of, require
 
 #: Axes whose directions differ by less are parallel: sine of the angle between them.
 PARALLEL = 1e-9
-#: A first moment across a link below this share of mass times length is none.
+#: First moment across a link, relative to mass times length, that counts as zero.
 ON_THE_LINE = 1e-12
 
 
 def frame(mechanism: Mechanism, placement: Placement) -> np.ndarray:
-    """Orientation (3, 3) of a placement in its body, at nominal values."""
+    """Return the orientation (3, 3) of a placement in its body, at nominal values."""
     return clean(
         rotation_matrix([(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns])
     )
 
 
-#: Joints that turn about one direction.
+#: Joints that rotate about one direction.
 TURNING = ("revolute", "cylindrical", "planar", "schoenflies")
 
 
 def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
-    """The one direction about which everything turns, in coordinates of every body (3,).
+    """Return the one direction (3,) of all rotations, in coordinates of every body.
 
     Raises:
         InputError: joints turn about more than one direction; names all of them.
@@ -112,12 +112,15 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
 
 
 def axis_on(mechanism: Mechanism, joint: Joint, placement: Placement) -> np.ndarray:
-    """Axis (3,) of a joint in coordinates of the body that one of its frames is on; z where it has none."""
+    """Return the axis (3,) of a joint in coordinates of a body with one of its frames.
+
+    z where the joint has no axis.
+    """
     return frame(mechanism, placement) @ UNIT_VECTORS[joint.axes[0] if joint.axes else "z"]
 
 
 def is_planar(mechanism: Mechanism) -> bool:
-    """Whether everything in the machine turns about one direction."""
+    """Return whether all rotations in the machine are about one direction."""
     try:
         normals(mechanism)
     except InputError:
@@ -126,7 +129,7 @@ def is_planar(mechanism: Mechanism) -> bool:
 
 
 def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
-    """Keep of every body only the mass, the first moment in the plane, and the moment of inertia about its normal.
+    """Reduce bodies to mass, first moment in the plane and moment of inertia about the normal.
 
     With n the normal: h' = h - n (n.h), I' = (n.I n) n n^T.
 
@@ -156,12 +159,12 @@ def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
 
 
 def as_laminas(mechanism: Mechanism) -> Mechanism:
-    """Give planar inertias the other moments of a lamina: machine files demand inertias that some body has.
+    """Complete planar inertias to those of laminas, because machine files need possible inertias.
 
     With J the moment about the normal n and h the first moment in the plane: I = J n n^T + (J +
     h.h/m)/2 (1 - n n^T) - h h^T/m, so that about axes in the plane through the mass centre it is
-    half of that about the normal. In a planar machine nothing depends on what is filled in. Other
-    machines, and bodies without mass, stay as they are.
+    half of that about the normal. In a planar machine the added moments have no effect. Other
+    machines and bodies without mass are unchanged.
     """
     if not is_planar(mechanism):
         return mechanism
@@ -192,7 +195,7 @@ def as_laminas(mechanism: Mechanism) -> Mechanism:
 
 
 def normal_moment(inertia: Inertia, n: np.ndarray) -> Expression:
-    """n.I n about the origin of the frame."""
+    """Return n.I n about the origin of the frame."""
     weights = (
         n[0] * n[0],
         2 * n[0] * n[1],
@@ -215,7 +218,7 @@ def _dot(n: np.ndarray, vector: Vector) -> Expression:
 
 
 def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
-    """Replace links that hang between two revolute joints, and on which nothing else acts, by slender rods.
+    """Replace unloaded links between two revolute joints by slender rods.
 
     In the plane a link whose mass centre lies on the line of its joints is a slender rod, exactly:
     h = (mc - m r_1).u, J = I_nn - 2 mc.r_1 + m r_1.r_1 about its first joint. The loop loses a
@@ -300,7 +303,7 @@ def _rod(body: Body, ends: tuple[Joint, ...], n: np.ndarray) -> Rod:
 
 
 def minus_normal(vector: Vector, n: np.ndarray) -> Vector:
-    """The part of a vector in the plane."""
+    """Return the part of a vector in the plane."""
     along = _dot(n, vector)
     return triple(
         ZERO if abs(n[i]) == 1.0 else subtract(vector[i], _scaled(n[i], along)) for i in range(3)

@@ -1,4 +1,4 @@
-"""A platform that does not use all freedoms of its joint gets a joint with those alone that it uses."""
+"""A platform that does not use all freedoms of its joint gets a joint with only those in use."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.reduction.inertia import clean
 from tauloop.mechanism.reduction.steps import BodyMotions, Step, require
 
-#: Joints by which a platform has coordinates of its own.
+#: Joints of platforms with their own coordinates.
 KINDS = ("free", "planar", "translational")
 
 
 def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
-    """Turns by constant angles that give a rotation matrix (3, 3)."""
+    """Return the turns by constant angles that give a rotation matrix (3, 3)."""
     R = clean(R)
     return turns_to_axes(R[:, 0].tolist(), R[:, 1].tolist())
 
@@ -37,7 +37,7 @@ def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
 def hold_platform(
     mechanism: Mechanism, held: Iterable[str], motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Take from the platform's joint the freedoms that never move.
+    """Remove the freedoms that never move from the platform's joint.
 
     A platform that does not turn and moves along all three axes gets a translational joint; along
     fewer, prismatic joints in a row, which keep the names of the coordinates.

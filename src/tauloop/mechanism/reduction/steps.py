@@ -1,4 +1,4 @@
-"""What a reduction step says about itself, and what it needs to know about the machine's motion."""
+"""Records of reduction steps, and the motion of a machine's bodies that they need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.mechanism.model import BASE, Joint, Mechanism
 
-#: A fixed vector with less than this share of its size off the steady directions is steady.
+#: Share of a body-fixed vector off the steady directions below which it counts as steady.
 STEADY = 1e-9
 
 
@@ -21,11 +21,11 @@ class Step:
     """One step of a reduction.
 
     Attributes:
-        name: what was done.
-        removed, kept: elements that went, and those that stand for them.
-        preserved: what is the same as before, exactly.
-        approximated: what is not; empty for an exact step.
-        lost: what the reduced machine can no longer tell, such as limits of a joint that is gone.
+        name: description of the step.
+        removed, kept: removed elements, and those that replace them.
+        preserved: quantities that are preserved exactly.
+        approximated: quantities that are approximated; empty for an exact step.
+        lost: information that the reduced machine lacks, such as limits of a removed joint.
     """
 
     name: str
@@ -43,7 +43,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyMotions(Shown):
-    """How the bodies of a machine move in all its poses (found by `tauloop.kinematics.reduction.motion`).
+    """Motion of the bodies of a machine in all its poses.
+
+    Determined by `tauloop.kinematics.reduction.motion`.
 
     Attributes:
         groups: bodies that turn alike: their relative orientation is the same in every pose.
@@ -67,7 +69,7 @@ class BodyMotions(Shown):
         return self.group(BASE)
 
     def group(self, body: str) -> frozenset[str]:
-        """The bodies that turn as this one does."""
+        """Return the bodies that rotate as this one does."""
         return next((group for group in self.groups if body in group), frozenset((body,)))
 
     def is_steady(self, body: str, vector: np.ndarray, typical: float) -> bool:
@@ -84,7 +86,7 @@ class BodyMotions(Shown):
 
 
 def require(mechanism: Mechanism, problems: list[Problem]) -> None:
-    """Refuse a step that would change the machine.
+    """Raise the problems of a step that would change the machine.
 
     Raises:
         InputError: there are problems; all at once.
@@ -97,9 +99,10 @@ def require(mechanism: Mechanism, problems: list[Problem]) -> None:
 
 
 def limits_of(joints: Iterable[Joint]) -> tuple[str, ...]:
-    """Joints whose range is limited, in words, for what a step loses."""
-    return tuple(
-        f"limits of {joint.name}"
-        for joint in joints
-        if any(np.isfinite([f.lower, f.upper, f.speed]).any() for f in joint.freedoms)
-    )
+    """Return a description of each joint with a limited range, for the losses of a step."""
+    return tuple(f"limits of {joint.name}" for joint in joints if _has_limits(joint))
+
+
+def _has_limits(joint: Joint) -> bool:
+    limits = [(freedom.lower, freedom.upper, freedom.speed) for freedom in joint.freedoms]
+    return bool(np.isfinite(limits).any())

@@ -1,4 +1,4 @@
-"""Symmetry: equal legs share their parameters, so that one number of theta stands for all of them."""
+"""Symmetry: equal legs share their parameters, so that one value holds for all of them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from tauloop.mechanism.reduction.steps import Step
 _INSTANCE = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z_])?)(\d+)\.(.+)", re.ASCII)
 
 
+def _are_equal(parameters: Sequence[Parameter]) -> bool:
+    return len({(p.value, p.unit, p.group) for p in parameters}) == 1
+
+
 def share_parameters(
     mechanism: Mechanism, groups: Sequence[str] = GROUPS
 ) -> tuple[Mechanism, Step]:
-    """Let repeated legs share every leaf parameter that has the same nominal value in all of them.
+    """Replace parameters that are equal in all repeated legs by one shared parameter.
 
     ``leg1.link.mass``, ``leg2.link.mass`` become ``leg.link.mass``. Forces at nominal values are
     the same; what is lost is that a leg can be varied alone.
@@ -35,9 +39,7 @@ def share_parameters(
     shared = {
         name: members
         for name, members in families.items()
-        if name not in taken
-        and len(members) > 1
-        and len({(p.value, p.unit, p.group) for p in members}) == 1
+        if name not in taken and len(members) > 1 and _are_equal(members)
     }
     new_name = {member.name: name for name, members in shared.items() for member in members}
 
