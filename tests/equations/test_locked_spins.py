@@ -15,7 +15,7 @@ from tauloop.equations.assembly.spins import find_spins
 from tauloop.formats.library import loads
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.kinematics.singularities import singularities
-from tauloop.kinematics.workspaces.map import _Judge
+from tauloop.kinematics.workspaces.map import _PoseClassifier
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Body, Freedom, Friction, Joint, Placement, Spring
 from tauloop.model import Model
@@ -163,7 +163,7 @@ def test_poses_in_code_count_driven_freedoms_too(
     model = Model(ankle(tmp_path), locks=Locks(spins=False))
     options = tl.WorkspaceOptions(plane=("pitch", "roll"), resolution=0.1, ranges=RANGES)
     interpreted = tl.workspace(model, options)
-    monkeypatch.setattr(_Judge.prepared, "__defaults__", (1,))
+    monkeypatch.setattr(_PoseClassifier.prepared, "__defaults__", (1,))
     in_code = tl.workspace(model, options)
     assert (in_code.usable == interpreted.usable).all()
     np.testing.assert_allclose(

@@ -117,7 +117,7 @@ def test_axes_without_ranges_hold_every_orientation_once(eye: Model) -> None:
     assert corner.min() > 2.0
     with pytest.raises(
         InputError,
-        match=r"platform\.qx: is no platform position\s+remedy: did you mean platform\.rx",
+        match=r"platform\.qx: is not a platform position\s+remedy: did you mean platform\.rx",
     ):
         workspace_grid(eye, {"platform.qx": np.zeros(1)})
 

@@ -12,7 +12,12 @@ from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.geometry.clearance import rod_clearance
 from tauloop.gpu import Cuda, Processor, compile_cuda
 from tauloop.kinematics.workspaces.code import WORTH_COMPILING, PoseKernel
-from tauloop.kinematics.workspaces.map import STEPS, Reason, WorkspaceLimits, _Judge
+from tauloop.kinematics.workspaces.map import (
+    FOLLOWING_STEPS,
+    Reason,
+    WorkspaceLimits,
+    _PoseClassifier,
+)
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 
 needs_compiler = pytest.mark.skipif(
@@ -44,7 +49,7 @@ def random_poses(model: Model, n: int) -> np.ndarray:
 
 
 def figures(model: Model, poses: np.ndarray, *, coded: bool) -> tuple[dict[str, np.ndarray], float]:
-    judge = _Judge(model, LIMITS)
+    judge = _PoseClassifier(model, LIMITS)
     judge.prepared(len(poses), 0 if coded else len(poses) + 1)
     return judge(poses), judge.residual
 
@@ -89,7 +94,7 @@ def test_compiled_kinematics_blame_the_elements_that_interpreted_ones_do(name, t
     plain = Model(load(name), evaluator=Interpreted())
     poses = random_poses(plain, 300)
     judges = [
-        _Judge(model, LIMITS)
+        _PoseClassifier(model, LIMITS)
         for model in (plain, Model(load(name), evaluator=Compiled(folder=tmp_path)))
     ]
     assert judges[0].elements == judges[1].elements
@@ -139,7 +144,7 @@ def test_a_large_map_is_that_of_the_interpreter(tmp_path):
 
 def kernel_text(name: str) -> str:
     model = Model(load(name), evaluator=Interpreted())
-    return PoseKernel(model, pose_axes(model), rod_clearance(model), STEPS).text
+    return PoseKernel(model, pose_axes(model), rod_clearance(model), FOLLOWING_STEPS).text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Kinematics of closed loops: checks, descriptions, random states, modes, workspaces, conditioning, reduced models.
+"""Kinematics of closed loops: checks, states, modes, workspaces and reduced models.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Positions of actuators by name: of redundant ones all that are named count, by least squares."""
+"""Positions of actuators by name; those of redundant actuators count by least squares."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ Noise = float | str | Mapping[str, float | str] | None
 def actuator_values(
     model: Model, position: object, noise: Noise = None, where: str = "actuators"
 ) -> tuple[np.ndarray, ActuatorFit | None]:
-    """Positions of leading actuators and passive freedoms (n,), and the fit where redundant actuators are named.
+    """Return the positions (n,) of leading actuators and passive freedoms, and the fit if any.
 
-    Where the actuators that are named determine the pose, they alone count; else the leading ones
-    that are not named are at their reference too.
+    A fit is made where redundant actuators are named.
+
+    Where the named actuators determine the pose, only they count. Otherwise leading actuators that are
+    not named are at their reference.
 
     Args:
         model: the machine.
@@ -64,7 +66,7 @@ def actuator_values(
 
 
 def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
-    """How well the positions of redundant actuators belong to one pose; nothing without any."""
+    """Return how consistent the positions of redundant actuators are; empty without any."""
     if fit is None:
         return ()
     advice = f"{fit.disagreement}; state the encoders' standard deviations where they are larger (`--encoder-noise`)"
@@ -79,7 +81,7 @@ def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
 
 
 def stated_columns(port: Port, position: object, where: str = "actuators") -> tuple[str, ...]:
-    """Return the columns of a port that a position states: all of a row, and of the reference pose.
+    """Return the columns of a port that a position states: all of a row or of the reference pose.
 
     Args:
         port: of leading actuators and passive freedoms.
@@ -95,7 +97,7 @@ def stated_columns(port: Port, position: object, where: str = "actuators") -> tu
 
 
 def _named_actuators(model: Model, port: Port, position: object, where: str) -> list[int]:
-    """Indices of the actuators whose positions are stated."""
+    """Return the indices of the actuators whose positions are stated."""
     count = len(model.mechanism.actuators)
     if position is None:
         return []
@@ -113,5 +115,5 @@ def _named_actuators(model: Model, port: Port, position: object, where: str) -> 
 
 
 def _is_turn(port: Port, name: str) -> bool:
-    """Whether a name is a rotation vector's, which stands for the quaternion of a passive freedom."""
+    """Return whether a name belongs to a rotation vector for a passive freedom's quaternion."""
     return name.rpartition(".")[2] in ("rx", "ry", "rz") and name not in port.columns

@@ -1,4 +1,4 @@
-"""What moves alike in a machine: bodies that turn together or never, rods that stay parallel; and the mass centre."""
+"""Parts of a machine that move alike: bodies with equal rotations, and parallel rods."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.mechanism.reduction import BodyMotions, total_mass
 from tauloop.model import Model
 
-#: Orientations (and rod directions, in lengths) that differ by less over all states move alike: far
-#: above the residual of closed loops, far below what a joint error of a micrometre makes.
+#: Difference of orientations (and of rod directions, relative to the length) below which they move
+#: alike. It is far above the residual of closed loops and far below the effect of a joint error of
+#: one micrometre.
 ALIKE = 1e-8
 
 
 def motion(model: Model, states: np.ndarray) -> BodyMotions:
-    """Which bodies turn alike, from their orientations over assembled states.
+    """Return which bodies rotate alike, from their orientations in assembled states.
 
     Bodies b and c turn alike when R_b(q) R_b(q_0)^T = R_c(q) R_c(q_0)^T in every state q.
 
@@ -41,11 +42,13 @@ def motion(model: Model, states: np.ndarray) -> BodyMotions:
     since = np.einsum("nbij,bkj->bnik", R, R[0])
     groups = _grouped(len(names), lambda i, j: bool(np.abs(since[i] - since[j]).max() < ALIKE))
     orientations = dict(zip(names, R.swapaxes(0, 1), strict=True))
+    named_groups = [frozenset(names[i] for i in group) for group in groups]
+    steady = {name: R[0, i].T @ _steady(since[i]) for i, name in enumerate(names)}
     return BodyMotions(
-        groups=tuple(frozenset(names[i] for i in group) for group in groups),
-        orientation={name: R[0, i] for i, name in enumerate(names)},
-        position={name: p[i] for i, name in enumerate(names)},
-        steady={name: R[0, i].T @ _steady(since[i]) for i, name in enumerate(names)},
+        groups=tuple(named_groups),
+        orientation=dict(zip(names, R[0], strict=True)),
+        position=dict(zip(names, p, strict=True)),
+        steady=steady,
         rods=dict(_rod_carriers(model.mechanism, geometry.of_kind("rod"), orientations)),
     )
 
@@ -53,7 +56,7 @@ def motion(model: Model, states: np.ndarray) -> BodyMotions:
 def _rod_carriers(
     mechanism: Mechanism, ends: np.ndarray, orientations: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """Give each rod of fixed length with the bodies in which it keeps its direction.
+    """Yield each rod of fixed length with the bodies in which it keeps its direction.
 
     Args:
         mechanism: the machine.
@@ -72,13 +75,15 @@ def _rod_carriers(
 
 
 def _steady(turns: np.ndarray) -> np.ndarray:
-    """Directions (3, k) that rotations (N, 3, 3) leave as they are: null space of all R - 1."""
+    """Return the directions (3, k) preserved by rotations (N, 3, 3): null space of all R - 1."""
     _, s, Vt = np.linalg.svd((turns - np.eye(3)).reshape(-1, 3), full_matrices=False)
     return np.asarray(Vt[s < 2.0 * ALIKE * np.sqrt(len(turns))].T)
 
 
 def parallel_rods(model: Model, states: np.ndarray) -> tuple[tuple[str, ...], ...]:
-    """Groups of equal fixed rods between the same bodies that stay parallel, with ends that move alike.
+    """Return groups of equal fixed rods between the same bodies that stay parallel.
+
+    Their ends on each body move alike.
 
     Args:
         model: the machine.
@@ -103,11 +108,12 @@ def parallel_rods(model: Model, states: np.ndarray) -> tuple[tuple[str, ...], ..
         return bool(max(spread, tilt) < ALIKE * mechanism.value(a.length))
 
     groups = _grouped(len(mechanism.rods), alike)
-    return tuple(tuple(mechanism.rods[i].name for i in group) for group in groups if len(group) > 1)
+    names = [tuple(mechanism.rods[i].name for i in group) for group in groups]
+    return tuple(group for group in names if len(group) > 1)
 
 
 def _grouped(count: int, is_alike: Callable[[int, int], bool]) -> list[list[int]]:
-    """Indices in groups, each of those that are like its first."""
+    """Return the indices in groups whose members are like the first one."""
     groups: list[list[int]] = []
     for i in range(count):
         home = next((group for group in groups if is_alike(group[0], i)), None)
@@ -119,7 +125,9 @@ def _grouped(count: int, is_alike: Callable[[int, int], bool]) -> list[list[int]
 
 
 def mass_center(model: Model, q: np.ndarray) -> np.ndarray:
-    """Mass centre (N, 3) of all bodies and rods in the base frame, m: by the weights that potential energy has.
+    """Return the mass centre (N, 3) of all bodies and rods in the base frame, m.
+
+    The weights are those of the potential energy.
 
     Args:
         model: the machine.

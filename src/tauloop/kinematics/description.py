@@ -1,4 +1,4 @@
-"""What a machine is: coordinates, loops, actuators, drive lines, parameters, and how its equations are solved."""
+"""Description of a machine: coordinates, loops, actuators, drive lines, parameters, solution."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from tauloop.model.model import MachineSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeOptions(Options):
-    """What is said of a machine beyond the usual.
+    """Optional parts of the description of a machine.
 
     Attributes:
-        parameters: list all leaf parameters with their sources.
+        parameters: list all independent parameters with their sources.
         blocks: show how equations are sorted into blocks and solved.
 
     Examples:
@@ -46,11 +46,11 @@ class DescribeOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description(Tabular):
-    """A machine described.
+    """Description of a machine.
 
     Attributes:
-        inspection: what is wrong with it.
-        options: what is said of it.
+        inspection: result of its check.
+        options: optional parts.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -64,7 +64,7 @@ class Description(Tabular):
     options: DescribeOptions = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """The machine's parameters."""
+        """Return the machine's parameters."""
         return self.model.mechanism.parameters.variables()
 
     @property
@@ -74,7 +74,7 @@ class Description(Tabular):
 
     @property
     def status(self) -> Status:
-        """OK: what is wrong with a machine is for `check` to refuse."""
+        """OK: faults of a machine are reported by `check`."""
         return Status.OK
 
     @property
@@ -147,7 +147,10 @@ class Description(Tabular):
         ]
 
     def linear_blocks(self) -> Counter[tuple[str, LinearBlock]]:
-        """How many linear blocks of each kind the dynamics have; redundant or passive machines may lack some."""
+        """Return the number of linear blocks of each kind in the dynamics.
+
+        Redundant and passive machines may lack some kinds.
+        """
         counts: Counter[tuple[str, LinearBlock]] = Counter()
         for spec in (INVERSE_DYNAMICS, FORWARD_DYNAMICS):
             with suppress(TauloopError):
@@ -157,7 +160,7 @@ class Description(Tabular):
 
 
 def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
-    """What stands behind an actuator, in figures."""
+    """Return the properties of the drive line of an actuator."""
     ratios, drive, value = line.ratios(), line.control.drive, mechanism.value
     played = (ElasticBacklash, ExactBacklash)
     period = line.control.sample_time
@@ -188,11 +191,11 @@ def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
 @keywords(DescribeOptions)
 @solving(PoseError)
 def describe(machine: MachineSource, options: DescribeOptions | None = None) -> Description:
-    """Describe a machine.
+    """Return the description of a machine.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: what is said.
+        options: optional parts.
 
     Raises:
         AssemblyError: the loops do not close.

@@ -1,8 +1,8 @@
-"""Where passive freedoms come to rest while the motors hold their positions: the static equilibrium.
+"""Static equilibrium: where passive freedoms rest while the motors hold their positions.
 
-Forces of gravity and springs vanish there on every passive freedom, or press a coordinate against
-its stop. It is found as damped motion finds it: along x' = -f(x), with f the forces that would hold
-the passive freedoms x, in implicit steps that grow as the forces vanish. Each step solves
+There the forces of gravity and springs on every passive freedom vanish, or press a coordinate against
+its stop. The search follows damped motion x' = -f(x), where f are the forces that would hold the
+passive freedoms x, in implicit steps that grow as the forces vanish. Each step solves
 
     min d^T (f' + m I) d / 2 + f^T d   over d   with   room + room' d >= 0,
 
@@ -26,28 +26,29 @@ from tauloop.kinematics.inspection import undriven
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 
-#: Steps that are tried before the search is given up.
+#: Largest number of steps of the search.
 MAX_STEPS = 400
 #: Largest step of a freedom, rad or characteristic lengths: loops are closed by Newton's method
 #: from the step before.
 MAX_STEP = 0.2
-#: Way of a freedom beyond which it is taken to fall without end, rad or characteristic lengths.
-MAX_WAY = 20.0
-#: Stiffness that stands for none, so that numbers stay finite.
+#: Displacement of a freedom beyond which it counts as falling without limit, rad or characteristic
+#: lengths.
+MAX_DISPLACEMENT = 20.0
+#: Stiffness used in place of zero to keep numbers finite.
 NO_STIFFNESS = 1e-60
 #: A freedom is at rest where its next Newton step is below this, rad or characteristic lengths.
 REST_TOLERANCE = 1e-10
 #: Step of the differences that give f' and room', rad or characteristic lengths.
 DIFFERENCE = 1e-5
-#: It is taken for at rest below this: rounding of loops that are badly conditioned.
+#: Next step below which it still counts as at rest: rounding of badly conditioned loops.
 SETTLED = 1e-8
-#: A direction whose stiffness is below this share of the largest of the passive freedoms is held by
-#: nothing.
+#: Stiffness of a direction, relative to the largest of the passive freedoms, below which nothing
+#: holds it.
 MIN_STIFFNESS = 1e-6
 #: Factors on m after a step that succeeds, and after one that does not.
 LESS_DAMPING, MORE_DAMPING = 0.3, 5.0
-#: Kinds of passive freedoms whose positions are conventions: what is not stated stays as at the
-#: reference pose.
+#: Kinds of passive freedoms whose positions are conventions: unstated ones stay as at the reference
+#: pose.
 CONVENTIONAL = ("floating base", "spin of")
 
 
@@ -74,11 +75,11 @@ class RestingFreedoms:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether the freedoms have come to rest, at a pose that something holds."""
+        """Whether the freedoms are at rest in a pose that gravity, springs or stops hold."""
         return bool(self.next_step <= SETTLED) and not self.loose
 
     def diagnostics(self, model: Model) -> tuple[Diagnostic, ...]:
-        """Return whether the pose is an equilibrium, and whether it is the only one nearby."""
+        """Return whether the pose is an equilibrium, and whether it is unique nearby."""
         names = ", ".join(self.names)
         give = f"they stay as at the reference pose; give their positions too (`--actuators '{self.names[0]}=...'`)"
         has_settled = self.next_step <= SETTLED
@@ -98,7 +99,7 @@ class RestingFreedoms:
 
 
 def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
-    """Return the columns of the actuators' positions that are passive freedoms and that are not stated.
+    """Return the columns of the actuators' positions that are unstated passive freedoms.
 
     Freedoms whose positions are conventions (a floating base, spins) and parts of a rotation are
     left out: they stay as at the reference pose.
@@ -119,7 +120,9 @@ def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
 def static_equilibrium(
     model: Model, position: np.ndarray, free: tuple[int, ...]
 ) -> RestingFreedoms:
-    """Return where passive freedoms come to rest as the motors move slowly from the reference pose to their positions.
+    """Return the rest positions of passive freedoms after slow motion of the motors.
+
+    The motors move from the reference pose to their positions.
 
     Args:
         model: the machine.
@@ -148,13 +151,13 @@ def static_equilibrium(
 
 
 def _settled(search: _Search, near: np.ndarray) -> RestingFreedoms:
-    """Return where the freedoms of a search come to rest, from a pose (n_q,) nearby."""
+    """Return where the freedoms of a search come to rest, from a nearby pose (n_q,)."""
     place = search.at(search.start, near)
     damping, next_step = search.first_damping(place), np.inf
     for _ in range(MAX_STEPS):
         newton, _ = search.step(place, 0.0)
         next_step = float(np.abs(newton).max())
-        if next_step < REST_TOLERANCE or np.abs(place.x - search.start).max() > MAX_WAY:
+        if next_step < REST_TOLERANCE or np.abs(place.x - search.start).max() > MAX_DISPLACEMENT:
             break
         step, _ = search.step(place, damping)
         further = search.moved(place, step) if np.abs(step).max() <= MAX_STEP else None
@@ -167,7 +170,7 @@ def _settled(search: _Search, near: np.ndarray) -> RestingFreedoms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Forces and room at one position of the free freedoms.
+    """Forces and distances from stops at one position of the free freedoms.
 
     Attributes:
         x: the position (k,), rad or characteristic lengths.
@@ -187,7 +190,7 @@ class _Place:
 
 
 class _Search:
-    """The forces on the free freedoms of a machine whose motors hold their positions."""
+    """Forces on the free freedoms of a machine whose motors hold their positions."""
 
     def __init__(self, model: Model, position: np.ndarray, free: tuple[int, ...]) -> None:
         ports, topology = model.actuators.ports, model.topology
@@ -200,7 +203,7 @@ class _Search:
         self._stops = model.limits.of(("stop",))
 
     def at(self, x: np.ndarray, near: np.ndarray) -> _Place:
-        """Return forces and room at a position, whose loops are closed from a pose near it.
+        """Return the place at a position; its loops are closed from a nearby pose.
 
         Raises:
             PoseError: out of reach.
@@ -225,7 +228,7 @@ class _Search:
         )
 
     def _room(self, q: np.ndarray) -> np.ndarray:
-        """Distances (N, m) from the lower stops, then from the upper ones, rad or characteristic lengths."""
+        """Return the distances (N, m) from the lower stops, then from the upper ones, rad or characteristic lengths."""
         limits = self._model.limits
         values = limits.values(q)
         both = np.concatenate([values - limits.lower, limits.upper - values], axis=1)
@@ -233,13 +236,13 @@ class _Search:
         return np.asarray(scaled[:, np.concatenate([self._stops, self._stops])])
 
     def first_damping(self, place: _Place) -> float:
-        """Return m of the first step, which makes it short."""
+        """Return m of the first step, chosen so that the step is short."""
         return max(
             float(np.abs(place.force).max()) / (0.1 * MAX_STEP), self.stiffness(place), 1e-12
         )
 
     def stiffness(self, place: _Place) -> float:
-        """Return the largest stiffness of any direction."""
+        """Return the largest stiffness in any direction."""
         return float(np.abs(np.linalg.eigvalsh(place.slope)).max())
 
     def step(self, place: _Place, damping: float) -> tuple[np.ndarray, np.ndarray]:
@@ -247,10 +250,12 @@ class _Search:
         from scipy.optimize import nnls  # slow to import, and rarely used
 
         eigenvalues, vectors = np.linalg.eigh(place.slope)
-        # concave directions are left downhill, and those that nothing holds are not left
-        # a force that only a stop may hold gives a finite step too
+        # follow concave directions downhill, but not those that nothing holds
+        # a force that only a stop can balance also gives a finite step
         floor = max(
-            MIN_STIFFNESS * self.stiffness(place), np.abs(place.force).max() / MAX_WAY, NO_STIFFNESS
+            MIN_STIFFNESS * self.stiffness(place),
+            np.abs(place.force).max() / MAX_DISPLACEMENT,
+            NO_STIFFNESS,
         )
         size = np.maximum(np.abs(eigenvalues) + damping, floor)
         root = vectors / np.sqrt(size)
@@ -292,7 +297,7 @@ class _Search:
         )
 
     def _stopped(self) -> list[str]:
-        """Names of the coordinates with stops, for the lower and for the upper ones."""
+        """Return the names of the coordinates with stops, for the lower and for the upper ones."""
         return 2 * [
             name for name, stops in zip(self._model.limits.names, self._stops, strict=True) if stops
         ]
@@ -303,7 +308,7 @@ class _Search:
         return position
 
     def _loose(self, place: _Place, pressed: np.ndarray) -> tuple[str, ...]:
-        """Freedoms in which a direction that stops leave free has no stiffness, or a negative one."""
+        """Return the freedoms in directions without positive stiffness that stops leave free."""
         _, sigma, directions = np.linalg.svd(np.vstack([pressed, np.zeros((1, len(place.x)))]))
         held = int((sigma > MIN_STIFFNESS).sum())
         open_directions = directions[held:]

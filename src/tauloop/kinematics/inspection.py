@@ -1,4 +1,4 @@
-"""Whether a machine works as described: what its assembly found, what drives it, and whether its mode was a guess."""
+"""Check of a machine: whether it assembles, what drives it, and whether its mode was a guess."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from tauloop.mechanism.omissions import omission_problems
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 
-#: Quick starts by which other assembly modes are looked for.
+#: Number of quick starts in the search for other assembly modes.
 QUICK_STARTS = 10
-#: Poses nearer than this to each other are of one mode, rad or characteristic lengths.
-ONE_MODE = 1e-3
-#: A mode was guessed where another lies within this many times its distance from the start values
-#: of the file.
-AS_NEAR = 2.0
+#: Distance below which poses are of the same mode, rad or characteristic lengths.
+MODE_TOLERANCE = 1e-3
+#: The mode was a guess if another one is within this multiple of its distance from the start values of
+#: the file.
+GUESS_DISTANCE_RATIO = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,25 +75,23 @@ class CheckOptions(Options):
     driven: bool = option(False)
 
 
-#: Letters at the end of an error of CasADi that are quoted: its first ones are a path of its
-#: sources.
+#: Characters quoted from the end of a CasADi error; it starts with a path of CasADi's sources.
 MAX_REASON = 160
-#: Condition of the reference pose that is named: `verify` leaves such poses out.
-LARGE = 1000.0
+#: Condition number of the reference pose from which it is noted; `verify` leaves such poses out.
+LARGE_CONDITION = 1000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection(Tabular):
-    """What is wrong with a machine, and what whoever uses it has to know.
+    """Problems of a machine, and notes that its users should know.
 
     Attributes:
         model: the machine.
-        undriven: freedoms that nothing drives; lawful in many machines.
-        other_modes: assembly modes beside the reference pose's that quick starts found; at least
-            these exist.
-        problems: what keeps the machine from working as described.
-        notes: singular reference, passive freedoms, guessed mode, coordinates chosen for whoever
-            wrote the file.
+        undriven: freedoms that nothing drives; permitted in many machines.
+        other_modes: number of assembly modes, apart from the reference pose's, that quick starts
+            found; more may exist.
+        problems: reasons why the machine does not work as described.
+        notes: singular reference, passive freedoms, guessed mode, coordinates that Tauloop chose.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -104,7 +102,7 @@ class Inspection(Tabular):
     notes: tuple[Problem, ...]
 
     def variables(self) -> Iterator[Variable]:
-        """Coordinates at the reference pose, with their stops."""
+        """Return the coordinates at the reference pose, with their stops."""
         topology, limits = self.model.topology, self.model.limits
         ends = dict(zip(limits.names, zip(limits.lower, limits.upper, strict=True), strict=True))
         lower, upper = np.array(
@@ -121,12 +119,15 @@ class Inspection(Tabular):
     @property
     @in_json()
     def status(self) -> Status:
-        """OK where it is usable."""
+        """OK if the machine is usable."""
         return Status.OK if self.is_usable else Status.DOUBTFUL
 
     @property
     def tension_margin(self) -> str:
-        """How far cables can stay within their bounds at the reference pose; "" without any, or where none holds it."""
+        """Margin of the cables' tensions to their bounds at the reference pose, in words.
+
+        Empty without cables, or where no margin is defined.
+        """
         model = self.model
         if not cables(model.mechanism) or model.assembly.passive or model.assembly.findings:
             return ""
@@ -146,7 +147,7 @@ class Inspection(Tabular):
 
 
 def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
-    """What an importer noted: what is not carried over, renamed, or assumed; nothing for a machine file."""
+    """Return the notes of an importer: omissions, new names, assumptions; none without import."""
     if not mechanism.description.startswith("Imported from "):
         return ()
     return tuple(line.removeprefix("- ") for line in mechanism.description.splitlines()[1:])
@@ -155,11 +156,12 @@ def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
 @keywords(CheckOptions)
 @solving(PoseError)
 def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspection:
-    """Check whether a machine works as described: does it assemble, is it driven, was its assembly mode a guess?
+    """Check whether a machine works as described.
 
-    The kinematics and inverse dynamics of both entries are built (not compiled), so that they are
-    there for a machine that is usable; functions of the actuators' motion that the machine does not
-    have are named in a note.
+    Does it assemble, is it driven, was its assembly mode a guess?
+
+    The kinematics and inverse dynamics of both entries are built (not compiled), so that a usable
+    machine has them. A note lists functions of the actuators' motion that the machine lacks.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -242,12 +244,12 @@ def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
 
 
 def _near_singular(assembly: Assembly) -> Iterator[Problem]:
-    """What magnifies errors by a large factor at the reference pose."""
+    """Return notes on conditions at the reference pose that magnify errors by a large factor."""
     for name, values in (
         ("loop", assembly.platform_condition),
         ("actuator", assembly.actuator_condition),
     ):
-        if values[:1].max(initial=0.0) > LARGE:
+        if values[:1].max(initial=0.0) > LARGE_CONDITION:
             what = f"is close to a singular one: {name} condition {values[0]:.3g}, by which errors and forces grow"
             remedy = "give a reference pose farther from dead centres and stretched legs"
             yield Problem(
@@ -256,7 +258,10 @@ def _near_singular(assembly: Assembly) -> Iterator[Problem]:
 
 
 def _beyond_stops(model: Model) -> list[Problem]:
-    """Joints beyond their stops at the reference pose, also those that close loops and have no coordinate."""
+    """Return the joints beyond their stops at the reference pose.
+
+    This includes joints that close loops and have no coordinate.
+    """
     if model.assembly.findings:
         return []
     return [
@@ -271,7 +276,7 @@ def _beyond_stops(model: Model) -> list[Problem]:
 
 
 def undriven(assembly: Assembly) -> tuple[Undriven, ...]:
-    """The freedoms that nothing drives, each with its kind."""
+    """Return the freedoms that nothing drives, each with its kind."""
     topology = assembly.topology
     spins = {spin.index: f"spin of {', '.join(spin.bodies)}" for spin in find_spins(assembly)}
     floating = {
@@ -292,21 +297,24 @@ def undriven(assembly: Assembly) -> tuple[Undriven, ...]:
 
 
 def _other_modes(assembly: Assembly) -> tuple[int, Problem | None]:
-    """How many other modes quick starts find, and the note that the one taken was a guess."""
+    """Return the number of other modes from quick starts, and a note if the mode was a guess."""
     loops, q = assembly.loops, assembly.q[None, :]
     if not loops.names or assembly.findings:
         return 0, None
     start = np.array([loops.topology.reference])
     here = start.copy()
-    held = [j for j in (loops.topology.q_of_v[i] for i in assembly.independent) if j >= 0]
+    columns = [loops.topology.q_of_v[i] for i in assembly.independent]
+    held = [column for column in columns if column >= 0]
     here[:, held] = q[:, held]
     closed = closed_from_further_starts(loops, here, assembly.independent, count=QUICK_STARTS)
-    others = closed[distance_modulo_turns(loops, q, closed) > ONE_MODE] if len(closed) else closed
+    others = (
+        closed[distance_modulo_turns(loops, q, closed) > MODE_TOLERANCE] if len(closed) else closed
+    )
     away = float(distance(loops, start, q)[0])
     if not len(others) or assembly.substitute is not None:
         return len(others), None
     nearest = float(distance(loops, start, others).min())
-    if nearest > AS_NEAR * away:
+    if nearest > GUESS_DISTANCE_RATIO * away:
         return len(others), None
     way = displacement(loops, start, q)[0]
     farthest = int(np.abs(way).argmax())

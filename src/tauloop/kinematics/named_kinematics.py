@@ -1,4 +1,4 @@
-"""Forward and inverse kinematics and Jacobians of one pose that is given by names, with all modes on request."""
+"""Forward and inverse kinematics and Jacobians of one pose given by names; all modes on request."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from tauloop.mechanism.poses import homogeneous, rotation_quaternion, rotation_v
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 
-#: What a Jacobian may be of.
+#: Velocities that a Jacobian may have as rows.
 TARGETS = ("tool", "actuators", "platform")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KinematicsOptions(Options):
-    """Which poses are wanted.
+    """Options of forward and inverse kinematics.
 
     Attributes:
         all_modes: every mode, not only that of the reference pose.
         seed: seed of the search for modes.
-        thorough: test for completeness blocks of many angles too: minutes.
-        within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
+        thorough: also test blocks of many angles for completeness; takes minutes.
+        within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.
         encoder_noise: standard deviation of the encoders of redundant actuators, by which they are
             weighed: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; 1e-5 rad, and 1e-5 of the
             machine's characteristic length without it.
@@ -68,7 +68,7 @@ class KinematicsOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poses(Result):
-    """Poses of a machine where its platform, or its actuators, are at one position.
+    """Poses of a machine with its platform, or its actuators, at one given position.
 
     Attributes:
         machine: its name.
@@ -83,10 +83,10 @@ class Poses(Result):
             length.
         misfit: positions that are given of redundant actuators less those of the pose, by name, m
             or rad.
-        resting: passive freedoms that no position states: they rest in the equilibrium of gravity,
-            springs and stops.
+        resting: unstated passive freedoms; they rest in the equilibrium of gravity, springs and
+            stops.
         at_stops: coordinates that press against a stop there.
-        beyond: what is beyond a stop, for each.
+        beyond: limit violations of each pose.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -109,7 +109,7 @@ class Poses(Result):
 
     @property
     def given(self) -> str:
-        """The coordinates in which the position was given."""
+        """Coordinates of the given position."""
         port = self.platform_port if self.entry is PLATFORM else self.actuator_port
         return coordinates_text(self.entry, port.columns)
 
@@ -140,7 +140,7 @@ class Poses(Result):
         }
 
     def variables(self) -> Iterator[Variable]:
-        """Positions of platform, actuators, joints and tool in every pose, which has its number."""
+        """Return the positions of platform, actuators, joints and tool in every pose."""
         number = ("pose",)
         yield Variable(name=number[0], values=np.arange(1, len(self.q) + 1), over=number)
         for port, values in (
@@ -157,7 +157,7 @@ class Poses(Result):
 
     @property
     def tool_rotation_vector(self) -> np.ndarray:
-        """Orientations of the tool's frame as rotation vectors (M, 3), rad: about that vector in the base frame."""
+        """Orientations of the tool's frame as rotation vectors (M, 3) in the base frame, rad."""
         return rotation_vector(self.tool_rotation)
 
     @property
@@ -186,11 +186,11 @@ def forward_kinematics(
     *,
     report: Report | None = None,
 ) -> Poses:
-    """Return the poses at actuator coordinates: where the platform is.
+    """Return the poses of the platform at given positions of the actuators.
 
     Without further modes the machine is followed from its reference pose
-    (`Model.forward_kinematics`); a pose to which the straight line of positions from there does not
-    lead is doubtful, as of `inverse_kinematics`. All assembly modes are found by polynomial
+    (`Model.forward_kinematics`). As in `inverse_kinematics`, a pose is doubtful if the straight line of
+    positions from there does not lead to it. All assembly modes are found by polynomial
     continuation (`assembly_modes`). Passive freedoms that are not named, where actuators are, come
     to rest under gravity and springs, or at a stop (`Poses.resting`); a freedom that nothing holds
     is doubtful.
@@ -201,7 +201,7 @@ def forward_kinematics(
             ``motor_1=20deg``; what is not named is as at the reference pose. Of redundant actuators
             all that are named count, by least squares.
         options: which poses are wanted.
-        report: is told how far the search for modes is.
+        report: called with the progress of the search for modes.
 
     Raises:
         InputError: wrong names, units or values.
@@ -233,12 +233,14 @@ def inverse_kinematics(
     *,
     report: Report | None = None,
 ) -> Poses:
-    """Return the poses at platform coordinates: where the actuators are; with all modes every posture of the legs.
+    """Return the positions of the actuators at a given position of the platform.
 
-    The pose is on the working mode of the reference pose. Where a loop is solved by Newton's
-    method, the straight line of positions from there is walked: a pose to which it does not lead,
-    such as one beyond a fold, is doubtful. Functions for batches (`Model.inverse_kinematics`) do
-    not walk it.
+    With all modes, every posture of the legs is returned.
+
+    The pose is in the working mode of the reference pose. Where a loop is solved by Newton's method,
+    the straight line of positions from there is followed. A pose to which it does not lead, such as
+    one beyond a fold, is doubtful. Functions for batches (`Model.inverse_kinematics`) skip this
+    check.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -246,7 +248,7 @@ def inverse_kinematics(
             ``x=50mm,rz=10deg`` (a rotation vector from the reference orientation); what is not
             named is as at the reference pose.
         options: which poses are wanted.
-        report: is told how far the search for modes is.
+        report: called with the progress of the search for modes.
 
     Raises:
         InputError: wrong names, units or values.
@@ -328,7 +330,7 @@ def _poses(
 
 
 def _limited(model: Model, q: np.ndarray, within_limits: bool) -> tuple[Diagnostic, ...]:
-    """How far a pose is beyond stops, which is refused on request."""
+    """Return how far a pose is beyond stops; refuse it on request."""
     diagnostics = tuple(model.limits.diagnostics(q))
     if within_limits:
         require_within_limits(diagnostics)
@@ -337,13 +339,14 @@ def _limited(model: Model, q: np.ndarray, within_limits: bool) -> tuple[Diagnost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JacobianOptions(Options):
-    """Which Jacobian is wanted.
+    """Options of a Jacobian.
 
     Attributes:
-        of: whose velocities; the tool's are its velocity and angular velocity in the base frame.
-        wrt: per unit of whose velocities; the platform's for a pose of the platform, the actuators'
-            for one of these.
-        within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
+        of: velocities of the rows; the tool's are its velocity and angular velocity in the base
+            frame.
+        wrt: velocities of the columns; by default the platform's for a pose of the platform, and the
+            actuators' for a pose of the actuators.
+        within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.
 
     Examples:
         >>> import tauloop as tl
@@ -375,7 +378,7 @@ class Jacobian(Result):
     q: np.ndarray
 
     def variables(self) -> Iterator[Variable]:
-        """The matrix over `row` and `column`: a number's unit is `row_unit` per `column_unit`."""
+        """Return the matrix over `row` and `column`; a unit is `row_unit` per `column_unit`."""
         yield Variable(name="row", values=list(self.rows.columns), over=("row",))
         yield Variable(name="column", values=list(self.columns.columns), over=("column",))
         yield Variable(
@@ -393,7 +396,9 @@ def jacobian(
     actuators: object | None = None,
     options: JacobianOptions | None = None,
 ) -> Jacobian:
-    """Return the Jacobian of the tool, the actuators or the platform at platform or actuator coordinates.
+    """Return a Jacobian at one pose: velocities of tool, actuators or platform.
+
+    They are per unit velocity of the platform or the actuators.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -416,7 +421,7 @@ def jacobian(
     if platform is not None and actuators is not None:
         raise InputError.of(
             "actuators",
-            "given beside a position of the platform",
+            "given in addition to a position of the platform",
             "give the position of one of them",
         )
     at = ACTUATORS if actuators is not None else PLATFORM

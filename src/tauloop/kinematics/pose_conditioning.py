@@ -1,4 +1,4 @@
-"""Conditioning of poses: how far the actuators' control of the platform is from being lost."""
+"""Conditioning of poses: how well the actuators control the platform."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditioning(Shown):
-    """Actuator Jacobian of a pose, free of units, and its condition number.
+    """Dimensionless actuator Jacobian of a pose, and its condition number.
 
     Attributes:
         jacobian: actuator velocities per platform velocity (N, n_u, m), SI.
         condition: condition number (N,) with lengths in units of the characteristic length, and
-            with every actuator's motion in units of what its transmission makes of one radian or
-            one such length, so that gears do not count.
+            actuator motions in units of the transmitted motion of one radian or one such length, so
+            that gears have no effect.
         length: the characteristic length, m.
     """
 
@@ -31,7 +31,7 @@ class Conditioning(Shown):
 
 @solving(PoseError)
 def conditioning(model: Model, position: object, *, length: float | None = None) -> Conditioning:
-    """Conditioning of platform positions.
+    """Return the conditioning of platform positions.
 
     Args:
         model: the machine.
@@ -49,7 +49,7 @@ def conditioning(model: Model, position: object, *, length: float | None = None)
     )
     topology = model.topology
     unit = np.where(topology.angular, 1.0, own)
-    # what an actuator moves while its joint moves by its unit
+    # motion of an actuator while its joint moves by one unit
     rows = np.abs(loops.transmission * unit).max(axis=1)
     condition = conditions(J / rows[:, None] * unit[list(model.platform.ports.v)])
     return Conditioning(jacobian=J, condition=condition, length=own)

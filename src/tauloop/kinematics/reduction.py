@@ -1,4 +1,4 @@
-"""Reduced models, the part that needs motion: the steps in their order, and the error that is left."""
+"""Reduced models: the reduction steps in their order, and the remaining error."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ from tauloop.mechanism.reduction import (
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 
-#: States over which it is decided what moves alike.
+#: Number of states that decide which parts move alike.
 MOTION_STATES = 64
-#: An exact reduction changes no force by more than this share of the largest one.
+#: Largest change of a force by an exact reduction, relative to the largest force.
 EXACT = 1e-12
-#: What the step is called that makes one link of those before and behind each other.
+#: Name of the step that merges links before and behind each other.
 BEFORE_AND_BEHIND = "group links before and behind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReductionOptions(Options):
-    """What to approximate beyond the exact steps, and how to measure the error.
+    """Approximations in addition to the exact steps, and the measurement of the error.
 
     Attributes:
         massless_rods: leave out the inertia of these rods.
@@ -92,7 +92,7 @@ class ReductionOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActuatorError:
-    """Error of the reduced inverse dynamics at one actuator, as shares of the largest force of the full model.
+    """Error of the reduced inverse dynamics at one actuator, relative to the largest force.
 
     Attributes:
         actuator: its name.
@@ -119,7 +119,7 @@ class ActuatorError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReductionComparison(Shown):
-    """A reduced machine beside the full one, over random states.
+    """Comparison of a reduced machine with the full one over random states.
 
     Attributes:
         errors: per actuator.
@@ -138,7 +138,7 @@ class ReductionComparison(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewtonEulerCount:
-    """How many equations Newton and Euler's method has for links that are cut free, without those of telescopic rods.
+    """Number of Newton-Euler equations of free links, without those of telescopic rods.
 
     Attributes:
         stage: "full", "in the plane" (planar, and links before and behind each other are one) or
@@ -170,11 +170,11 @@ class UndoneStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction(Result):
-    """A reduced machine, how it came about, and its error.
+    """A reduced machine with its steps and its error.
 
     Attributes:
         full, mechanism: the machine before and after.
-        steps: what was done, in order; each says what it preserved and what it approximated.
+        steps: the steps in order; each states what it preserved and what it approximated.
         undone: steps that were not kept, because they changed the mobility, each with the reason.
         comparison: measured against the full machine.
         coordinates, equations, couplings: numbers of coordinates, of loop equations without those
@@ -201,10 +201,12 @@ class Reduction(Result):
     newton_euler: tuple[NewtonEulerCount, ...]
 
     def variables(self) -> Iterator[Variable]:
-        """Errors at every actuator, as shares of the largest force of the full machine."""
+        """Return the errors at every actuator, relative to the full machine's largest force."""
         errors = self.comparison.errors
         names = ("rms", "maximum", "gravity", "inertia", "velocity")
-        figures = {name: [getattr(error, name) for error in errors] for name in names}
+        figures = {}
+        for name in names:
+            figures[name] = [getattr(error, name) for error in errors]
         return rows("actuator", (error.actuator for error in errors), **figures)
 
     @property
@@ -228,7 +230,7 @@ def reduce(
     *,
     progress: Progress | None = None,
 ) -> Reduction:
-    """The smallest machine with the same motion that the steps here lead to, and its error against the full one.
+    """Return the smallest machine with the same motion that the steps reach, and its error.
 
     Exact steps, each where it applies: a platform that does not turn loses its rotations; parallel
     rods become one; parallel links become one; bars that turn as another body does become couplings
@@ -245,7 +247,7 @@ def reduce(
 
     Raises:
         AssemblyError: the machine does not assemble, or has findings.
-        InputError: an option names a rod that is not there.
+        InputError: an option names an unknown rod.
     Source: Kroneis, Müller and Liu (SpiderMill), section 2.3.
 
     Examples:
@@ -269,7 +271,7 @@ def reduce(
     comparison = compare_reduction(full, reduced, rng, states=options.states, speed=options.speed)
     stages.done()
     limit = EXACT if all(step.is_exact for step in steps) else None
-    advice = "no approximation was asked for, so a part was taken to move alike that does not: check tolerances"
+    advice = "no approximation was asked for, so parts that differ in motion were treated alike: check tolerances"
     return Reduction(
         full=mechanism,
         mechanism=result,
@@ -308,7 +310,7 @@ def reduce(
 
 
 class _StepRecord:
-    """The steps of a reduction, one after another; a step that changes the machine's mobility is undone.
+    """The steps of a reduction; steps that change the machine's mobility are undone.
 
     Attributes:
         mechanism: the machine after the steps so far.
@@ -324,7 +326,7 @@ class _StepRecord:
         self.undone: list[UndoneStep] = []
 
     def take(self, outcome: tuple[Mechanism, Step]) -> bool:
-        """Go on with the machine after a step; returns whether the step changed it and was not undone."""
+        """Take a step unless it changes the mobility; return whether the machine has changed."""
         after, step = outcome
         if not (step.kept or step.removed):
             return False
@@ -341,7 +343,7 @@ class _StepRecord:
         return True
 
     def harm(self, after: Mechanism) -> str:
-        """Return why the machine after a step is not the same machine; "" where it is."""
+        """Return why a step changes the motion of the machine; empty if it does not."""
         try:
             assembly = Model(without_unused_parameters(after)).assembly
         except TauloopError as error:
@@ -352,15 +354,12 @@ class _StepRecord:
 
 
 def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> _StepRecord:
-    """Take the exact steps that apply, then the approximations that are asked for."""
+    """Take the exact steps that apply, then the requested approximations."""
     steps = _StepRecord(full)
     states = random_states(full, MOTION_STATES, rng).q
     alike = motion(full, states)
-    held = [
-        name
-        for i in full.assembly.frozen
-        if (name := full.topology.velocity_names[i]).startswith("platform.")
-    ]
+    frozen = [full.topology.velocity_names[i] for i in full.assembly.frozen]
+    held = [name for name in frozen if name.startswith("platform.")]
     platform = full.mechanism.platform.body
     if platform in alike.translating and held:
         steps.take(hold_platform(steps.mechanism, held, alike))
@@ -375,7 +374,7 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
     for body in [
         body.name for body in steps.mechanism.bodies if body.name in alike.translating - {platform}
     ]:
-        with suppress(InputError):  # it has a purpose of its own: a cart, a slide
+        with suppress(InputError):  # the body has a function of its own: a cart, a slide
             steps.take(lump_translating_body(steps.mechanism, body, alike))
     if platform in alike.translating:
         with suppress(InputError):
@@ -398,7 +397,7 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
 
 
 def _couple_parallel_links(steps: _StepRecord, alike: BodyMotions) -> None:
-    """Remove rods and bars that turn as another body does; a coupling of angles holds what each of them held."""
+    """Replace rods and bars that rotate as another body does by couplings of angles."""
     for rod in steps.mechanism.rods:
         _couple(
             steps, alike, alike.rods.get(rod.name, frozenset()), partial(_without_rod, rod.name)
@@ -427,7 +426,7 @@ def _couple(
     group: frozenset[str],
     remove: Callable[[Mechanism, str, BodyMotions], tuple[Mechanism, Step]],
 ) -> None:
-    """Remove a rod or a bar by the first body that can carry it and the first coupling that holds what it held.
+    """Remove a rod or bar with the first possible carrier and the first sufficient coupling.
 
     Args:
         steps: the steps so far.
@@ -466,7 +465,7 @@ def _loop_equations(model: Model) -> int:
 def _newton_euler(
     full: Mechanism, flat: Mechanism, reduced: Mechanism
 ) -> Iterator[NewtonEulerCount]:
-    """The stages; `flat` is the machine when links before and behind each other are one."""
+    """Return the stages; in `flat`, links before and behind each other are merged."""
     is_flat = is_planar(full) and flat is full
     stages = [
         ("full", full, is_flat),
@@ -480,7 +479,7 @@ def _newton_euler(
 
 
 def _is_link(mechanism: Mechanism, inertia: Inertia, *, in_plane: bool) -> bool:
-    """Whether a body has moments of inertia; in space those of a point mass off the origin count as none."""
+    """Return whether a body has moments of inertia, apart from those of a point mass."""
     numbers = [mechanism.value(parameter) for parameter in inertia.parameters]
     if not any(numbers[4:]):
         return False
@@ -489,7 +488,10 @@ def _is_link(mechanism: Mechanism, inertia: Inertia, *, in_plane: bool) -> bool:
 
 
 def _one_of_each(steps: _StepRecord, alike: BodyMotions, *, behind: bool) -> None:
-    """Group parallel links until none is left, or those behind one another alone; the one that carries more stays."""
+    """Group parallel links until none is left, or only those behind one another.
+
+    The link that carries more elements stays.
+    """
     while any(
         _group_one_pair(steps, group - alike.translating, alike, behind=behind)
         for group in alike.groups
@@ -500,7 +502,7 @@ def _one_of_each(steps: _StepRecord, alike: BodyMotions, *, behind: bool) -> Non
 def _group_one_pair(
     steps: _StepRecord, group: frozenset[str], alike: BodyMotions, *, behind: bool
 ) -> bool:
-    """Make one link of the first two in a group that can be one; returns whether there were any."""
+    """Merge the first two links in a group that can be merged; return whether there were any."""
     mechanism = steps.mechanism
     present = [body.name for body in mechanism.bodies if body.name in group]
     for kept, removed in sorted(
@@ -513,7 +515,7 @@ def _group_one_pair(
         try:
             after, step = group_parallel_links(mechanism, kept, removed, alike)
         except InputError:
-            continue  # something hangs on this one that the other cannot carry
+            continue  # the other link cannot carry an element of this one
         if steps.take((after, replace(step, name=BEFORE_AND_BEHIND) if behind else step)):
             return True
     return False
@@ -526,10 +528,10 @@ def _burden(mechanism: Mechanism, body: str) -> int:
 def compare_reduction(
     full: Model, reduced: Model, rng: np.random.Generator, *, states: int = 200, speed: float = 1.0
 ) -> ReductionComparison:
-    """Error of a reduced machine's inverse dynamics against the full one over random states.
+    """Return the error of a reduced machine's inverse dynamics over random states.
 
-    Cables count as rods that push as well: which tensions are chosen within bounds is no matter of
-    the reduction.
+    Cables count as rods that also push, because a reduction does not affect the choice of tensions
+    within bounds.
 
     Args:
         full, reduced: the two machines; platform coordinates and actuators have the same names.
@@ -566,10 +568,8 @@ def compare_reduction(
     whole_and_parts = ((True, True), (False, False), (True, False), (False, True))
     u = [forces(full, own, sample.q, parts) for parts in whole_and_parts]
     w = [forces(reduced, arguments, start, parts) for parts in whole_and_parts]
-    columns = [
-        [a.name for a in reduced.mechanism.actuators].index(a.name)
-        for a in full.mechanism.actuators
-    ]
+    reduced_names = [actuator.name for actuator in reduced.mechanism.actuators]
+    columns = [reduced_names.index(actuator.name) for actuator in full.mechanism.actuators]
     w = [x[:, columns] for x in w]
     largest = np.abs(u[0]).max(axis=0)
     scale = np.where(largest > 0, largest, 1.0)
@@ -632,7 +632,7 @@ def _require_same_ports(full: Model, reduced: Model) -> None:
 
 
 def _start(full: Model, reduced: Model, q: np.ndarray) -> np.ndarray:
-    """Start values of the reduced machine: coordinates of the same name move as the full machine's do."""
+    """Return start values of the reduced machine from coordinates of the same name."""
     names = list(full.topology.coordinate_names)
     start = np.repeat(reduced.assembly.q[None, :], len(q), axis=0)
     turning = {i + k for i, _ in reduced.topology.quaternions for k in range(4)}

@@ -1,4 +1,4 @@
-"""Singular poses of closed loops: how far away they are, and where a motion passes one.
+"""Singular poses of closed loops: their distance, and where a motion passes one.
 
 All consistent motions of an assembled pose are the null space of the loop Jacobian K. A pose is
 singular
@@ -30,23 +30,23 @@ from tauloop.compiler.state import State
 from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.model import Model
 
-#: Halvings of the stretch between two samples on which a crossing is sought.
+#: Number of bisections between two samples to locate a crossing.
 BISECTIONS = 40
-#: Poses handled at once; bounds the memory of intermediate matrices.
+#: Number of poses handled together; limits the memory of intermediate matrices.
 CHUNK = 8192
 
 KINDS = ("serial", "parallel", "constraint")
-#: Distance from singularities that is kept where nobody says more.
+#: Default of the distance from singularities.
 USUAL = 0.05
-#: What is kept of the reference pose's own distance where that is less, and that of one that is
-#: singular itself.
+#: Share of the reference pose's distance that is kept where that distance is smaller, and the distance
+#: for a singular reference pose.
 SHARE, NONE = 0.5, 1e-6
 _DETERMINANTS = ("serial_determinant", "parallel_determinant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Singularities:
-    """How far N poses are from being singular.
+    """Distances of N poses from singularities.
 
     The three distances, and the two determinants, are computed when one of them is first read.
 
@@ -71,7 +71,7 @@ class Singularities:
     length: float
 
     def distance(self, kind: str) -> np.ndarray:
-        """The measure (N,) of one of `KINDS`, or a determinant (N,)."""
+        """Return the measure (N,) of one of `KINDS`, or a determinant (N,)."""
         return np.asarray(getattr(self, kind))
 
 
@@ -88,7 +88,7 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
         model: the machine.
         q: assembled coordinates (N, n_q).
     """
-    q = np.array(q)  # the caller may change its own before they are read
+    q = np.array(q)  # the caller may change its array before they are read
 
     @cache
     def distances() -> dict[str, np.ndarray]:
@@ -111,16 +111,16 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
 def least_distance(
     model: Model, wanted: float | None = None, kinds: Sequence[str] = KINDS
 ) -> float:
-    """Distance from singularities that poses of a machine keep.
+    """Return the distance from singularities that poses of a machine should keep.
 
     The measures depend on the machine's proportions: those of many short links stay small at poses
-    where it works well. So without a wish it is 0.05, or half of what the reference pose has where
-    that is less than 0.05.
+    where it works well. The default is therefore 0.05, or half of the reference pose's measure where
+    that measure is less than 0.05.
 
     Args:
         model: the machine.
-        wanted: the distance, where somebody says it.
-        kinds: which of `KINDS` are kept away from.
+        wanted: the distance; None for the default.
+        kinds: the kinds of singularity (`KINDS`) to stay away from.
     """
     if wanted is not None:
         return wanted
@@ -135,7 +135,7 @@ def _at_reached(
     names: Sequence[str],
     measure: Callable[[Model, np.ndarray, np.ndarray], Sequence[np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Measures (N,) of poses by name, chunk by chunk; NaN where a pose is out of reach.
+    """Return the measures (N,) of poses by name; NaN where a pose is out of reach.
 
     Args:
         model: the machine.
@@ -159,7 +159,7 @@ def _at_reached(
 
 
 def _distances(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.ndarray]:
-    """Distances (n,) from singularities, in the order of `KINDS`."""
+    """Return the distances (n,) from singularities, in the order of `KINDS`."""
     n, rank, n_v = K.shape
     if rank:
         _, sigma, Vt = np.linalg.svd(K, full_matrices=True)
@@ -176,30 +176,33 @@ def _distances(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.n
 
 
 def _determinants(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.ndarray]:
-    """Determinants (n,) whose signs change at singularities, in the order of `_DETERMINANTS`."""
+    """Return the determinants (n,) whose signs change at singularities (`_DETERMINANTS`)."""
     leading = actuator_map(model)[:, moving][list(model.assembly.leading)]
     return _determinant(K, _picks(model, moving)), _determinant(K, leading)
 
 
 def _picks(model: Model, moving: np.ndarray) -> np.ndarray:
-    """Rows (m, n_moving) that pick the independent velocities."""
+    """Return the rows (m, n_moving) that pick the independent velocities."""
     return np.eye(model.topology.n_v)[list(model.assembly.independent)][:, moving]
 
 
 def actuator_map(model: Model) -> np.ndarray:
-    """Actuator velocities per unit-free velocity (n_u, n_v), each row of unit length, so that gears do not count."""
+    """Return the actuator velocities per dimensionless velocity (n_u, n_v).
+
+    Each row has unit length, so that gears have no effect.
+    """
     loops = model.assembly.loops
     A = loops.transmission * loops.velocity_scale
     return np.asarray(A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300))
 
 
 def _smallest(matrices: np.ndarray, passive: int = 0) -> np.ndarray:
-    """Return the least stretch (N,) of matrices (N, r, m): zero where r < m - passive.
+    """Return the smallest singular value (N,) of matrices (N, r, m): zero if r < m - passive.
 
     Args:
         matrices: the matrices.
-        passive: number of the least stretches that are left out: of motions that the rows never
-            see.
+        passive: number of smallest singular values that are left out, those of motions that do not
+            affect the rows.
     """
     driven = matrices.shape[2] - passive
     if driven == 0:
@@ -210,7 +213,7 @@ def _smallest(matrices: np.ndarray, passive: int = 0) -> np.ndarray:
 
 
 def _determinant(K: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Determinants (N,) of loops and further rows; NaN where they do not make a square."""
+    """Return the determinants (N,) of loops and further rows; NaN if they are not square."""
     full = np.concatenate([K, np.broadcast_to(rows, (len(K), *rows.shape))], axis=1)
     return np.linalg.det(full) if full.shape[1] == full.shape[2] else np.full(len(K), np.nan)
 
@@ -238,7 +241,7 @@ class Crossing:
 
     Attributes:
         kind: "serial" or "parallel".
-        at: where, in samples from the start (a fraction between two of them).
+        at: position in samples from the start, with a fraction between two of them.
         pose: given positions there, by name.
     """
 
@@ -249,7 +252,7 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingularityReport:
-    """What singularities a motion meets.
+    """Singularities that a motion meets.
 
     Attributes:
         approaches: the closest approach to each kind; computed when first read.
@@ -266,10 +269,10 @@ class SingularityReport:
 def singularity_report(
     model: Model, motion: State, *, entry: Entry = PLATFORM
 ) -> SingularityReport:
-    """Closest approaches to singularities and crossings of a sampled motion.
+    """Return the closest approaches to singularities and crossings of a sampled motion.
 
     A crossing is a change of sign of a determinant between two samples. It is located by bisection
-    on the straight line between the two given positions, on which the loops are closed anew.
+    on the straight line between the two given positions, where the loops are closed again.
 
     Args:
         model: the machine.
@@ -306,7 +309,7 @@ def singularity_report(
 def _approach(
     kind: str, measures: Singularities, columns: Sequence[str], values: np.ndarray
 ) -> Approach:
-    """The closest approach of positions (N, n) to singularities of a kind."""
+    """Return the closest approach of positions (N, n) to singularities of a kind."""
     distances = measures.distance(kind)
     sample = int(np.argmin(distances))
     return Approach(
@@ -349,11 +352,11 @@ def _crossings(
 
 
 def require_regular(report: SingularityReport, *, smallest: float = 1e-3) -> None:
-    """Raise where a motion passes a singularity or comes too near to one.
+    """Raise an error if a motion passes a singularity or comes too near to one.
 
     Args:
-        report: of the motion.
-        smallest: least measure that is accepted.
+        report: report of the motion.
+        smallest: smallest accepted measure.
 
     Raises:
         AssemblyError: which kind, where, how near.

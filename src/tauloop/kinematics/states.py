@@ -1,4 +1,4 @@
-"""Random states on the loops' manifold: assembled positions with consistent velocities and accelerations."""
+"""Random states on the loops' manifold, with consistent velocities and accelerations."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tauloop.common.shown import Shown
 from tauloop.equations.assembly.closing import random_walk
 from tauloop.model import Model
 
-#: Walks run side by side when many states are wanted.
+#: Number of parallel walks for many states.
 PARALLEL_WALKS = 64
-#: States that differ by less than this are one, characteristic lengths or rad.
-SAME = 1e-6
+#: Difference below which states are the same, characteristic lengths or rad.
+STATE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,7 @@ class RandomStates(Shown):
     Attributes:
         q, v, a: coordinates (N, n_q), velocities and accelerations (N, n_v).
         position, velocity, acceleration: the same motion at the platform's entry.
-        different: how many of them are different; they come again where the walks found fewer than
-            were wanted.
+        different: number of different states; they repeat where the walks found fewer than wanted.
     """
 
     q: np.ndarray
@@ -48,7 +47,9 @@ def random_states(
     speed: float = 1.0,
     condition: float = 1e3,
 ) -> RandomStates:
-    """Random states reached by walks from the reference pose, within limits and away from singularities.
+    """Return random states reached by walks from the reference pose.
+
+    They are within limits and away from singularities.
 
     Args:
         model: the machine.
@@ -60,7 +61,7 @@ def random_states(
         condition: largest condition number of the linear blocks that is accepted.
 
     Returns:
-        n states; good ones come again where the walks found fewer.
+        n states; valid ones are repeated where the walks found fewer.
 
     Raises:
         PoseError: no state that the walks found is regular, or all of them are one pose.
@@ -78,7 +79,7 @@ def random_states(
         locked=assembly.locked,
     )
     q = walk()
-    if (assembly.loops.gaps(assembly.q, q) < SAME).all():
+    if (assembly.loops.gaps(assembly.q, q) < STATE_TOLERANCE).all():
         q = walk(mirrored=True)
     entry = model.platform.ports
     scale = assembly.loops.velocity_scale[list(entry.v)]
@@ -89,7 +90,9 @@ def random_states(
     state = model.platform.evaluate(position, velocity, acceleration, start=q)
     conditions = model.platform.condition(q)
     good = state.health.is_reached & (conditions < condition)
-    good &= assembly.loops.gaps(q, state.q) < SAME  # the closed forms' branch is the walk's
+    good &= (
+        assembly.loops.gaps(q, state.q) < STATE_TOLERANCE
+    )  # the closed forms' branch is the walk's
     chosen = np.flatnonzero(good)[:n]
     if len(chosen) == 0:
         what = f"none of {len(q)} states around the reference pose is regular: {state.health.is_reached.sum()} are "
@@ -98,7 +101,10 @@ def random_states(
             "choose a reference pose away from singularities, or accept larger condition numbers"
         )
         raise PoseError.of(model.mechanism.name, what, remedy)
-    if assembly.mobility and (assembly.loops.gaps(assembly.q, state.q[good]) < SAME).all():
+    if (
+        assembly.mobility
+        and (assembly.loops.gaps(assembly.q, state.q[good]) < STATE_TOLERANCE).all()
+    ):
         what = f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do not "
         remedy = (
             "take shorter steps, widen the limits, or choose a reference pose away from their ends"

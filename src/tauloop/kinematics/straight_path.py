@@ -1,9 +1,9 @@
-"""Whether a pose is reached from the reference pose along a straight line of its given positions, without a jump.
+"""Whether a straight line of positions leads from the reference pose to a pose without a jump.
 
-Newton's method finds a pose in which the loops close, though perhaps one that no motion reaches
-from the reference pose: beyond a fold, the given positions between have no pose, or the motion
-would have to jump to another part of the curve. So the line is walked in steps that are halved
-until the coordinates go on smoothly.
+Newton's method finds a pose in which the loops close, but perhaps no motion reaches it from the
+reference pose. Beyond a fold, the positions on the line have no pose, or the motion would have to
+jump to another part of the curve. Therefore the line is followed in steps that are halved until the
+coordinates change smoothly.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.equations.assembly.reference_pose import displacement
 from tauloop.model.motion import Motion
 
-#: Share of the line in the first step, and that below which a step is given up.
-FIRST_STEP, LEAST_STEP = 1 / 8, 1 / 8192
-#: A step is smooth where its two halves differ by less than this share of it, or by less than
-#: `SMALL`.
-SMOOTH, SMALL = 0.3, 1e-7
-#: Two poses are one where no coordinate differs by more, rad or characteristic lengths.
+#: Share of the line in the first step, and smallest step.
+FIRST_STEP, MIN_STEP = 1 / 8, 1 / 8192
+#: A step is smooth if its two halves differ by less than this share of it, or by less than
+#: `ABSOLUTE_SMOOTHNESS`, rad or characteristic lengths.
+RELATIVE_SMOOTHNESS, ABSOLUTE_SMOOTHNESS = 0.3, 1e-7
+#: Largest difference of a coordinate between equal poses, rad or characteristic lengths.
 SAME_POSE = 1e-5
 
 
 def reached_along_line(
     motion: Motion, position: np.ndarray, q: np.ndarray
 ) -> tuple[np.ndarray, tuple[Diagnostic, ...]]:
-    """Return the pose at a position on the reference pose's mode, and the share of the line that leads to it.
+    """Return the pose reached along a straight line, and the share of the line that leads to it.
 
-    Closed forms say by their branch on which mode they lie; nothing is walked for them.
+    The branch of closed forms determines their mode, so no line is followed for them.
 
     Args:
         motion: of the entry whose position is given.
@@ -66,14 +66,17 @@ class _Line:
         self._motion, self._loops = motion, runner.assembly.loops
         self._quaternions = ports.whole_quaternions(runner.topology)
         self._start, self._end = ports.at(runner.assembly.q), np.array(position, dtype=float)
-        for i in self._quaternions:  # a quaternion and its negative are one orientation
+        for i in self._quaternions:  # a quaternion and its negative are the same orientation
             if self._start[i : i + 4] @ self._end[i : i + 4] < 0.0:
                 self._end[i : i + 4] *= -1.0
         scalar = np.array(runner.topology.q_of_v) >= 0
         self._is_angle = np.array(runner.topology.angular, dtype=bool) & scalar
 
     def pose(self, share: float, near: np.ndarray) -> np.ndarray | None:
-        """The pose (n_q,) at a share of the line, from a pose near it; None where the loops do not close."""
+        """Return the pose (n_q,) at a share of the line from a nearby one.
+
+        None where the loops do not close.
+        """
         position = self._start + share * (self._end - self._start)
         for i in self._quaternions:
             position[i : i + 4] /= np.linalg.norm(position[i : i + 4])
@@ -82,14 +85,17 @@ class _Line:
         return np.asarray(state.q[0]) if is_closed else None
 
     def difference(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Displacement (n_v,) from one pose to another, rad or characteristic lengths, without whole revolutions."""
+        """Return the displacement (n_v,) between two poses without whole revolutions.
+
+        In rad or characteristic lengths.
+        """
         way = displacement(self._loops, a[None], b[None])[0]
         wrapped = (way + np.pi) % (2 * np.pi) - np.pi
         return np.asarray(np.where(self._is_angle, wrapped, way))
 
 
 def _walk(line: _Line, start: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the last pose along a line that is reached smoothly, and its share of the line."""
+    """Return the last pose that is reached smoothly along a line, and its share of the line."""
     q, share, step = start, 0.0, FIRST_STEP
     while share < 1.0:
         step = min(step, 1.0 - share)
@@ -98,10 +104,12 @@ def _walk(line: _Line, start: np.ndarray) -> tuple[np.ndarray, float]:
         if middle is not None and end is not None:
             first, second = line.difference(q, middle), line.difference(middle, end)
             length = float(np.linalg.norm(first) + np.linalg.norm(second))
-            if float(np.linalg.norm(second - first)) < max(SMOOTH * length, SMALL):
+            if float(np.linalg.norm(second - first)) < max(
+                RELATIVE_SMOOTHNESS * length, ABSOLUTE_SMOOTHNESS
+            ):
                 q, share, step = end, share + step, 2 * step
                 continue
         step /= 2
-        if step < LEAST_STEP:
+        if step < MIN_STEP:
             return q, share
     return q, 1.0

@@ -1,4 +1,4 @@
-"""Events in words: ``platform.z<-0.7`` until which a motion goes, or that it records and passes."""
+"""Events as text, such as ``platform.z<-0.7``: a motion ends at them or records them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tauloop.integrate.events import Event, comparison
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.model import Model
 
-#: The least of all three measures of singularity.
+#: Name of the smallest of all three measures of singularity.
 ANY_KIND = "singularity"
 #: Coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
 Quantity = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -21,16 +21,16 @@ Quantity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def events_of(
     model: Model, until: Sequence[str | Event], watch: Sequence[str | Event]
 ) -> tuple[Event, ...]:
-    """Events from words or as they are.
+    """Return the events given as text or as objects.
 
-    Words compare a coordinate, ``platform.z<-0.7``; its speed, ``velocity.platform.z>0.5`` (SI); or
+    A text compares a coordinate, ``platform.z<-0.7``; its speed, ``velocity.platform.z>0.5`` (SI); or
     the distance from singularities (1 far, 0 singular), ``singularity<0.05`` or that of one kind
     (`tauloop.kinematics.singularities`).
 
     Args:
         model: the machine.
-        until: terminal ones.
-        watch: others.
+        until: terminal events.
+        watch: other events.
 
     Raises:
         InputError: all that cannot be read, at once.

@@ -1,4 +1,7 @@
-"""All real solutions of systems solved one after the other, each with the unknowns of those before it as known."""
+"""All real solutions of polynomial systems that are solved one after the other.
+
+The unknowns of each system are known variables of the later ones.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from tauloop.kinematics.homotopy.widening import Widenable, Widened
 
 
 class PolynomialBlock(Widenable, Protocol):
-    """A system whose variables are columns of a common row of variables."""
+    """A polynomial system whose variables are columns of a common row of variables."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -39,17 +42,17 @@ class PolynomialBlock(Widenable, Protocol):
 
     @property
     def y(self) -> tuple[int, ...]:
-        """Columns of the variables that it takes as known."""
+        """Columns of its known variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCount(SearchCounts):
-    """What was counted in one block, beside the search in a random system of its family.
+    """Counts of one block, in addition to those of the search in a random system.
 
     Attributes:
         equations: names of its equations.
         complex_solutions: solutions of a random system of its family.
-        cases: for how many real solutions of the blocks before it was solved.
+        cases: number of real solutions of the previous blocks for which it was solved.
         real, complex: regular ends of paths, over all cases.
         merged: real solutions that are multiple or not isolated.
         singular, infinite: paths that end at solutions that are multiple or not isolated, or at
@@ -77,14 +80,14 @@ def solve_blocks(
     report: Report = unreported,
     follow: Follow = track,
 ) -> tuple[np.ndarray, tuple[BlockCount, ...]]:
-    """All real solutions of a sequence of blocks.
+    """Return all real solutions of a sequence of blocks.
 
     Args:
         blocks: systems in the order of their solution.
         w: variables (n_w,), of which those that no block solves for are given.
         rng: source of randomness.
         options: how complex solutions are found.
-        report: is told how far it is.
+        report: called with the progress.
         follow: follows paths.
 
     Returns:
@@ -102,7 +105,7 @@ def solve_blocks(
 
         known = partial[:, list(block.y)]
         cases, case_of = known, np.zeros(1, dtype=int)
-        # NumPy imports its masked arrays for it, which takes as long as many a search
+        # NumPy would import its masked arrays, which takes as long as a small search
         if len(known) > 1:
             cases, case_of = np.unique(known, axis=0, return_inverse=True)
         is_wide = block.terms and len(block.angles) <= options.traced_angles
@@ -130,7 +133,7 @@ def _extended(
     targets: Sequence[TargetSolutions],
     case_of: np.ndarray,
 ) -> np.ndarray:
-    """Every solution so far together with every real solution of its case."""
+    """Return every solution so far combined with every real solution of its case."""
     rows = []
     for w, case in zip(partial, case_of, strict=True):
         target = targets[case]

@@ -1,7 +1,7 @@
-"""Paths followed by machine code: a polynomial system printed with complex numbers, one thread a path.
+"""Path tracking in machine code: a polynomial system in complex numbers, one thread per path.
 
-Each path has its steps and its Newton's method for itself, so that no number depends on which paths
-go beside it, or on how many threads share them out.
+Each path has its own steps and its own Newton iterations, so no number depends on the other paths or
+on the number of threads.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from tauloop.kinematics.homotopy.paths import (
     track,
 )
 
-#: Instructions of a system, times its unknowns, from which on compiling is sooner done than
-#: following with NumPy.
+#: Instructions of a system times its unknowns from which compiling is faster than NumPy.
 WORTH_COMPILING = 600
 _CALLS = {
     ca.OP_ADD: "tl_plus",
@@ -39,7 +38,7 @@ _CALLS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrintedSystem:
-    """What is printed of a system.
+    """The parts of a system that are printed as code.
 
     Attributes:
         function: (x, y, y') -> F, F_x, F_y y', of the known variables that are not factors of
@@ -53,11 +52,11 @@ class PrintedSystem:
 
 
 class Printable(PolynomialSystem, Protocol):
-    """A system that machine code can be made of."""
+    """A system that can be printed as machine code."""
 
     @property
     def printed(self) -> PrintedSystem:
-        """What is printed of it."""
+        """The printed parts."""
 
 
 #: Follows paths as `track` does.
@@ -65,10 +64,10 @@ Follow = Callable[[Printable, np.ndarray, ParameterLine, TrackingOptions | None]
 
 
 class PathFollower:
-    """Follows paths by machine code of an evaluator's, or by NumPy where that is sooner done or there is no code."""
+    """Follows paths by machine code, or by NumPy where that is faster or no code is available."""
 
     def __init__(self, evaluator: Evaluator, least: int = WORTH_COMPILING) -> None:
-        """Take an evaluator; systems of less than `least` are left to NumPy."""
+        """Store an evaluator; systems of less than `least` are left to NumPy."""
         self._evaluator, self._least = evaluator, least
         self._kernels: dict[str, RowKernel | None] = {}
 
@@ -105,13 +104,13 @@ class PathFollower:
 
 
 def _parts(array: np.ndarray) -> np.ndarray:
-    """Complex numbers (N, k) as a structure of arrays (2 k, N), the real part of each first."""
+    """Return the complex numbers (N, k) as a structure of arrays (2 k, N), the real part of each first."""
     whole = np.ascontiguousarray(array, dtype=complex)
     return np.ascontiguousarray(whole.view(float).reshape(len(whole), 2 * whole.shape[1]).T)
 
 
 def _numbers(options: TrackingOptions) -> np.ndarray:
-    """Options in the order of `homotopy.c`."""
+    """Return the options in the order of `homotopy.c`."""
     return np.array(
         [
             options.tolerance,
@@ -129,7 +128,7 @@ def _numbers(options: TrackingOptions) -> np.ndarray:
 
 
 def paths_text(printed: PrintedSystem) -> str:
-    """Text of the kernel that follows paths of a system."""
+    """Return the text of the kernel that follows the paths of a system."""
     function, ways = printed.function, len(printed.terms)
     m, known = function.size1_out(0), function.size1_in(1)
     sizes = {"TL_M": m, "TL_K": known + ways, "TL_WAYS": ways}
@@ -149,12 +148,12 @@ def paths_text(printed: PrintedSystem) -> str:
 
 
 def _routine(head: str, function: ca.Function, outputs: tuple[str | None, ...]) -> list[str]:
-    """A function of complex numbers that writes some of a system's outputs."""
+    """Return a function of complex numbers that writes some of a system's outputs."""
     code = instructions(function, [name is not None for name in outputs])
     constants = {each.number: each.constant for each in code if each.operation == ca.OP_CONST}
     lines = [_statement(each, constants, outputs) for each in code if each.number not in constants]
     written = {each.port for each in code if each.operation == ca.OP_OUTPUT}
-    zeros = [  # outputs are dense, but what is never written stays zero
+    zeros = [  # outputs are dense; entries that are never written stay zero
         f"{name}[{i}] = tl_of(0.0, 0.0);"
         for k, name in enumerate(outputs)
         if name is not None
@@ -179,10 +178,10 @@ def _statement(
 
 
 def _expression(each: Instruction, constants: dict[int, float], value: Callable[[int], str]) -> str:
-    """The value of an instruction.
+    """Return the value of an instruction.
 
     Raises:
-        ValueError: an operation that systems of polynomials have not.
+        ValueError: the operation does not occur in polynomial systems.
     """
     operands = each.operands
     if each.operation == ca.OP_INPUT:

@@ -63,7 +63,7 @@ class ComplexFunction:
         raise ValueError(f"operation {code} of CasADi has no complex form here")
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
-        """Values at N samples.
+        """Return the values at N samples.
 
         Args:
             inputs: one array (N, k) per input.

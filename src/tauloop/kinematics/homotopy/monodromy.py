@@ -32,22 +32,23 @@ from tauloop.kinematics.homotopy.code import Follow, Printable
 from tauloop.kinematics.homotopy.paths import ParameterLine, TrackingOptions, track
 
 #: Two solutions nearer than this, relative to their size, are the same: tracking brings them to
-#: 1e-7 or better, and those of a random system lie some 0.01 apart.
-SAME = 1e-5
+#: 1e-7 or better, and those of a random system are about 0.01 apart.
+REPEAT_TOLERANCE = 1e-5
 
 
-#: Loops in one round at most. A random loop misses a single branch point three times out of four,
-#: so that this many leave two solutions apart once in 10 000; the random start points, which end at
-#: either one, miss it far less often.
+#: Largest number of loops in one round. A random loop misses a single branch point three times out of
+#: four, so this number fails to connect two solutions once in 10 000. The random start points, which
+#: end at either one, miss it far less often.
 LOOPS = 32
-#: How far, as a share of the way to another random system, the traces are looked at; and the
-#: relative bend that a sum of solutions followed to 1e-10 does not exceed. With one of 40 missing
-#: they bent by 3e-4 at least.
+#: Share of the distance to another random system at which traces are evaluated, and the relative bend
+#: that a sum of solutions tracked to 1e-10 does not exceed. With one of 40 solutions missing, the bend
+#: was at least 3e-4.
 TRACE_STEP, STRAIGHT = 0.5, 1e-7
-#: Lines tried before more loops are, which follow many times as many paths, where a line loses one.
+#: Number of lines that are tried, where a line loses a path, before more loops; loops follow many more
+#: paths.
 TRACE_LINES = 4
-#: Rounds of such lines that all lost a path, after which no more is tried: the system is nearly
-#: degenerate, and more loops would not help.
+#: Rounds of lines that all lost a path, after which the search stops: the system is nearly degenerate,
+#: and more loops would not help.
 LOST_ROUNDS = 4
 #: Random start points that are followed first: they find most of few solutions and many of many.
 PROBES = 64
@@ -58,28 +59,28 @@ class Family(Printable, Protocol):
 
     @property
     def is_loop(self) -> np.ndarray:
-        """Which equations have a free constant (m,)."""
+        """Whether each equation has a free constant (m,)."""
 
     @property
     def is_traceable(self) -> bool:
         """Whether solutions stay finite at all finite constants, so that the trace test applies."""
 
     def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Random points (n, m) that satisfy the equations without a free constant."""
+        """Return random points (n, m) that satisfy the equations without a free constant."""
 
     def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Known variables (n, k) of random members of the family around given ones y (k,)."""
+        """Return the known variables (n, k) of random members of the family near y (k,)."""
 
     def unsigned(self, x: np.ndarray) -> np.ndarray:
-        """One representative of points that mean the same."""
+        """Return one representative of equivalent points."""
 
     def invariants(self, x: np.ndarray) -> np.ndarray:
-        """Numbers (n, k) that points which mean the same have in common."""
+        """Return the numbers (n, k) that equivalent points have in common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonodromyOptions(Options):
-    """How long to look for more solutions.
+    """Options of the search for more solutions.
 
     Attributes:
         quiet_loops: least loops in a row, each with all solutions known, that must find nothing
@@ -89,8 +90,8 @@ class MonodromyOptions(Options):
             that the test wants grows fast: 2 solutions for one angle, 6 for two, 576 for
             SpiderMill's seven (46 of its own).
         batch: paths followed at once; also random start points that are followed first, at most.
-        most_solutions: give up above so many.
-        most_rounds: give up after so many rounds of loops.
+        most_solutions: stop with an error above this number of solutions.
+        most_rounds: stop with an error after this number of rounds of loops.
         tracking: how paths are followed.
     """
 
@@ -105,12 +106,12 @@ class MonodromyOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchCounts:
-    """What was counted in a search for all solutions of one random member of a family.
+    """Counts of a search for all solutions of one random member of a family.
 
     Attributes:
         probes: random start points that were followed to it; each ends at a random solution.
         loops: loops followed with all solutions.
-        quiet_loops: how many of them, the last ones, found nothing new.
+        quiet_loops: number of the last loops in a row that found nothing new.
         lost: paths of probes and loops that failed.
         trace: second difference of the traces, relative to their size; rounding where all solutions
             are known; None where there is no trace test, or none of its lines could be followed.
@@ -126,7 +127,7 @@ class SearchCounts:
 
 
 def counts_of(search: object) -> dict[str, Any]:
-    """`SearchCounts` of what has the same attributes, by name."""
+    """Return `SearchCounts` from an object with the same attributes, by name."""
     return {item.name: getattr(search, item.name) for item in fields(SearchCounts)}
 
 
@@ -147,7 +148,7 @@ class GenericSolutions(SearchCounts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProgress:
-    """How far the search in one block is.
+    """Progress of the search in one block.
 
     Attributes:
         block, blocks: number of the block, from 1, and of all.
@@ -165,13 +166,13 @@ class SearchProgress:
     solutions: int
 
 
-#: Is told how far a search is.
+#: Function that is called with the progress of a search.
 Report = Callable[[SearchProgress], None]
 LOOKING, FOLLOWING = "looking for complex solutions", "following them to the machine"
 
 
 def unreported(_: SearchProgress) -> None:
-    """Nobody is told."""
+    """Ignore the progress."""
 
 
 def generic_solutions(
@@ -193,19 +194,19 @@ def generic_solutions(
         y: the machine's own known variables (k,).
         rng: source of randomness.
         options: when to stop.
-        report: is told after every round how far the search is.
+        report: called with the progress after every round.
         follow: follows paths.
 
     Raises:
-        PoseError: there are more solutions than the options allow, or loops do not come to rest.
+        PoseError: there are more solutions than the options allow, or loops keep finding new ones.
     """
     options = options or MonodromyOptions()
     search = _ModeSearch(family, y, rng, options, follow)
     search.probe(min(options.batch, PROBES))
-    search.tell(report)
+    search.report_progress(report)
     while not search.is_complete():
         search.loop()
-        search.tell(report)
+        search.report_progress(report)
         if len(search.known) > options.most_solutions:
             what = f"{len(search.known)} complex solutions after {search.loops} loops and still more to come"
             remedy = "allow more solutions in MonodromyOptions, or reduce the machine first"
@@ -220,7 +221,7 @@ Member = tuple[np.ndarray, np.ndarray]
 
 
 class _ModeSearch:
-    """What is known so far."""
+    """State of the search."""
 
     def __init__(
         self,
@@ -238,7 +239,7 @@ class _ModeSearch:
         self.trace: float | None = None
 
     def _members(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Random points, and known variables and constants of the systems that they solve."""
+        """Return random points, and known variables and constants of the systems they solve."""
         y = self._family.known(n, self._given, self._rng)
         x = self._family.random(n, self._given, self._rng)
         F, _, _ = self._family.linearised(x, y, np.zeros_like(y))
@@ -268,7 +269,7 @@ class _ModeSearch:
         self.lost += int((~is_regular).sum())
 
     def loop(self) -> None:
-        """Follow everything known around several random loops at once."""
+        """Follow all known solutions around several random loops at once."""
         n = len(self.known)
         count = int(np.clip(self._options.batch // n, 1, LOOPS))
         home = (self.y, self.e)
@@ -289,15 +290,15 @@ class _ModeSearch:
         self.lost += int((~good).sum())
         self.quiet_loops = 0 if new else self.quiet_loops + count
 
-    def tell(self, report: Report) -> None:
-        """Say how far the search is."""
+    def report_progress(self, report: Report) -> None:
+        """Report the progress of the search."""
         options = self._options
         wanted = options.traced_loops if self._family.is_traceable else options.quiet_loops
         done, known = min(self.quiet_loops, wanted), len(self.known)
         report(SearchProgress(phase=LOOKING, done=done, total=wanted, solutions=known))
 
     def is_complete(self) -> bool:
-        """Whether loops have been quiet for long enough, and the trace test is passed."""
+        """Return whether enough loops found nothing new and the trace test is passed."""
         if not self._family.is_traceable:
             return self.quiet_loops >= self._options.quiet_loops
         if self.quiet_loops < self._options.traced_loops:
@@ -308,7 +309,7 @@ class _ModeSearch:
         return self.trace is not None and self.trace < STRAIGHT
 
     def _bend(self) -> float:
-        """Follow everything known along a line of e: how much the traces bend; infinite where a path is lost."""
+        """Return the bend of the traces along a line of e; infinite where a path is lost."""
         direction = self._members(1)[2][0] - self.e
         sums, sizes = [], []
         for t in (-TRACE_STEP, 0.0, TRACE_STEP):
@@ -325,14 +326,17 @@ class _ModeSearch:
 
 
 def comparable(x: np.ndarray) -> np.ndarray:
-    """Points (n, m) as real numbers (n, 2 m) relative to their size, so that one distance serves large and small."""
+    """Return points (n, m) as real numbers (n, 2 m) relative to their size.
+
+    One distance thus serves small and large points.
+    """
     return np.hstack([x.real, x.imag]) / (1.0 + np.abs(x).max(axis=1, initial=0.0, keepdims=True))
 
 
-def repeated(x: np.ndarray, same: float = SAME) -> np.ndarray:
-    """Pairs (k, 2) of indices of points that are the same, the smaller index first."""
+def repeated(x: np.ndarray, same: float = REPEAT_TOLERANCE) -> np.ndarray:
+    """Return pairs (k, 2) of indices of equal points, the smaller index first."""
     points = comparable(x)
-    # points that are the same lie side by side along any direction
+    # equal points are neighbours along any direction
     along = np.cos(np.arange(points.shape[1]))
     order = np.argsort(points @ along)
     points, heights, reach = points[order], (points @ along)[order], same * np.abs(along).sum()
@@ -346,6 +350,6 @@ def repeated(x: np.ndarray, same: float = SAME) -> np.ndarray:
     return np.sort(np.concatenate(pairs), axis=1)
 
 
-def distinct(x: np.ndarray, same: float = SAME) -> np.ndarray:
-    """Points (n, m) without those that repeat an earlier one."""
+def distinct(x: np.ndarray, same: float = REPEAT_TOLERANCE) -> np.ndarray:
+    """Return the points (n, m) without those that repeat an earlier one."""
     return np.delete(x, repeated(x, same)[:, 1], axis=0)

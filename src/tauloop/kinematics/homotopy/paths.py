@@ -1,7 +1,7 @@
-"""Path tracking: solutions of a polynomial system followed while its parameters move.
+"""Path tracking: solutions of a polynomial system are followed while its parameters change.
 
 H(x, t) = F(x, y(t)) + e(t) = 0 with y(t) and e(t) straight lines in the complex numbers. All paths
-move at once, each with a step of its own: a fourth-order Runge-Kutta predictor on dx/dt = -F_x^-1
+advance together, each with its own step: a fourth-order Runge-Kutta predictor on dx/dt = -F_x^-1
 (F_y y' + e'), Newton's method as corrector (Sommese and Wampler, The Numerical Solution of Systems
 of Polynomials, 2005, section 2.3).
 
@@ -29,12 +29,12 @@ class PolynomialSystem(Protocol):
     def linearised(
         self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """F (N, m), F_x (N, m, m) and F_y y' (N, m) at x (N, m), y and y' (N, k)."""
+        """Return F (N, m), F_x (N, m, m) and F_y y' (N, m) at x (N, m), y and y' (N, k)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackingOptions(Options):
-    """How carefully paths are followed.
+    """Options of path tracking.
 
     Attributes:
         tolerance: Newton's last step, relative to 1 + |x|, with which a point counts as on the
@@ -45,7 +45,7 @@ class TrackingOptions(Options):
         first_step: first step in t; also the longest.
         smallest_step: paths that need smaller steps stop.
         infinity: paths that grow beyond this size have diverged.
-        steps: most steps tried.
+        steps: largest number of steps tried.
     """
 
     tolerance: float = 1e-7
@@ -60,7 +60,7 @@ class TrackingOptions(Options):
 
 
 class PathEnding(StopCode):
-    """Why a path ended, as numbered in `homotopy.c`; `SUCCESS` is a regular solution."""
+    """Reason why a path ended."""
 
     SUCCESS = 0
     MAX_STEPS = 1
@@ -85,7 +85,7 @@ class ParameterLine:
     def at(
         self, rows: np.ndarray, t: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """y, y', e and e' of some paths at their own t."""
+        """Return y, y', e and e' of paths at their individual t."""
         y_rate, e_rate = self.y1[rows] - self.y0[rows], self.e1[rows] - self.e0[rows]
         return (
             self.y0[rows] + t[:, None] * y_rate,
@@ -97,11 +97,11 @@ class ParameterLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """Where paths ended.
+    """Ends of paths.
 
     Attributes:
         x: last points (N, m).
-        t: how far they came (N,).
+        t: values of t that they reached (N,).
         endings: `PathEnding` of every path (N,).
         steps: steps tried by the whole batch.
     """
@@ -119,7 +119,7 @@ class Tracked:
 
 @dataclass(slots=True)
 class _Paths:
-    """State of all paths on their way."""
+    """State of all paths that are being followed."""
 
     x: np.ndarray
     t: np.ndarray
@@ -164,7 +164,7 @@ def track(
 def _step(
     system: PolynomialSystem, paths: _Paths, line: ParameterLine, options: TrackingOptions
 ) -> None:
-    """Try one step of every path that is on its way, and let its length follow."""
+    """Try one step of every active path and adapt its length."""
     rows = paths.active
     t = paths.t[rows]
     remaining = 1.0 - t
@@ -238,7 +238,7 @@ def newton(
     tolerance: float,
     iterations: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Newton's method at fixed parameters.
+    """Return the result of Newton's method at fixed parameters.
 
     Returns:
         Points (N, m), and whether the last step was below the tolerance and no step longer than
@@ -262,7 +262,7 @@ def newton(
 
 
 def _solved(J: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Solutions of J z = b; not a number where J is singular, which stops that path's step."""
+    """Return the solutions of J z = b; NaN where J is singular, which stops that path's step."""
     try:
         return np.asarray(np.linalg.solve(J, b[..., None])[..., 0])
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""Solutions of a given system, from all solutions of a generic one of its family (parameter continuation).
+"""Solutions of a given system from all solutions of a generic one (parameter continuation).
 
 Every isolated solution of the given system is the end of a path from a generic one (Morgan and
 Sommese, Coefficient-parameter polynomial continuation, Applied Mathematics and Computation 29,
@@ -24,36 +24,36 @@ from tauloop.kinematics.homotopy.paths import (
     track,
 )
 
-#: Paths that met are followed again with steps and tolerance smaller by this factor, at most so
-#: many times.
+#: Factor on steps and tolerance of paths that met and are followed again, and largest number of such
+#: repetitions.
 CARE, RETRIES = 0.1, 2
-#: Newton steps that bring a regular solution to rounding.
+#: Newton steps that refine a regular solution to rounding.
 POLISHING = 6
 #: A polished solution is real when no imaginary part exceeds this share of its size: rounding over
 #: its conditioning.
 REAL = 1e-7
-#: Where a path towards a double solution stops, it is this near to it, relative to its size: the
-#: square root of how far from the end a step is still accepted, with room.
-NEAR = 1e-3
+#: Distance, relative to its size, at which a path towards a double solution stops: the square root of
+#: the accepted distance of a step from the end, with a margin.
+MERGE_TOLERANCE = 1e-3
 #: Steps by which a multiple solution is approached, each halving the distance; and the share of the
-#: largest singular value below which the Jacobian's directions are left alone there.
+#: largest singular value below which directions of the Jacobian are ignored there.
 HALVINGS, PSEUDO = 40, 1e-9
-#: Equations free of units that hold to this hold to rounding, the square of the distance of a
-#: double solution.
+#: Residual of dimensionless equations that counts as rounding, the square of the distance of a double
+#: solution.
 CLOSED = 1e-12
 #: A path that stopped short has gone to infinity when it grew by more than this factor over the
 #: last thousandth: one towards a multiple solution grows by some per cent, one towards a solution
 #: of multiplicity 20 at infinity by 1.4.
 GROWTH = 1.3
-#: Or when it is so large, in characteristic lengths, that no machine stands there.
+#: It has also gone to infinity beyond this size in characteristic lengths, larger than any machine.
 FAR = 1e4
-#: Where the last stretch of a path begins whose growth is looked at.
+#: Value of t from which the growth of a path is evaluated.
 LAST_STRETCH = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSolutions:
-    """Where all paths to one given system ended.
+    """Ends of all paths to one given system.
 
     Attributes:
         regular: regular solutions (n, m), complex, polished.
@@ -81,7 +81,7 @@ def target_solutions(
     options: TrackingOptions | None = None,
     follow: Follow = track,
 ) -> TargetSolutions:
-    """All solutions of F(x, y) = 0 that are ends of paths from the generic system.
+    """Return all solutions of F(x, y) = 0 that are ends of paths from the generic system.
 
     Args:
         family: the system.
@@ -146,7 +146,7 @@ def _grows(
     options: TrackingOptions,
     follow: Follow,
 ) -> np.ndarray:
-    """Which paths that stopped short were on their way to infinity: far away, or larger than a little earlier."""
+    """Return which stopped paths diverge: they are far away, or larger than a little earlier."""
     grows = np.zeros(len(start), dtype=bool)
     rows = np.flatnonzero(~end.is_regular)
     if not len(rows):
@@ -167,7 +167,7 @@ def _grows(
 
 
 def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Solutions brought to rounding; one whose Jacobian is singular to rounding stays as it is."""
+    """Return the solutions refined to rounding; those with a singular Jacobian are unchanged."""
     rows, y = np.arange(len(x)), np.tile(y.astype(complex), (len(x), 1))
     zero = np.zeros_like(x)
     line = ParameterLine(y0=y, y1=y, e0=zero, e1=zero)
@@ -188,7 +188,7 @@ def _meeting(family: Family, x: np.ndarray, endings: np.ndarray) -> np.ndarray:
 
 
 def _unpaired(family: Family, x: np.ndarray) -> int:
-    """Complex solutions of a real system whose conjugate was not found."""
+    """Return the complex solutions of a real system without their conjugate."""
     if not len(x):
         return 0
     pairs = repeated(np.concatenate([x, family.unsigned(x.conj())]))
@@ -198,13 +198,14 @@ def _unpaired(family: Family, x: np.ndarray) -> int:
 
 
 def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Real multiple solutions (k, m) at the ends of singular paths (s, m).
+    """Return the real multiple solutions (k, m) at the ends of singular paths (s, m).
 
     Gauss-Newton steps through the pseudo-inverse converge by halves to a double solution, whose
     Jacobian is singular.
     """
     x = x[
-        np.abs(x.imag).max(axis=1, initial=0.0) < NEAR * (1.0 + np.abs(x).max(axis=1, initial=0.0))
+        np.abs(x.imag).max(axis=1, initial=0.0)
+        < MERGE_TOLERANCE * (1.0 + np.abs(x).max(axis=1, initial=0.0))
     ].real
     if not len(x):
         return x
@@ -214,6 +215,6 @@ def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         x = x - (np.linalg.pinv(J.real, rcond=PSEUDO) @ F.real[..., None])[..., 0]
     F, _, _ = family.linearised(x, y, np.zeros_like(y))
     is_solution = np.abs(F).max(axis=1) < CLOSED
-    is_near = np.abs(x - start).max(axis=1) < NEAR * (1.0 + np.abs(x).max(axis=1))
+    is_near = np.abs(x - start).max(axis=1) < MERGE_TOLERANCE * (1.0 + np.abs(x).max(axis=1))
     unsigned = family.unsigned(x[is_solution & is_near])
-    return distinct(unsigned, NEAR).real
+    return distinct(unsigned, MERGE_TOLERANCE).real

@@ -1,8 +1,8 @@
-"""A family of polynomial systems made wider by linear terms in its variables, so that its solutions stay finite.
+"""Families of polynomial systems widened by linear terms, so that their solutions stay finite.
 
 Machines with joints on circles or parallel legs are special members of their own family: some
-solutions of the general machine lie at infinity for them and come back at special constants, so
-that a search among such systems neither meets all solutions nor can tell whether it has. F(x, y) +
+solutions of the general machine are at infinity for them and return at special constants. A search
+among such systems therefore neither finds all solutions nor knows whether it has. F(x, y) +
 (s_1 C_1 + s_2 C_2) x + e, with random complex C_1 and C_2 on the loop equations, is a general
 member at most s and the machine's own at s = 0.
 
@@ -21,12 +21,12 @@ import numpy as np
 from tauloop.kinematics.homotopy.code import PrintedSystem
 from tauloop.kinematics.homotopy.monodromy import Family
 
-#: How many linear terms: two, so that loops of s go around different systems.
+#: Number of linear terms: two, so that loops of s enclose different systems.
 WAYS = 2
 
 
 class Widenable(Family, Protocol):
-    """A family that says which of its variables enter linearly, too."""
+    """A family that also states which of its variables enter linearly."""
 
     @property
     def angles(self) -> tuple[int, ...]:
@@ -34,14 +34,14 @@ class Widenable(Family, Protocol):
 
     @property
     def terms(self) -> tuple[int, ...]:
-        """Positions in x of the variables that get linear terms; none where these do not keep solutions finite."""
+        """Positions in x of the variables with linear terms; none where these do not help."""
 
 
 class Widened:
     """The family F(x, y) + (s_1 C_1 + s_2 C_2) x + e; s is appended to the known variables."""
 
     def __init__(self, family: Widenable, rng: np.random.Generator) -> None:
-        """Draw C_1 and C_2: numbers of the size of the equations' own coefficients, which are free of units."""
+        """Draw C_1 and C_2 with the magnitude of the equations' dimensionless coefficients."""
         self._family = family
         self.is_loop, self.is_traceable = family.is_loop, True
         self.unsigned, self.invariants = family.unsigned, family.invariants
@@ -56,7 +56,7 @@ class Widened:
     def linearised(
         self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The function, its Jacobian in x, and its rate with y."""
+        """Return the function, its Jacobian in x, and its rate with y."""
         F, J, rate = self._family.linearised(x, y[:, :-WAYS], y_rate[:, :-WAYS])
         terms = np.einsum("kij,nj->nki", self._C, x)
         s, s_rate = y[:, -WAYS:], y_rate[:, -WAYS:]
@@ -72,14 +72,14 @@ class Widened:
         return PrintedSystem(function=self._family.printed.function, terms=self._C)
 
     def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Known variables (n, k) of random members: the machine's own with random s."""
+        """Return the known variables (n, k) of random members: the machine's own with random s."""
         s = rng.normal(size=(n, WAYS)) + 1j * rng.normal(size=(n, WAYS))
         return np.hstack([np.tile(y[:-WAYS], (n, 1)), s])
 
     def of_machine(self, y: np.ndarray) -> np.ndarray:
-        """Known variables (k,) of the machine itself: s = 0."""
+        """Return the known variables (k,) of the machine itself: s = 0."""
         return np.append(y, np.zeros(WAYS))
 
     def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Random points that satisfy the equations without a free constant."""
+        """Return random points that satisfy the equations without a free constant."""
         return self._family.random(n, y[:-WAYS], rng)

@@ -1,4 +1,4 @@
-"""The position problem of a machine as polynomial systems in lengths, quaternions, and cosines and sines.
+"""The position problem of a machine as polynomials in lengths, quaternions, cosines and sines.
 
 An angle q enters as the pair (c, s) with c^2 + s^2 = 1, a rotation as a unit quaternion, so that
 every loop equation is a polynomial. The equations are sorted into blocks, and each block is a
@@ -28,15 +28,15 @@ from tauloop.kinematics.modes.gears import NO_GEARS, Gears, split_gears
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variables:
-    """The numbers that stand for the coordinates: one for a length or a quaternion's component, two for an angle.
+    """Variables for the coordinates: one per length or quaternion component, two per angle.
 
     Attributes:
         columns: per coordinate of q, its columns among the variables.
         scale: per coordinate, what one unit of its variable is, m or 1.
         is_angle: per coordinate, whether it is an angle (its variables are cosine and sine).
         count: number of variables n_w.
-        gears: which angles follow from free ones, whose cosines and sines stand in the leaders'
-            places.
+        gears: angles that follow from free ones; the columns of the leaders hold cosines and sines of
+            the free angles.
     """
 
     columns: tuple[tuple[int, ...], ...]
@@ -47,7 +47,7 @@ class Variables:
 
     @classmethod
     def of(cls, topology: Topology, length: float, gears: Gears = NO_GEARS) -> Variables:
-        """Variables of a topology, lengths in units of the characteristic length."""
+        """Return the variables of a topology, lengths in units of the characteristic length."""
         columns: list[tuple[int, ...]] = []
         count = 0
         for is_angle in topology.is_angle:
@@ -70,7 +70,7 @@ class Variables:
         )
 
     def values(self, q: np.ndarray) -> np.ndarray:
-        """Variables (N, n_w) of coordinates (N, n_q)."""
+        """Return the variables (N, n_w) of coordinates (N, n_q)."""
         w, q = np.empty((len(q), self.count)), np.array(q)
         q[:, list(self.gears.leaders)] = self.gears.free(q)
         for i, columns in enumerate(self.columns):
@@ -81,7 +81,7 @@ class Variables:
         return w
 
     def coordinates(self, w: np.ndarray) -> np.ndarray:
-        """Coordinates (N, n_q) of real variables (N, n_w); angles in (-pi, pi]."""
+        """Return the coordinates (N, n_q) of real variables (N, n_w); angles in (-pi, pi]."""
         q = np.empty((len(w), len(self.columns)))
         for i, columns in enumerate(self.columns):
             if self.is_angle[i]:
@@ -94,14 +94,14 @@ class Variables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockSystem:
-    """One block: F(x, y) with x its own variables and y those of the coordinates known before.
+    """One block F(x, y): x are its own variables, y those of the coordinates known before.
 
     Attributes:
         names: its equations, circles of angles included.
         coordinates: indices in q of its unknowns.
         x, y: columns of its variables, and of those that it takes as known.
-        is_loop: which equations are loop equations (m,); the others say that pairs and quaternions
-            have unit norm.
+        is_loop: which equations are loop equations (m,); the others require unit norms of pairs and
+            quaternions.
         angles: positions in x of the cosine of every angle (its sine follows).
         spheres: for every quaternion with unknown components, their positions in x and the columns
             in y of the others.
@@ -120,12 +120,12 @@ class BlockSystem:
     def linearised(
         self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """F (N, m), F_x (N, m, m) and F_y y' (N, m)."""
+        """Return F (N, m), F_x (N, m, m) and F_y y' (N, m)."""
         F, J, rate = self.function(x, y, y_rate)
         return F[:, :, 0], J, rate[:, :, 0]
 
     def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Random complex variables (n, m) that satisfy the norms, for known variables y (k,)."""
+        """Return random complex variables (n, m) that satisfy the norms, for known variables y (k,)."""
         x = rng.normal(size=(n, len(self.x))) + 1j * rng.normal(size=(n, len(self.x)))
         x *= 10.0 ** rng.uniform(*SPREAD, size=(n, 1))
         for i in self.angles:
@@ -138,7 +138,10 @@ class BlockSystem:
         return x
 
     def unsigned(self, x: np.ndarray) -> np.ndarray:
-        """The same points with one of the two signs of every unknown quaternion, which turn a body alike."""
+        """Return the points with one of the two signs of every unknown quaternion.
+
+        Both signs describe the same orientation.
+        """
         x = np.array(x)
         for own, known in self.spheres:
             if known:
@@ -150,26 +153,26 @@ class BlockSystem:
 
     @property
     def printed(self) -> PrintedSystem:
-        """Without linear terms."""
+        """The function without linear terms."""
         return PrintedSystem(
             function=self.function.function, terms=np.zeros((0, len(self.x), len(self.x)))
         )
 
     @property
     def is_traceable(self) -> bool:
-        """Not of itself: solutions may go to infinity (see `homotopy_widening`)."""
+        """False: solutions may go to infinity (see `homotopy_widening`)."""
         return False
 
     def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Known variables (n, k) of all members: those of the machine."""
+        """Return the known variables (n, k) of all members, which are those of the machine."""
         return np.tile(y, (n, 1))
 
     @property
     def terms(self) -> tuple[int, ...]:
         """Positions in x of the variables that get linear terms: lengths, cosines and sines.
 
-        None where angles stand beside quaternions: whether such terms keep all solutions finite
-        there is not known.
+        None where angles and quaternions occur together: it is not known whether such terms keep all
+        solutions finite there.
         """
         turned = {i for own, _ in self.spheres for i in own}
         return (
@@ -179,7 +182,7 @@ class BlockSystem:
         )
 
     def invariants(self, x: np.ndarray) -> np.ndarray:
-        """The variables (n, k), with the products of a quaternion's components in place of one whose sign is free."""
+        """Return the variables (n, k), with products of components for quaternions of free sign."""
         free = [np.array(own) for own, known in self.spheres if not known]
         unsigned = np.delete(np.arange(x.shape[1]), np.concatenate([np.empty(0, dtype=int), *free]))
         numbers = [x[:, unsigned]]
@@ -189,11 +192,10 @@ class BlockSystem:
         return np.concatenate(numbers, axis=1)
 
 
-#: Powers of ten between which random lengths are scattered, in characteristic lengths: points all
-#: of one size see the machine from one side, and their paths end at few of its solutions.
+#: Powers of ten between which random lengths are drawn, in characteristic lengths. Paths from points
+#: of equal size end at few of the machine's solutions.
 SPREAD = (-0.5, 1.0)
-#: The sign of a quaternion is chosen by the real part of its product with these numbers, none of
-#: them special.
+#: Arbitrary numbers; the real part of their product with a quaternion determines its sign.
 SIGN_WEIGHTS = np.array([0.8147, 0.4058 + 0.1j, 0.1270 - 0.3j, 0.3134 + 0.2j])
 
 
@@ -222,7 +224,7 @@ def position_problem(
     given_v: tuple[int, ...],
     start: np.ndarray | None = None,
 ) -> PositionProblem:
-    """The position problem in which some coordinates are given.
+    """Return the position problem in which some coordinates are given.
 
     Args:
         assembly: the assembled machine.
@@ -232,7 +234,7 @@ def position_problem(
             it.
 
     Raises:
-        AssemblyError: the given coordinates do not determine the others, or a gear is no polynomial
+        AssemblyError: the given coordinates do not determine the others, or a gear is not a polynomial
             (`split_gears`).
     """
     loops = assembly.loops
@@ -264,7 +266,10 @@ def position_problem(
 
 
 def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
-    """Loop equations that are independent in the unknown velocities, at the best of the assembled states."""
+    """Return the loop equations that are independent in the unknown velocities.
+
+    They are taken at the best of the assembled states.
+    """
     loops = assembly.loops
     if not loops.names or not moving:
         return ()
@@ -283,7 +288,7 @@ ROW_RANK = 1e-8
 
 
 class _EquationsBuilder:
-    """Writes position equations in the variables."""
+    """Builder of position equations in the variables."""
 
     def __init__(
         self, topology: Topology, equations: PositionEquations, variables: Variables, length: float
@@ -301,20 +306,18 @@ class _EquationsBuilder:
         leading = list(variables.gears.leaders)
         for i, pair in variables.gears.pairs(c[leading], s[leading]).items():
             c[i], s[i] = pair
-        units = [
-            1.0
-            if " across " in name or name.endswith("unit quaternion")
-            else length
-            if rod is None
-            else length**2
-            for name, rod in zip(equations.names, equations.differences, strict=True)
-        ]
+        units = []
+        for name, rod in zip(equations.names, equations.differences, strict=True):
+            if " across " in name or name.endswith("unit quaternion"):
+                units.append(1.0)
+            else:
+                units.append(length if rod is None else length**2)
         psi = ca.substitute([equations.psi], [equations.q, equations.c, equations.s], [q, c, s])[0]
         self._psi = psi / ca.DM(units) if units else psi
         self._is_norm = tuple(name.endswith("unit quaternion") for name in equations.names)
 
     def blocks(self, unknown: tuple[int, ...]) -> tuple[BlockSystem, ...]:
-        """One system for each block of the block triangular form."""
+        """Return one system for each block of the block triangular form."""
         if not unknown:
             return ()
         incidence = ca.DM(len(unknown), len(unknown))
@@ -385,5 +388,5 @@ class _EquationsBuilder:
 
 
 def _pattern(expression: ca.SX, symbols: ca.SX) -> np.ndarray:
-    """Which rows of an expression contain which symbols."""
+    """Return which rows of an expression contain which symbols."""
     return np.array(ca.DM(ca.jacobian_sparsity(expression, symbols), 1).full(), dtype=bool)

@@ -1,9 +1,9 @@
-"""Angles that gears tie together, as whole multiples of free angles, so that loops stay polynomials.
+"""Angles coupled by gears as whole multiples of free angles, so that loops stay polynomials.
 
 A gear's equation is linear in the angles themselves. Solved for the unknown ones with the given
 ones in their places, it leaves u_i = o_i + sum_j n_ij t_j with free angles t_j and, where the
 ratios are fractions, whole numbers n_ij. Cosine and sine of u_i are then polynomials in cosines and
-sines of the t_j, and every mode is found for t_j within one turn.
+sines of the t_j, and every mode is found for t_j within one revolution.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from tauloop.compiler.solving.position_equations import PositionEquations
 #: Ratios of gears are fractions with denominators up to this; teeth are counted in tens to
 #: hundreds.
 LARGEST_DENOMINATOR = 1000
-#: How near a ratio must be to such a fraction.
+#: Largest relative difference of a ratio from such a fraction.
 EXACT = 1e-9
-#: Highest multiple of a free angle in a loop: so high is the degree of its equations, and paths
-#: grow in number with it.
+#: Highest multiple of a free angle in a loop; it is the degree of the loop's equations and determines
+#: the number of paths.
 HIGHEST_MULTIPLE = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gears:
-    """How angles follow from free ones.
+    """Relation of coupled angles to free ones.
 
     Attributes:
         angles: coordinates that gears tie (n).
-        leaders: coordinates in whose places the free angles stand (f); they are among `angles`.
+        leaders: coordinates whose columns hold the free angles (f); they are among `angles`.
         offset: o (n,), rad.
         multiple: n_ij (n, f), whole numbers.
     """
@@ -47,21 +47,21 @@ class Gears:
 
     @property
     def followers(self) -> tuple[int, ...]:
-        """Tied angles in whose places no free angle stands."""
+        """Coupled angles whose columns hold no free angle."""
         return tuple(i for i in self.angles if i not in self.leaders)
 
     def free(self, q: np.ndarray) -> np.ndarray:
-        """Free angles (N, f) of coordinates (N, n_q) that fulfil the gears."""
+        """Return the free angles (N, f) of coordinates (N, n_q) that fulfil the gears."""
         places = [self.angles.index(i) for i in self.leaders]
         own = self.multiple[places].diagonal()
         return np.asarray((q[:, list(self.leaders)] - self.offset[places]) / own)
 
     def angles_at(self, t: np.ndarray) -> np.ndarray:
-        """Tied angles (N, n) at free ones (N, f)."""
+        """Return the coupled angles (N, n) at free ones (N, f)."""
         return self.offset + t @ self.multiple.T
 
     def pairs(self, c: ca.SX, s: ca.SX) -> dict[int, tuple[ca.SX, ca.SX]]:
-        """Cosine and sine of every tied angle from those of the free ones (f,)."""
+        """Return cosine and sine of every coupled angle from those of the free ones (f,)."""
         matched = {}
         for i, offset, multiples in zip(self.angles, self.offset, self.multiple, strict=True):
             re, im = ca.SX(math.cos(offset)), ca.SX(math.sin(offset))
@@ -83,7 +83,7 @@ def split_gears(
     start: np.ndarray,
     file: str,
 ) -> tuple[PositionEquations, Gears]:
-    """The equations without those of gears between angles, and how these tie the angles.
+    """Return the equations without those of gears between angles, and the gears.
 
     Args:
         equations: all of them.
@@ -93,8 +93,8 @@ def split_gears(
         file: for messages.
 
     Raises:
-        AssemblyError: a gear ties angles to unknown lengths, by no fraction of whole numbers, or by
-            a high one.
+        AssemblyError: a gear couples angles with unknown lengths, or its ratio is not a fraction of
+            whole numbers or is too high.
     """
     angles = [i for i in range(len(is_angle)) if is_angle[i]]
     contains = np.array(
@@ -110,15 +110,16 @@ def split_gears(
     at[list(unknown)] = 0.0
     value, A = (np.array(x.full()) for x in linear(at))
     tied = [i for i in unknown if is_angle[i] and A[:, i].any()]
+    lengths = [i for i in unknown if not is_angle[i]]
     AssemblyError.raise_if_any(
         Problem(
             where=equations.elements[row],
-            what="ties angles to a length that is looked for, which is no polynomial in their cosines and sines",
+            what="couples angles with an unknown length, which is not a polynomial in their cosines and sines",
             remedy="describe the machine without this coupling, or give the length",
             file=file,
         )
         for row, ratios in zip(rows, A, strict=True)
-        if any(ratios[i] for i in unknown if not is_angle[i])
+        if ratios[lengths].any()
     )
     gears = _solved(
         A[:, tied], -value[:, 0], tuple(tied), [equations.elements[row] for row in rows], file
@@ -139,20 +140,18 @@ def split_gears(
 def _solved(
     A: np.ndarray, d: np.ndarray, angles: tuple[int, ...], elements: list[str], file: str
 ) -> Gears:
-    """All solutions of A u = d by elimination in fractions; A has full row rank."""
-    exact = [[Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR) for ratio in row] for row in A]
+    """Return all solutions of A u = d by elimination in fractions; A has full row rank."""
+    exact = [_fractions(ratios) for ratios in A]
     bad = [
         element
-        for element, row, numbers in zip(elements, exact, A, strict=True)
-        if any(
-            abs(float(x) - y) > EXACT * max(1.0, abs(y)) for x, y in zip(row, numbers, strict=True)
-        )
+        for element, fractions, ratios in zip(elements, exact, A, strict=True)
+        if not _are_exact(fractions, ratios)
     ]
     if bad:
         raise AssemblyError(
             Problem(
                 where=element,
-                what=f"its ratio is no fraction of whole numbers with a denominator up to {LARGEST_DENOMINATOR}",
+                what=f"its ratio is not a fraction of whole numbers with a denominator up to {LARGEST_DENOMINATOR}",
                 remedy="write the ratio by the numbers of teeth, such as 17/43",
                 file=file,
             )
@@ -183,10 +182,19 @@ def _solved(
     )
 
 
+def _fractions(ratios: np.ndarray) -> list[Fraction]:
+    return [Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR) for ratio in ratios]
+
+
+def _are_exact(fractions: list[Fraction], ratios: np.ndarray) -> bool:
+    differences = np.abs(np.array(fractions, dtype=float) - ratios)
+    return bool((differences <= EXACT * np.maximum(1.0, np.abs(ratios))).all())
+
+
 def _refuse_high(
     rest: PositionEquations, gears: Gears, rows: list[int], equations: PositionEquations, file: str
 ) -> None:
-    """Refuse multiples in loops that would make too many paths."""
+    """Refuse multiples in loops that would lead to too many paths."""
     both = ca.vertcat(rest.c, rest.s)
     used: np.ndarray = np.array(
         ca.DM(ca.jacobian_sparsity(rest.psi, both), 1).full(), dtype=bool

@@ -49,28 +49,28 @@ from tauloop.model.model import MachineSource, modelled
 #: A mode's loops must close within this, characteristic lengths: the toolkit's limit for a closed
 #: loop.
 CLOSED = 1e-9
-#: Axes that a cut joint makes coincide do so within this; turned over, they differ by 2 (a third of
-#: a turn: by 1.4).
+#: Difference of axes that a cut joint makes coincide; axes in opposite directions differ by 2 (axes
+#: a third of a revolution apart by 1.4).
 UPRIGHT = 1e-4
-#: From this condition number on a pose is taken for singular: a double solution is known to the
+#: Condition number from which a pose counts as singular: a double solution is accurate to the square
 #: root of rounding, and its condition is 1e7 or more; of two modes 9e-7 rad apart it is 2e6, of two
 #: 3e-5 rad apart 7e4 (five-bar).
 SINGULAR = 1e6
-#: Modes are the same when no coordinate differs by more than this, characteristic lengths or rad.
+#: Largest difference of a coordinate between equal modes, characteristic lengths or rad.
 SAME_POSE = 1e-6
-#: Digits behind the point by which modes are ordered, characteristic lengths or rad.
+#: Decimal places by which modes are ordered, characteristic lengths or rad.
 ORDERED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModeOptions(Options):
-    """How modes are looked for.
+    """Options of the search for modes.
 
     Attributes:
         seed: seed of the complex paths; it decides which are taken, not where they end.
-        thorough: test for completeness blocks of many angles too: minutes.
+        thorough: also test blocks of many angles for completeness; takes minutes.
         monodromy: how all complex solutions are found.
-        most_modes: give up when the blocks together have more real solutions.
+        most_modes: stop with an error when the blocks together have more real solutions.
 
     Examples:
         >>> import tauloop as tl
@@ -96,7 +96,7 @@ class Mode(PlainData):
             infinite where modes meet.
         is_reference: whether the machine gets here from its reference pose without passing a
             singularity, and this pose is none.
-        beyond: what is beyond a stop; an angle that is not given may be inside by full turns.
+        beyond: limit violations; revolutions of angles that are not given do not count.
     """
 
     q: np.ndarray
@@ -114,7 +114,10 @@ class Mode(PlainData):
     @property
     @in_json()
     def is_singular(self) -> bool:
-        """Whether modes meet here, or nearly so: rounding leaves a double solution at 1e-8 and its condition at 1e7."""
+        """Whether modes meet here, or nearly so.
+
+        Rounding limits a double solution to 1e-8 and its condition number to 1e7.
+        """
         return not self.condition < SINGULAR
 
 
@@ -131,7 +134,7 @@ class Modes(Result):
         unknown: indices of the coordinates that are not given.
         modes: the modes; the nearest to the reference pose comes first.
         blocks: what was counted in every block of the position problem.
-        left_out: how many real solutions are no modes, by reason.
+        left_out: number of real solutions that are not modes, by reason.
         model: of the machine, to show it.
     """
 
@@ -150,7 +153,7 @@ class Modes(Result):
     model: Model = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Coordinates, condition and residual of every mode, which has its number."""
+        """Return the coordinates, condition and residual of every mode."""
         number = ("mode",)
         yield Variable(name=number[0], values=np.arange(1, len(self.modes) + 1), over=number)
         yield from columns(
@@ -178,11 +181,11 @@ class Modes(Result):
 
     @property
     def reference(self) -> int | None:
-        """Index of the mode that the machine reaches from its reference pose; None where it reaches none."""
+        """Index of the mode that the machine reaches from its reference pose; None without one."""
         return next((i for i, mode in enumerate(self.modes) if mode.is_reference), None)
 
     def within_limits(self) -> Modes:
-        """The modes of which nothing is beyond a stop; the others count among those that are left out.
+        """Return the modes within all stops; the others are counted in `left_out`.
 
         Raises:
             PoseError: there are none: what is beyond its stop in the mode nearest to the reference
@@ -221,7 +224,7 @@ def assembly_modes(
     *,
     report: Report | None = None,
 ) -> Modes:
-    """Return all poses in which the loops close at actuator coordinates.
+    """Return all poses in which the loops close at given actuator positions.
 
     Complete for isolated solutions: all complex solutions of a random system of the same family are
     found by monodromy and followed to the machine's own system; the diagnostics show how thoroughly. A
@@ -233,13 +236,13 @@ def assembly_modes(
         position: actuator positions (n_u,), m or rad; or a mapping from names, or a text such as
             ``motor_1=20deg``, the rest as at the reference pose.
         options: which paths are taken, and when to stop looking.
-        report: is told how far the search is.
+        report: called with the progress of the search.
 
     Raises:
         AssemblyError: the actuators do not determine the pose, or the machine does not work as
             described.
         PoseError: there are more solutions than the options allow.
-        InputError: the position is no row of finite numbers.
+        InputError: the position is not a row of finite numbers.
 
     Examples:
         >>> import tauloop as tl
@@ -262,7 +265,7 @@ def working_modes(
     *,
     report: Report | None = None,
 ) -> Modes:
-    """Return all postures of the legs at platform coordinates.
+    """Return all postures of the legs at a given position of the platform.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -270,13 +273,13 @@ def working_modes(
             `model.platform.ports`; or a mapping from names, or a text such as ``x=50mm,rz=10deg``,
             the rest as at the reference pose.
         options: which paths are taken, and when to stop looking.
-        report: is told how far the search is.
+        report: called with the progress of the search.
 
     Raises:
         AssemblyError: the platform's position does not determine the posture, or the machine does
             not work as described.
         PoseError: there are more solutions than the options allow.
-        InputError: the position is no row of finite numbers.
+        InputError: the position is not a row of finite numbers.
 
     Examples:
         >>> import tauloop as tl
@@ -394,7 +397,10 @@ def _modes(
 
 
 def _normalised(model: Model, q: np.ndarray) -> np.ndarray:
-    """Quaternions with a positive first component that is not zero; q and -q turn a body alike."""
+    """Return the quaternions with a positive first nonzero component.
+
+    q and -q describe the same orientation.
+    """
     q = np.array(q)
     for q0, _ in model.topology.quaternions:
         part = q[:, q0 : q0 + 4]
@@ -405,7 +411,7 @@ def _normalised(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _without_repeats(model: Model, q: np.ndarray) -> np.ndarray:
-    """Each pose once: several free angles of gears may stand for the same one."""
+    """Return each pose once; several free angles of gears may belong to the same pose."""
     if not model.mechanism.couplings:
         return q
     points = Variables.of(model.topology, model.assembly.loops.length).values(q)
@@ -413,7 +419,7 @@ def _without_repeats(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
-    """Real solutions that are modes of the machine, and how many of the others there are."""
+    """Return the real solutions that are modes, and the number of others by reason."""
     loops = model.assembly.loops
     lengths = [i for _, i, _ in model.topology.telescopes]
     is_long = (q[:, lengths] > 0).all(axis=1)
@@ -437,7 +443,7 @@ def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
 def _described(
     model: Model, ports: EntryPorts, position: np.ndarray, q: np.ndarray, problem: PositionProblem
 ) -> tuple[Mode, ...]:
-    """Modes with their figures, the nearest to the reference pose first."""
+    """Return the modes with their properties, the nearest to the reference pose first."""
     assembly = model.assembly
     loops, topology = assembly.loops, model.topology
     unit = np.where(topology.is_angle, 1.0, problem.variables.scale)
@@ -448,7 +454,7 @@ def _described(
         difference[:, is_angle] = (difference[:, is_angle] + np.pi) % (2 * np.pi) - np.pi
         return np.asarray(np.abs(difference / unit).max(axis=1))
 
-    # rounding does not decide the order of modes that are equally far
+    # rounding does not affect the order of equally distant modes
     places = np.column_stack(
         [np.cos(q[:, is_angle]), np.sin(q[:, is_angle]), (q / unit)[:, ~is_angle]]
     )
@@ -477,9 +483,12 @@ def _described(
 
 
 def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Poses (M, n_q) with those angles that are free to (n_q,) on the turn nearest to the middle of their range."""
+    """Return the poses (M, n_q) with free angles moved by revolutions into their ranges.
+
+    Each is in the revolution nearest to the middle of its range.
+    """
     q = np.array(q)
-    # cut joints come last
+    # cut joints are last
     for i, lower, upper in zip(limits.columns, limits.lower, limits.upper, strict=False):
         if free[i]:
             middle = 0.5 * (max(lower, upper - 2 * np.pi) + min(upper, lower + 2 * np.pi))
@@ -488,7 +497,7 @@ def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarra
 
 
 def _reached(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarray | None:
-    """Where the machine gets from its reference pose; None where it passes a singularity or cannot move so."""
+    """Return where the machine gets from its reference pose; None if it passes a singularity."""
     assembly, q = model.assembly, list(ports.q)
     gap = (
         np.abs(assembly.q[q] - ports.given_coordinates(position))

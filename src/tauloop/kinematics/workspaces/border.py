@@ -1,4 +1,4 @@
-"""The border between points of a grid that have different labels: where it cuts the edges of the grid's simplices.
+"""The border between grid points of different labels, as cuts of the edges of simplices.
 
 Every cell is divided into d! simplices, one for each order in which its axes are walked (Kuhn
 1960); their edges go from a point v to v + e, with e of zeros and ones. A plane of the grid is
@@ -20,19 +20,19 @@ from tauloop.common.records import dataclass
 #: Halvings of an edge: its cut lies within a thousandth of it, on the side of the label that is
 #: sought.
 BISECTIONS = 10
-#: Edges that are halved at once.
+#: Number of edges that are bisected together.
 CHUNK = 8192
 
-#: What is stored of a label, lest a matrix take it for nothing.
+#: Offset of stored labels: a sparse matrix does not store zeros.
 FIRST = 10
-#: Kinds (N,) of poses (N, d), and what helps to find those of poses nearby, such as their
-#: coordinates (N, n), or None.
+#: Function that returns kinds (N,) of poses (N, d) and data for nearby poses, such as their coordinates
+#: (N, n), or None.
 Kinds = Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Border:
-    """A grid whose points have labels, 0 inside, with the cuts of all edges between different ones.
+    """A grid with labels at its points, 0 inside, and the cuts of all edges between labels.
 
     Attributes:
         axes: values of the axes, all of which have at least two.
@@ -67,7 +67,7 @@ class Border:
         return whole
 
     def _contents(self, points: np.ndarray) -> np.ndarray:
-        """Contents (N,) of the cells above points."""
+        """Return the contents (N,) of the cells next to points."""
         places = self._indices(points)
         return np.asarray(
             np.prod(
@@ -77,7 +77,7 @@ class Border:
         )
 
     def _simplices(self) -> Iterator[np.ndarray]:
-        """Corners (N, d + 1) of all simplices, the cells' of one order of their axes at a time."""
+        """Return the corners (N, d + 1) of all simplices, one order of the axes at a time."""
         shape = self.labels.shape
         strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
         numbers = (
@@ -87,7 +87,7 @@ class Border:
             yield numbers[:, None] + np.cumsum([0, *(strides[i] for i in order)])
 
     def _filled(self, corners: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        """The share (N,) of simplices with corners (N, d + 1) that is inside; some of these are, and some are not."""
+        """Return the inner share (N,) of simplices with corners (N, d + 1) on both sides."""
         order = np.argsort(~inside, axis=1, kind="stable")
         corners, count = np.take_along_axis(corners, order, axis=1), inside.sum(axis=1)
         filled, last = np.empty(len(corners)), corners.shape[1] - 1
@@ -105,7 +105,7 @@ class Border:
         return filled
 
     def share(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Where edges between two points, by their numbers, are cut: the share of the way from the start."""
+        """Return the shares at which edges between two points, given by number, are cut."""
         lower, upper = np.minimum(start, end), np.maximum(start, end)
         below, above = (self._indices(points) for points in (lower, upper))
         steps = [high - low for low, high in zip(below, above, strict=True)]
@@ -114,13 +114,13 @@ class Border:
         return np.where(start == lower, share, 1.0 - share)
 
     def section(self, places: Sequence[int]) -> Border:
-        """The border in a plane of the first two axes, at these numbers of the values of the others."""
+        """Return the border in a plane of the first two axes, at given indices of the others."""
         index: Any = (..., *places)
         numbers = np.arange(self.labels.size).reshape(self.labels.shape)[index]
         return self._over(self.axes[:2], self.labels[index], numbers)
 
     def _over(self, axes: Sequence[np.ndarray], labels: np.ndarray, numbers: np.ndarray) -> Border:
-        """A border over other axes, whose points have these numbers here; at -1 it is cut at its neighbour."""
+        """Return a border over other axes; index -1 marks a point that is cut at its neighbour."""
         other = bordered(axes, labels)
         ends = numbers.ravel()[other.ends]
         both = (ends >= 0).all(axis=1)
@@ -140,14 +140,14 @@ class Border:
         return np.stack([lower, lower + steps], axis=1)
 
     def places(self, points: np.ndarray) -> np.ndarray:
-        """Values (..., d) of points by their numbers."""
+        """Return the coordinates (..., d) of points by number."""
         return np.stack(
             [axis[place] for axis, place in zip(self.axes, self._indices(points), strict=True)],
             axis=-1,
         )
 
     def _indices(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Numbers of values along the axes, of points by their numbers."""
+        """Return the indices along the axes of points by number."""
         # of a large array (N, 1) NumPy makes wrong ones: github.com/numpy/numpy/issues/31980
         indices = np.unravel_index(np.ravel(points), self.labels.shape)
         return tuple(index.reshape(np.shape(points)) for index in indices)
@@ -165,7 +165,7 @@ class Border:
         return self._over(axes, np.pad(self.labels, 1, constant_values=-1), numbers)._lines()
 
     def _lines(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """The same, of a grid that is not inside at its edge."""
+        """Return the lines of a grid whose edge is not inside (see `lines`)."""
         ends, beyond = [], []
         for corners in self._simplices():
             labels = self.labels.ravel()[corners]
@@ -187,7 +187,7 @@ class Border:
         return tuple(sorted(_chained(points, pieces, labels), key=lambda line: -_length(line[0])))
 
     def sampled(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Labels over a finer grid of a plane, and the corners by which values are interpolated there.
+        """Return the labels over a finer grid of a plane, with corners and weights.
 
         Args:
             x, y: values along the axes, within them.
@@ -222,7 +222,7 @@ class Border:
         return chosen, corners, weights / weights.sum(axis=-1, keepdims=True)
 
     def _chosen(self, corners: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Labels (N,) of places in triangles with corners (N, 3) that have different labels."""
+        """Return the labels (N,) of places in triangles with different labels (N, 3)."""
         chosen = np.empty(len(corners), dtype=labels.dtype)
         alone = [labels[:, k] != labels[:, (k + 1) % 3] for k in range(3)]
         three = alone[0] & alone[1] & alone[2]
@@ -242,7 +242,7 @@ def bordered(
     kinds: Kinds | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Border:
-    """Cut all edges between different labels.
+    """Return the border: all edges between different labels are cut.
 
     Args:
         axes: values of the axes; those with a single one are left out.
@@ -284,7 +284,7 @@ def bordered(
 
 
 def _halved(a: np.ndarray, b: np.ndarray, kinds: Kinds) -> np.ndarray:
-    """How far (N,) on the way from poses a to b (N, d) the kind of a lasts."""
+    """Return the share (N,) of the line from poses a to b (N, d) with the kind of a."""
     kind, near = kinds(a, None)
     low, high = np.zeros(len(a)), np.ones(len(a))
     for _ in range(BISECTIONS):
@@ -299,8 +299,8 @@ def _halved(a: np.ndarray, b: np.ndarray, kinds: Kinds) -> np.ndarray:
 def _chained(
     points: np.ndarray, pieces: np.ndarray, labels: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Lines of points (P, d) from pieces (M, 2) between these, and the labels of their pieces."""
-    from scipy import sparse  # a command that looks at a machine starts without it
+    """Return lines of points (P, d) chained from pieces (M, 2), and the labels of their pieces."""
+    from scipy import sparse  # imported late: commands that only show a machine do not need it
     from scipy.sparse import csgraph
 
     rows, columns = pieces.T

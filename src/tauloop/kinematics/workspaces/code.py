@@ -1,4 +1,4 @@
-"""Poses of large maps judged by machine code: the kinematics and what judges them as one routine, a pose a thread."""
+"""Classification of the poses of large maps by machine code, one thread per pose."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ from tauloop.kinematics.singularities import actuator_map
 from tauloop.kinematics.workspaces.pose_axes import PoseAxes
 from tauloop.model import Model
 
-#: Poses of a map from which on compiling is sooner done than judging with NumPy; and how many code
-#: judges at once.
+#: Number of poses from which compiling is faster than NumPy, and number of poses per call of the code.
 WORTH_COMPILING, AT_ONCE = 50_000, 262_144
-#: Diagnostics of the kinematics, and what judges a pose: residuals, the loop Jacobian free of units,
-#: what has stops, rods.
+#: Outputs of the kinematics and of the classification: residuals, dimensionless loop Jacobian,
+#: coordinates with stops, rods.
 _EVIDENCE, _JUDGED = ("discriminants",), ("phi", "K", "limited", "ends")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Verdicts:
-    """What the kernel says of poses.
+    """Results of the kernel for poses.
 
     Attributes:
         measures: distances (N, 3) from serial, parallel and constraint singularities.
         clearance: of rods, m (N,).
         side: of all singularities (N,).
-        reason, blame: why a pose cannot be used, and the element to blame (N,).
+        reason, blame: reason why a pose cannot be used, and the responsible element (N,).
         residual: largest of all loops (N,), m; pure numbers count by the characteristic length.
         q: coordinates (N, n_q).
     """
@@ -55,10 +54,10 @@ class Verdicts:
 
 
 class PoseKernel:
-    """The judge of a machine's poses, in code of its evaluator's."""
+    """Classifier of a machine's poses in machine code of its evaluator."""
 
     def __init__(self, model: Model, axes: PoseAxes, clearance: RodClearance, stages: int) -> None:
-        """Print it; it is compiled when it is asked for.
+        """Print the code; it is compiled on first use.
 
         Args:
             model: the machine.
@@ -89,7 +88,7 @@ class PoseKernel:
         ranges: bool,
         parallel: bool,
     ) -> Verdicts:
-        """Judge poses.
+        """Return the classification of poses.
 
         Args:
             values: of the axes (N, n).
@@ -134,7 +133,7 @@ class PoseKernel:
 
     @property
     def _own(self) -> np.ndarray:
-        """Rows that pick the independent velocities (n, n_v)."""
+        """Return the rows that pick the independent velocities (n, n_v)."""
         assembly = self._model.assembly
         return np.asarray(
             np.eye(self._model.topology.n_v)[list(assembly.independent)][:, self._moving]
@@ -142,7 +141,7 @@ class PoseKernel:
 
     @cached_property
     def _function(self) -> CFunction:
-        """The kinematics, with what judges a pose behind it."""
+        """Return the kinematics followed by the classification of a pose."""
         runner = self._model.platform.runner
         program = runner.program(KINEMATICS[0])
         left = tuple(step.residual_values for step in program.steps if isinstance(step, Newton))
@@ -158,7 +157,7 @@ class PoseKernel:
         return [port for port in self._function.inputs if port.name not in ("position", "start")]
 
     def _judging(self) -> BatchFunction:
-        """Functions of q: residuals, the loop Jacobian, what has stops, and ends of rods."""
+        """Return functions of q: residuals, loop Jacobian, coordinates with stops, ends of rods."""
         assembly, limits, topology = self._model.assembly, self._model.limits, self._model.topology
         loops, q = assembly.loops, ca.SX.sym("q", topology.n_q)
         phi, K = ca.SX(0, 1), ca.SX(0, len(self._moving))
@@ -185,7 +184,7 @@ class PoseKernel:
 
     @cached_property
     def text(self) -> str:
-        """Text of the kernel."""
+        """Return the text of the kernel."""
         model, function = self._model, self._function
         assembly = model.assembly
         sizes = {port.name: port.size for port in function.arguments}

@@ -1,4 +1,4 @@
-"""Where a machine can work: a map over a section or a volume, as far as the machine reaches unless ranges are given."""
+"""Workspace of a machine: a map over a section or a volume, by default as far as it reaches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tauloop.model.tension_terms import NO_WRENCH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceOptions(Options):
-    """What is mapped, and what a usable pose must keep.
+    """Extent of a workspace map, and requirements on usable poses.
 
     Attributes:
         plane: positions of the platform that vary, one to three, such as 'x,z'; the first two
@@ -77,7 +77,9 @@ def workspace(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> Workspace:
-    """Map where a machine can work: reach, ranges, singularities, interference of rods, what cables can hold.
+    """Return a map of the poses where a machine can work.
+
+    It accounts for reach, ranges, singularities, interference of rods, and tensions of cables.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -86,7 +88,7 @@ def workspace(
         progress: called with poses done and poses in all.
 
     Raises:
-        InputError: unknown or repeated names, empty ranges, limits that mean nothing for this
+        InputError: unknown or repeated names, empty ranges, limits that do not apply to this
             machine.
         PoseError: the machine does not close around its reference pose.
 

@@ -1,4 +1,4 @@
-"""Workspace maps: for every pose of a grid, whether the machine can work there, and if not, why."""
+"""Workspace maps: for every pose of a grid, whether the machine can work there, or why not."""
 
 from __future__ import annotations
 
@@ -34,26 +34,25 @@ from tauloop.model.tension_terms import NO_WRENCH
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Figures of a pose, by which a map may be coloured.
+#: Properties of a pose that may colour a map.
 MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
-#: Poses handled at once.
+#: Number of poses handled together.
 CHUNK = 8192
 #: Poses along the longest axis of a grid whose resolution is not given, and the step to which its
 #: length is measured: rad, or of the power of ten above the characteristic length.
 FINENESS, ROUGH = 120, 1e-3
-#: A logarithm this near to a whole number is one; and share of a step that is rounding.
-ROUNDING = 1e-9
-#: Poses of a grid at most.
+#: Distance of a logarithm from a whole number, and share of a step, that count as rounding.
+GRID_TOLERANCE = 1e-9
+#: Largest number of poses of a grid.
 LARGEST_GRID = 10_000_000
-#: Tensions are not judged, and postures not determined, at poses whose measure of singularity is
-#: below this.
+#: Measure of singularity below which tensions are not evaluated and postures not determined.
 SOUND = 1e-6
-#: Loops solved by Newton's method are followed from the reference pose in this many steps.
-STEPS = 24
+#: Number of steps in which loops solved by Newton's method are followed from the reference pose.
+FOLLOWING_STEPS = 24
 
 
 class Reason(enum.IntEnum):
-    """Why a pose cannot be used; the first that applies."""
+    """Reason why a pose cannot be used; the first that applies."""
 
     USABLE = 0
     OUT_OF_REACH = 1
@@ -65,13 +64,13 @@ class Reason(enum.IntEnum):
 
     @property
     def text(self) -> str:
-        """In words."""
+        """Description in words."""
         return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceLimits:
-    """What a usable pose must keep.
+    """Requirements on a usable pose.
 
     Attributes:
         singularity: least measure of every kind of singularity (see `Singularities`); zero for
@@ -83,8 +82,8 @@ class WorkspaceLimits:
             `Motion.tension_margin`); -inf for none.
         wrenches: forces and moments (6,) that act at the tool, one at a time, while the machine
             rests; N and N m.
-        connected: whether a pose must hang together with the reference pose: those beyond a
-            singularity, or beyond poses that are excluded, are cut off.
+        connected: whether a pose must be connected with the reference pose; poses beyond a
+            singularity or beyond excluded poses are cut off.
     """
 
     singularity: float | None = None
@@ -110,7 +109,7 @@ class Workspace(Result):
         elements: names that `blame` points to.
         fixed: the positions that do not vary.
         fixed_units: their units.
-        limits: what was asked of a usable pose.
+        limits: requirements on a usable pose.
         border: where usable poses end between the points of the grid.
         model: of the machine, to show it.
     """
@@ -128,7 +127,7 @@ class Workspace(Result):
     model: Model = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """The axes, and the figures over them."""
+        """Return the axes, and the figures over them."""
         for (name, axis), unit in zip(self.axes.items(), self.units, strict=True):
             yield Variable(name=name, values=axis, over=(name,), unit=unit)
         for name, unit in _UNITS.items():
@@ -136,7 +135,7 @@ class Workspace(Result):
 
     @property
     def held(self) -> str:
-        """The positions that do not vary, in words; angles in degrees."""
+        """Positions that do not vary, in words; angles in degrees."""
         shown = [
             (name, f"{np.degrees(value):.4g} deg" if unit == "rad" else f"{value:.4g} {unit}")
             for (name, value), unit in zip(self.fixed.items(), self.fixed_units, strict=True)
@@ -145,7 +144,7 @@ class Workspace(Result):
 
     @property
     def data(self) -> xr.Dataset:
-        """The figures over the axes, with their units; made anew each time."""
+        """Properties of the poses over the axes, with units; created on every access."""
         return self.to_xarray().assign_attrs(reference=list(self.reference))
 
     @property
@@ -155,12 +154,12 @@ class Workspace(Result):
 
     @property
     def usable(self) -> np.ndarray:
-        """Where the machine can work."""
+        """Whether the machine can work at each pose."""
         return np.asarray(self.reason == Reason.USABLE)
 
     @property
     def size(self) -> tuple[float, str]:
-        """Length, area or volume that is usable, within its border, and its unit; an angle in rad."""
+        """Usable length, area or volume within the border, and its unit; angles in rad."""
         units = [
             unit for axis, unit in zip(self.axes.values(), self.units, strict=True) if len(axis) > 1
         ]
@@ -171,39 +170,48 @@ class Workspace(Result):
 
     @property
     def size_text(self) -> str:
-        """The same in words; angles in degrees."""
+        """Usable size in words; angles in degrees."""
         (size, unit), turned = self.size, [name for name in self.units if name == "rad"]
         if len(turned) == len(self.units):
             size, unit = size * np.degrees(1.0) ** len(turned), unit.replace("rad", "deg")
         return f"{size:.{4 if size < 1e4 else 6}g} {unit}"
 
     def section(self) -> Workspace | None:
-        """The map over the first two positions that vary, others next to their reference; None of one over a line."""
+        """Return the map over the first two varying positions; None for a map over a line.
+
+        Other positions are next to their reference.
+        """
         shape = {name: len(axis) for name, axis in self.axes.items()}
         names = [name for name, count in shape.items() if count > 1][:2]
         if len(names) < 2:
             return None
         units = dict(zip(self.axes, self.units, strict=True))
-        at = dict(zip(self.axes, self.reference, strict=True))
+        reference = dict(zip(self.axes, self.reference, strict=True))
         place = {
-            name: int(np.abs(axis - at[name]).argmin())
+            name: int(np.abs(axis - reference[name]).argmin())
             for name, axis in self.axes.items()
             if name not in names
         }
         index = tuple(place.get(name, slice(None)) for name in self.axes)
+        fixed = {name: float(self.axes[name][i]) for name, i in place.items()}
+        fixed_units = [units[name] for name in place]
+        cut_at = [i for name, i in place.items() if shape[name] > 1]
         return replace(
             self,
             figures={name: values[index] for name, values in self.figures.items()},
             axes={name: self.axes[name] for name in names},
             units=tuple(units[name] for name in names),
-            reference=tuple(at[name] for name in names),
-            fixed=self.fixed | {name: float(self.axes[name][i]) for name, i in place.items()},
-            fixed_units=(*self.fixed_units, *(units[name] for name in place)),
-            border=self.border.section([i for name, i in place.items() if shape[name] > 1]),
+            reference=tuple(reference[name] for name in names),
+            fixed=self.fixed | fixed,
+            fixed_units=(*self.fixed_units, *fixed_units),
+            border=self.border.section(cut_at),
         )
 
     def walk(self, count: int) -> np.ndarray:
-        """Coordinates (N, n_q) of at most `count` poses: round the longest border of the section, or along a line."""
+        """Return the coordinates (N, n_q) of at most `count` poses along the longest border.
+
+        On a line they are along the line.
+        """
         section = self.section() or self
         points = np.stack(np.meshgrid(*self.axes.values(), indexing="ij"), axis=-1)[self.usable]
         if len(section.border.axes) == 2:
@@ -258,7 +266,7 @@ class Workspace(Result):
         return self.excluded_by()
 
     def excluded_by(self) -> dict[str, int]:
-        """Number of poses that each element excludes, the most frequent first."""
+        """Return the number of poses that each element excludes, the most frequent first."""
         counts = np.bincount(self.figures["blame"].ravel() + 1, minlength=len(self.elements) + 1)[
             1:
         ]
@@ -266,8 +274,8 @@ class Workspace(Result):
         return {self.elements[i]: int(counts[i]) for i in order if counts[i]}
 
 
-def _hanging_together(usable: np.ndarray, first: Sequence[np.intp]) -> np.ndarray:
-    """Where usable poses hang together with one of them, by neighbours that share a simplex, as the grid has it."""
+def _connected_component(usable: np.ndarray, first: Sequence[np.intp]) -> np.ndarray:
+    """Return where usable poses are connected with given ones by edges of simplices."""
     left = np.pad(usable, 1)
     strides = [stride // left.itemsize for stride in left.strides]
     ways = [sum(chosen) for n in range(1, usable.ndim + 1) for chosen in combinations(strides, n)]
@@ -291,7 +299,7 @@ def workspace_grid(
     refined: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Workspace:
-    """Map where a machine can work, over a grid of platform positions.
+    """Return a map over a grid of platform positions.
 
     Args:
         model: the machine.
@@ -317,16 +325,15 @@ def workspace_grid(
     shape = tuple(len(values) for values in axes.values())
     _require_size(shape)
     positions = pose.grid(axes, fixed)
-    judge, stages = _Judge(model, limits), Stages(progress, 2 if refined else 1)
+    judge, stages = _PoseClassifier(model, limits), Stages(progress, 2 if refined else 1)
     parts, at_once = [], judge.prepared(len(positions))
     for first in range(0, len(positions), at_once):
         parts.append(judge(positions[first : first + at_once]))
         stages.part(min(first + at_once, len(positions)), len(positions))
     stages.done()
-    figures = {
-        name: np.concatenate([part[name] for part in parts]).reshape(shape)
-        for name in (*_UNITS, SIDE)
-    }
+    figures = {}
+    for name in (*_UNITS, SIDE):
+        figures[name] = np.concatenate([part[name] for part in parts]).reshape(shape)
     varied = [columns.index(name) for name in axes]
     if limits.connected:
         _cut_off(figures, axes, reference[varied], judge.side(reference[None]))
@@ -341,7 +348,7 @@ def workspace_grid(
 
     border = bordered(
         tuple(axes.values()),
-        _without_rims(figures["reason"]),
+        _ignore_thin_rims(figures["reason"]),
         kinds if refined else None,
         stages.part,
     )
@@ -385,7 +392,7 @@ def workspace_grid(
 
 
 def _require_size(shape: Sequence[float]) -> None:
-    """Refuse a grid that would fill the memory, before any of it is made."""
+    """Refuse a grid that would exceed the memory, before it is created."""
     poses = math.prod(map(float, shape))
     if poses > LARGEST_GRID:
         sizes = " x ".join(f"{size:g}" for size in shape)
@@ -399,17 +406,20 @@ def _cut_off(
     reference: np.ndarray,
     side: np.ndarray,
 ) -> None:
-    """Cut off what is usable and does not hang together with the pose nearest the reference, on its side."""
+    """Exclude usable poses that are not connected with the pose nearest to the reference."""
     usable = (figures["reason"] == Reason.USABLE) & (figures[SIDE] == side)
     if usable.any():
         grid = np.stack(np.meshgrid(*axes.values(), indexing="ij"), axis=-1)
         distance = np.where(usable, np.linalg.norm(grid - reference, axis=-1), np.inf)
-        usable = _hanging_together(usable, np.unravel_index(np.argmin(distance), distance.shape))
+        usable = _connected_component(usable, np.unravel_index(np.argmin(distance), distance.shape))
     figures["reason"][(figures["reason"] == Reason.USABLE) & ~usable] = Reason.CUT_OFF
 
 
-def _without_rims(reason: np.ndarray) -> np.ndarray:
-    """Reasons over a grid; a rim of singular poses, thinner than the grid, counts for the poses out of reach beside."""
+def _ignore_thin_rims(reason: np.ndarray) -> np.ndarray:
+    """Return the reasons over a grid without thin rims of singular poses.
+
+    Such a rim, thinner than the grid, counts as out of reach, as the poses next to it.
+    """
     is_beyond = (reason == Reason.SINGULAR) | (reason == Reason.CUT_OFF)
     thick, edge = is_beyond, reason == Reason.OUT_OF_REACH
     for axis in range(reason.ndim):  # blocks of two points along every axis that lie within
@@ -426,8 +436,8 @@ def _without_rims(reason: np.ndarray) -> np.ndarray:
     return np.where(is_beyond & ~thick & edge, int(Reason.OUT_OF_REACH), reason)
 
 
-#: Which side of all singularities a pose is on: the signs of the determinants that change there, as
-#: a number.
+#: Side of all singularities on which a pose is: the signs of the determinants that change there, as a
+#: number.
 SIDE = "side"
 _UNITS = {
     "reason": "",
@@ -446,7 +456,7 @@ def _require_axes(
     problems = Problems()
     if not 1 <= len(axes) <= 3:
         problems.add("axes", f"{len(axes)} positions vary", "vary one, two or three")
-    problems += unknown_names((*axes, *fixed), columns, "is no platform position")
+    problems += unknown_names((*axes, *fixed), columns, "is not a platform position")
     for name in set(axes) & set(fixed):
         problems.add(name, "both varies and is fixed", "choose one")
     for name, values in axes.items():
@@ -470,12 +480,14 @@ class _Poses:
     def __init__(self, model: Model) -> None:
         self._model, self.axes = model, pose_axes(model)
         self._reference = self.axes.reference[None]
-        # not from the health of a state: machine code reports the worst of all loops, not each of
-        # them
+        # not from the diagnostics of a state: machine code reports only the worst of all loops
         self.elements = model.platform.program(KINEMATICS[0]).loop_names
 
     def state(self, values: np.ndarray, near: np.ndarray | None = None) -> State:
-        """States of poses: at once where all loops have closed forms, else from states (N, n_q) near, or followed."""
+        """Return the states of poses.
+
+        Loops without closed forms start from nearby states (N, n_q) or are followed.
+        """
         functions, positions = self._model.platform, self.axes.positions(values)
         if near is not None:
             return functions.evaluate(positions, start=near)
@@ -484,7 +496,7 @@ class _Poses:
             return state
         current = np.tile(self._model.assembly.q, (len(positions), 1))
         active = np.arange(len(positions))
-        for fraction in np.linspace(0.0, 1.0, STEPS + 1)[1:-1]:
+        for fraction in np.linspace(0.0, 1.0, FOLLOWING_STEPS + 1)[1:-1]:
             if not len(active):
                 break
             on_the_way = self.axes.positions(
@@ -497,9 +509,9 @@ class _Poses:
 
     @staticmethod
     def margins(state: State) -> np.ndarray:
-        """Margins (N, k) of the elements, negative where one keeps the loops from closing.
+        """Return the margins (N, k) of the elements; a negative one keeps the loops from closing.
 
-        Those of machine code are of no element, but it reports only states whose loops close.
+        Margins from machine code belong to no element; it reports only states whose loops close.
         """
         health = state.health
         with np.errstate(invalid="ignore"):
@@ -516,7 +528,7 @@ class _Poses:
         return np.where(np.isnan(least), -1.0, least)
 
     def closes(self, values: np.ndarray) -> np.ndarray:
-        """Whether the loops close (N,), in a posture that they determine.
+        """Return whether the loops close (N,) in a determined posture.
 
         Where loops are followed, rounding decides where a path arrives that has passed a singular
         pose. So it has to arrive on the side of the serial singularities on which the reference
@@ -536,8 +548,8 @@ class _Poses:
         return np.asarray(is_closed)
 
 
-class _Judge:
-    """Judges batches of poses of one machine."""
+class _PoseClassifier:
+    """Classifier of batches of poses of one machine."""
 
     def __init__(self, model: Model, limits: WorkspaceLimits) -> None:
         self._model, self._limits, self._poses = model, limits, _Poses(model)
@@ -551,19 +563,21 @@ class _Judge:
             "type 1 (serial) singularity",
             "type 2 (parallel) singularity",
             "constraint singularity",
-            *(
-                " and ".join(self._clearance.rods[i] for i in pair)
-                for pair in self._clearance.pairs
-            ),
+            *self._pairs_of_rods(),
             *(f"tension of {name}" for name in self._cables),
         )
         self.residual = 0.0
         self._kernel: PoseKernel | None = None
-        # with more actuators than freedoms, no determinant says when they lose hold
+        # with more actuators than freedoms, no determinant shows when they lose control
         self._parallel_side = len(model.assembly.leading) == len(model.mechanism.actuators)
 
+    def _pairs_of_rods(self) -> list[str]:
+        """Return the names of the pairs of rods whose clearance is checked."""
+        rods = self._clearance.rods
+        return [f"{rods[i]} and {rods[j]}" for i, j in self._clearance.pairs]
+
     def side(self, values: np.ndarray) -> np.ndarray:
-        """Sides (N,) of poses."""
+        """Return the sides (N,) of poses."""
         return self._sides(singularities(self._model, self._poses.state(values).q))
 
     def _sides(self, distances: Singularities) -> np.ndarray:
@@ -573,7 +587,7 @@ class _Judge:
         return np.asarray(3.0 * parallel + np.nan_to_num(np.sign(distances.serial_determinant)))
 
     def kinds(self, values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Reasons with sides (N,) of poses, and their states (N, n_q), from states near."""
+        """Return the reasons with sides (N,) of poses, and their states (N, n_q), from states near."""
         figures, q = self._figures(values, near)
         side = (
             np.where(figures["reason"] == Reason.USABLE, figures[SIDE], 0.0)
@@ -584,9 +598,12 @@ class _Judge:
         return len(Reason) * (side + 4.0) + figures["reason"], q
 
     def prepared(self, poses: int, least: int = WORTH_COMPILING) -> int:
-        """How many of so many poses are judged at once: with code from `least` on, where it is to be had."""
+        """Return the number of poses handled together.
+
+        From `least` on, machine code is used if available.
+        """
         kernel = (
-            PoseKernel(self._model, self._poses.axes, self._clearance, STEPS)
+            PoseKernel(self._model, self._poses.axes, self._clearance, FOLLOWING_STEPS)
             if poses >= least
             else None
         )
@@ -594,13 +611,16 @@ class _Judge:
         return CHUNK if self._kernel is None else AT_ONCE
 
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
-        """Figures of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
+        """Return the properties of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
         return self._figures(values, None)[0]
 
     def _figures(
         self, values: np.ndarray, near: np.ndarray | None
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Figures of poses, and their coordinates (N, n_q); by code where there is some, but for tensions of cables."""
+        """Return the properties of poses, and their coordinates (N, n_q).
+
+        Machine code is used if available, except for tensions of cables.
+        """
         if self._kernel is None:
             state = self._poses.state(values, near)
             return self._judged(values, state), state.q
@@ -633,7 +653,7 @@ class _Judge:
 
     @property
     def _least(self) -> float:
-        """Distance from singularities that is kept."""
+        """Return the distance from singularities that is kept."""
         return max(self._limits.singularity or 0.0, SOUND if self._cables else 0.0)
 
     def _judged(self, values: np.ndarray, state: State) -> dict[str, np.ndarray]:
@@ -644,7 +664,7 @@ class _Judge:
         blame = np.full(n, -1)
 
         def exclude(margin: np.ndarray, first: int, why: Reason, where: np.ndarray) -> None:
-            """Exclude poses with a negative margin (N, k); the worst column is to blame."""
+            """Exclude poses with a negative margin (N, k); the worst column is reported."""
             if not margin.shape[1]:
                 return
             bad = (reason[where] == Reason.USABLE) & (margin < 0).any(axis=1)
@@ -694,7 +714,7 @@ class _Judge:
         blame: np.ndarray,
         result: dict[str, np.ndarray],
     ) -> np.ndarray:
-        """Those of the poses that cables hold; of the others it is noted that they do not."""
+        """Return the poses that cables hold; the others are marked."""
         if not (self._cables and len(poses)):
             return poses
         loose = self._tension(poses, q[poses], result["tension"])
@@ -706,7 +726,7 @@ class _Judge:
         return poses[loose < 0]
 
     def _tension(self, poses: np.ndarray, q: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Note the margins of poses; the cable that is to blame for each that is not held (N,), -1 for the others."""
+        """Store the margins of poses and return the responsible cables (N,), -1 where held."""
         wrenches = self._limits.wrenches
         margin, cable = self._model.platform.weakest_cables(
             self._model.platform_position(q), start=q, wrenches=wrenches
@@ -716,7 +736,7 @@ class _Judge:
 
 
 def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimits) -> None:
-    """Refuse what asks for cables that are not there, and cables that do not hold a pose.
+    """Refuse cable options without cables, and cables that do not hold a pose.
 
     Raises:
         InputError: see `workspace`.
@@ -738,7 +758,7 @@ def section_axes(
     resolution: float | None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Axes of a grid.
+    """Return the axes of a grid.
 
     Args:
         model: the machine.
@@ -761,7 +781,9 @@ def section_axes(
     for name in names:
         if name not in ends:
             low, high = _reach(model, poses, name)
-            if name in angles:  # a turn beyond half a one is a shorter one the other way
+            if (
+                name in angles
+            ):  # a rotation beyond half a revolution is a shorter one in the other direction
                 low, high = max(low, -np.pi / np.sqrt(turns)), min(high, np.pi / np.sqrt(turns))
             ends[name] = low, high
         low, high = ends[name]
@@ -771,7 +793,9 @@ def section_axes(
     def steps(name: str, step: float) -> tuple[float, float]:
         low, high = ends[name]
         # an end on the grid is its last line, whatever rounding makes of the quotient
-        return float(np.floor(low / step + ROUNDING)), float(np.ceil(high / step - ROUNDING))
+        return float(np.floor(low / step + GRID_TOLERANCE)), float(
+            np.ceil(high / step - GRID_TOLERANCE)
+        )
 
     def extent(name: str) -> float:
         step = ROUGH * (_decade(model.assembly.loops.length) if units[name] == "m" else 1.0)
@@ -784,7 +808,7 @@ def section_axes(
         widest = max(extent(other) for other in names if units[other] == units[name])
         # a step halfway between two round ones becomes the longer one, whatever rounding makes of
         # it
-        return float(f"{(1.0 + ROUNDING) * widest / FINENESS:.1g}")
+        return float(f"{(1.0 + GRID_TOLERANCE) * widest / FINENESS:.1g}")
 
     spans = {name: steps(name, resolution_of(name)) for name in names}
     _require_size([last + 1 - first for first, last in spans.values()])
@@ -797,25 +821,28 @@ def section_axes(
         for name in names
         if name not in (ranges or {}) and np.isclose(np.subtract(*ends[name]), -2 * np.pi)
     }
-    # a turn, and no step more
+    # a revolution without a further step
     return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in turned}
 
 
 def _decade(length: float) -> float:
-    """Return the power of ten above a length, m: a round number of the same size at every scale."""
-    return float(10.0 ** (np.floor(np.log10(length) + ROUNDING) + 1.0))
+    """Return the power of ten above a length, m, which scales with the machine."""
+    return float(10.0 ** (np.floor(np.log10(length) + GRID_TOLERANCE) + 1.0))
 
 
 def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
-    """How far the machine closes along one axis from the reference pose, and a tenth more on both sides; or a turn."""
+    """Return how far the machine closes along an axis, plus a tenth on both sides.
+
+    Angles extend at most over a revolution.
+    """
     columns, units, reference = poses.axes.columns, poses.axes.units, poses.axes.reference
     if name not in columns:
-        raise InputError.of(name, "is no platform position", f"choose: {', '.join(columns)}")
+        raise InputError.of(name, "is not a platform position", f"choose: {', '.join(columns)}")
     column = columns.index(name)
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)
-    # rounding does not decide about a dead centre at a round share of the length
-    offsets[1:-1] *= 1.0 - ROUNDING
+    # rounding does not affect a dead centre at a round share of the length
+    offsets[1:-1] *= 1.0 - GRID_TOLERANCE
     values = np.tile(reference, (len(offsets), 1))
     values[:, column] += offsets
     closed, middle = poses.closes(values), len(offsets) // 2

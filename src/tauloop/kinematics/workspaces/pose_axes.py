@@ -1,4 +1,4 @@
-"""Axes of a map over poses: the platform's positions, its orientation by angles in place of a quaternion."""
+"""Axes of a map over poses: platform positions, with angles in place of a quaternion."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PoseAxes:
-    """The platform's positions with every whole quaternion as a rotation vector.
+    """The platform's positions with a rotation vector in place of each whole quaternion.
 
     The vector r = (rx, ry, rz) turns the platform from its reference orientation by |r| about r,
-    given in the base frame: R = exp([r]) R_0; along one axis it is the angle about that axis. Half
-    a turn is the most.
+    given in the base frame: R = exp([r]) R_0; along one axis it is the angle about that axis. It is
+    at most half a revolution.
 
     Attributes:
         columns, units: names and units (n,); angles in rad.
@@ -40,7 +40,10 @@ class PoseAxes:
         return () if self.place is None else self.columns[self.place : self.place + 3]
 
     def grid(self, axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> np.ndarray:
-        """Values (N, n) over a grid of some axes, the first slowest; others are held, or stay as at the reference."""
+        """Return the values (N, n) over a grid of some axes, the first slowest.
+
+        Other axes have given values, or those of the reference pose.
+        """
         parts = np.meshgrid(*axes.values(), indexing="ij")
         values = np.tile(self.reference, (parts[0].size, 1))
         for name, part in {**fixed, **dict(zip(axes, parts, strict=True))}.items():
@@ -48,7 +51,7 @@ class PoseAxes:
         return values
 
     def positions(self, values: np.ndarray) -> np.ndarray:
-        """Positions of the platform's entry (N, n_position) at values (N, n) of these axes."""
+        """Return the positions of the platform's entry (N, n_position) at values (N, n) of these axes."""
         if self.place is None:
             return np.asarray(values)
         first = self.place
@@ -58,7 +61,7 @@ class PoseAxes:
 
 
 def pose_axes(model: Model) -> PoseAxes:
-    """The axes of a machine."""
+    """Return the axes of a machine."""
     port = model.platform.ports.position
     reference = model.platform_position(model.assembly.q[None])[0]
     first = quaternion_start(port)
