@@ -223,7 +223,7 @@ def test_lists_that_lead_nowhere_are_refused() -> None:
         )
     with pytest.raises(InputError, match="the list says what is carried"):
         tl.CycleOptions(payload=1.0)
-    with pytest.raises(InputError, match="here stands there twice"):
+    with pytest.raises(InputError, match="here is in the list twice"):
         CycleList(stations=(alone, alone))
     same = tuple(station(name, 0.0, 0.0, -0.5) for name in "ab")
     with pytest.raises(InputError, match="goes nowhere"):

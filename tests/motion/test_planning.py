@@ -131,7 +131,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         ("nuwar", {"end": {"z": -0.5}}, "has no length"),
         ("nuwar", {"end": {"q": 1}}, "no coordinate"),
         ("nuwar", {"end": {"z": -0.9}}, "out of reach by 211.1 mm"),
-        ("nuwar", {"end": {"z": -0.4}, "time": 1.0, "speed": 1.0}, "given beside time"),
+        ("nuwar", {"end": {"z": -0.4}, "time": 1.0, "speed": 1.0}, "given in addition to time"),
         ("nuwar", {"end": {"z": -0.4}, "time": -1.0}, "above 0"),
         ("nuwar", {"end": {"z": -0.4}, "via": ({"x": 0},)}, "needs 0"),
         ("nuwar", {"end": {"z": -0.4}, "turn": (0.0, 0.0, 1.0)}, "no free orientation"),
@@ -145,7 +145,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         ("nuwar", {"end": {"z": -0.4}, "from_heading": 1.0}, "is of a clothoid alone"),
         ("hexapod", {**CLOTHOID, "end": {"x": 0.1}}, "are no plane of two lengths"),
         ("nuwar", {**MULTISINE, "speed": 1.0}, "time: a multisine has its own"),
-        ("nuwar", {**MULTISINE, "time": 1.0, "frequencies": (2.0, 1.0)}, "is no range"),
+        ("nuwar", {**MULTISINE, "time": 1.0, "frequencies": (2.0, 1.0)}, "is not a range"),
         (
             "hexapod",
             {"shape": "multisine", "end": {"qx": 0.1}, "time": 1.0},

@@ -1,4 +1,4 @@
-"""Motions: paths, motion laws and durations that become trajectories; multisines with exact derivatives.
+"""Motions: paths, motion laws and durations as trajectories; excitation with exact derivatives.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Paths by arc length: clothoids, chains of pieces, and polylines whose corners are blended by clothoid pairs."""
+"""Paths by arc length: clothoids, chains of pieces, and polylines with blended corners."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tauloop.common.records import dataclass
 from tauloop.equations.ports import numbers
 from tauloop.motion.paths import Curve, Line, Path, point
 
-#: Directions that differ by less than this angle, rad, are one: the corner is none.
-STRAIGHT = 1e-9
-#: A corner that turns back within this angle of half a turn, rad, cannot be blended.
-REVERSAL = 1e-3
-#: A clothoid whose end misses the point by this share of the chord has not been found; Newton's
-#: method leaves rounding.
-MISSED = 1e-9
-#: How far unit vectors may be off unit length and square, for rounding.
-ORTHONORMAL = 1e-9
+#: Angle below which directions are equal, so that there is no corner, rad.
+STRAIGHT_ANGLE = 1e-9
+#: Distance of a corner from a reversal (180 deg) within which it cannot be blended, rad.
+REVERSAL_ANGLE = 1e-3
+#: Largest distance of a clothoid's end from its point, relative to the chord; Newton's method leaves
+#: only rounding.
+END_TOLERANCE = 1e-9
+#: Largest deviation of unit vectors from unit length and orthogonality.
+ORTHONORMAL_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clothoid(Path):
-    """A curve in a plane whose curvature is linear in its arc length, u times `length`.
+    """A plane curve whose curvature is linear in its arc length, u times `length`.
 
     With sigma = u length: heading theta = k_0 sigma + (k_1 - k_0) sigma^2 / (2 length), p' = length
     (d cos theta + n sin theta), p = start + the integral of it (by Gauss and Legendre, to
@@ -61,7 +61,7 @@ class Clothoid(Path):
             error = np.abs(
                 [direction @ direction - 1, normal @ normal - 1, direction @ normal]
             ).max()
-            if error > ORTHONORMAL:
+            if error > ORTHONORMAL_TOLERANCE:
                 what = f"direction and normal are not orthonormal (off by {error:.2g})"
                 problems.add("normal", what, "two unit vectors at right angles")
         if not 0 < self.length < np.inf:
@@ -73,12 +73,12 @@ class Clothoid(Path):
             object.__setattr__(self, name, value)
 
     def heading(self, arc: np.ndarray) -> np.ndarray:
-        """Angle of the tangent against `direction` at arc lengths, rad."""
+        """Return the angle between tangent and `direction` at arc lengths, rad."""
         k0, k1 = self.curvature
         return k0 * arc + (k1 - k0) * arc**2 / (2 * self.length)
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
         k0, k1 = self.curvature
         most = (abs(k0) + abs(k1)) * self.length
         nodes, weights = _gauss(16 + int(np.ceil(most)))
@@ -98,7 +98,7 @@ class Clothoid(Path):
         )
 
     def end(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Point, direction and normal at u = 1."""
+        """Return the point, direction and normal at u = 1."""
         last = self.at(np.ones(1))
         c, s = (
             np.cos(self.heading(np.array(self.length))),
@@ -112,7 +112,7 @@ class Clothoid(Path):
 
 
 def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, float]) -> Clothoid:
-    """The clothoid from a point to another in a plane that leaves and arrives in given directions.
+    """Return the clothoid between two points with given directions in a plane.
 
     With the headings a and b against the chord, a clothoid of length 1 has the curvature b - a -/+
     A at its ends; A is where its end lies on the chord, integral of sin(A t^2 + (b - a - A) t + a)
@@ -151,7 +151,7 @@ def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, 
         lambda x: last(x)[1], 3.0 * (a + b), tol=1e-14, maxiter=100, full_output=True, disp=False
     )
     reach, off = last(bend)
-    if not (run.converged or abs(off) < MISSED) or not reach > MISSED:
+    if not (run.converged or abs(off) < END_TOLERANCE) or not reach > END_TOLERANCE:
         what = f"no clothoid leaves at {headings[0]:.4g} rad and arrives at {headings[1]:.4g} rad without a loop"
         raise InputError.of("headings", what, "directions farther from the way back, or a polyline")
     return laid(
@@ -159,13 +159,13 @@ def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, 
     )
 
 
-#: Nodes and weights of Gauss and Legendre by their number.
+#: Gauss-Legendre nodes and weights by their number.
 _gauss = functools.cache(np.polynomial.legendre.leggauss)
 
 
 @dataclass(frozen=True, slots=True)
 class Chain(Path):
-    """Pieces one after the other, each with a share of the parameter in proportion to its length.
+    """Pieces in sequence; each takes a share of the parameter in proportion to its length.
 
     Attributes:
         pieces: paths by arc length (`Line`, `Clothoid`), each starting where the one before it
@@ -178,11 +178,11 @@ class Chain(Path):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Where pieces meet."""
+        """Parameters at which pieces meet."""
         return tuple((np.cumsum(self.lengths)[:-1] / sum(self.lengths)).tolist())
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
         shares = np.array(self.lengths) / sum(self.lengths)
         knots = np.concatenate([[0.0], np.cumsum(shares)])
         piece = np.clip(np.searchsorted(knots, u, side="right") - 1, 0, len(self.pieces) - 1)
@@ -199,7 +199,9 @@ class Chain(Path):
 def polyline(
     points: Sequence[Sequence[float]] | np.ndarray, blend: float | Sequence[float]
 ) -> Chain:
-    """Straight lines through points, each corner replaced by a symmetric pair of clothoids; curvature is continuous.
+    """Return straight lines through points with corners replaced by pairs of clothoids.
+
+    Curvature is continuous.
 
     Args:
         points: (K, n), K at least 2, all coordinates in one unit.
@@ -233,12 +235,12 @@ def polyline(
         np.linalg.norm(directions[1:] - directions[:-1], axis=1),
         np.linalg.norm(directions[1:] + directions[:-1], axis=1),
     )
-    cut = np.concatenate([[0.0], np.where(turns > STRAIGHT, blends, 0.0), [0.0]])
+    cut = np.concatenate([[0.0], np.where(turns > STRAIGHT_ANGLE, blends, 0.0), [0.0]])
     problems = Problems()
-    for i in np.flatnonzero(turns > np.pi - REVERSAL).tolist():
+    for i in np.flatnonzero(turns > np.pi - REVERSAL_ANGLE).tolist():
         what = f"the path turns back by {np.degrees(turns[i]):.6g} deg"
         problems.add(f"points[{i + 1}]", what, "stop there: use one path after the other")
-    for i in np.flatnonzero(cut[:-1] + cut[1:] > lengths * (1 + ORTHONORMAL)).tolist():
+    for i in np.flatnonzero(cut[:-1] + cut[1:] > lengths * (1 + ORTHONORMAL_TOLERANCE)).tolist():
         what = f"is {lengths[i]:.6g} long, its blends take {cut[i] + cut[i + 1]:.6g}"
         problems.add(
             f"points[{i}] to points[{i + 1}]", what, "a smaller blend, or points farther apart"
@@ -247,7 +249,7 @@ def polyline(
     pieces: list[tuple[Path, float]] = []
     for i, direction in enumerate(directions):
         left = lengths[i] - cut[i] - cut[i + 1]
-        if left > ORTHONORMAL * lengths[i]:
+        if left > ORTHONORMAL_TOLERANCE * lengths[i]:
             start = corners[i] + cut[i] * direction
             pieces.append((Line(start, start + left * direction), left))
         if i + 1 < len(directions) and cut[i + 1]:
@@ -262,7 +264,7 @@ def polyline(
 def _corner(
     start: np.ndarray, incoming: np.ndarray, outgoing: np.ndarray, turn: float, blend: float
 ) -> tuple[Clothoid, Clothoid]:
-    """Two clothoids, curvature up and down again, that leave a line `blend` before the corner and join the next."""
+    """Return two clothoids that leave a line `blend` before the corner and join the next one."""
     normal = outgoing - (outgoing @ incoming) * incoming
     normal /= np.linalg.norm(normal)
     unit = Clothoid(

@@ -1,10 +1,10 @@
-"""Dry friction along a path: the side on which it acts follows from the path, at rest too.
+"""Dry friction along a path: the path determines its direction, also at rest.
 
 Coulomb and static friction jump where the speed of their element changes its sign, and are
 set-valued at rest. Along a path u(t) the sign of each speed is that of dq/du. Where a motion along
-the path begins, ends or passes a reversal of an element, friction therefore has the limit from the
-side that the motion comes from or goes to. An element that rests over a part of the path, dq/du =
-0, has none there.
+the path begins, ends or passes a reversal of an element, friction therefore has its limit from the
+adjoining part of the motion. An element at rest over a part of the path, dq/du = 0, has no dry
+friction there.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from tauloop.common.shown import Shown
 from tauloop.mechanism.model import Friction, given_friction
 from tauloop.model import Model
 
-#: Share of the largest speed along a path below which an element rests: rounding.
+#: Speed, relative to the largest one along a path, below which an element is at rest.
 AT_REST = 1e-9
-#: Reversals nearer to each other, or to an end of the path, than this share of it are one.
+#: Distance, relative to the path, below which reversals coincide with each other or with an end.
 SAME_PLACE = 1e-8
-#: Points between two neighbours where a speed is least between them, so that two reversals there
-#: are found.
+#: Number of points between two neighbours around a smallest speed, so that two reversals there are
+#: found.
 POINTS_NEAR_LEAST = 16
-#: Halvings of an interval with a reversal: down to rounding.
+#: Number of bisections of an interval with a reversal, down to rounding.
 HALVINGS = 52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JumpingFriction(Shown):
-    """Friction of a machine that depends on the sign of a speed, in k elements: velocities, actuators and losses.
+    """Friction of a machine that depends on the sign of a speed, in k elements.
+
+    The elements are velocities, actuators and losses.
 
     F = (coulomb + excess exp(-(v / stribeck)^2)) sign(v) + asymmetry |sign(v)|, as in
     `mechanism.Friction`.
@@ -59,18 +61,21 @@ class JumpingFriction(Shown):
         return bool(self.excess.any())
 
     def sliding(self, side: np.ndarray) -> np.ndarray:
-        """Return the forces (N, k) of elements that move to sides (N, k), -1, 0 or 1, without what falls with speed."""
+        """Return the forces (N, k) of elements that move to sides (N, k), -1, 0 or 1.
+
+        The part that falls with speed is left out.
+        """
         return np.asarray(self.coulomb * side + self.asymmetry * np.abs(side))
 
     def forces(self, side: np.ndarray, speed: np.ndarray) -> np.ndarray:
-        """Return the forces (N, k) of elements that move to sides (N, k) at speeds (N, k), which may be zero."""
+        """Return the forces (N, k) of elements moving to sides (N, k) at speeds (N, k)."""
         fallen = np.exp(-((speed / self.stribeck) ** 2))
         return np.asarray(self.sliding(side) + self.excess * fallen * side)
 
 
 @lru_cache(maxsize=4)
 def dry_friction(model: Model) -> JumpingFriction | None:
-    """Return the friction of a machine that depends on the sign of a speed; None where it has none."""
+    """Return the friction that depends on the sign of a speed; None where there is none."""
     mechanism, topology = model.mechanism, model.topology
     unit = np.eye(topology.n_v)
     laws: list[tuple[str, Friction | None, np.ndarray]] = []
@@ -114,7 +119,7 @@ def dry_friction(model: Model) -> JumpingFriction | None:
 
 
 def _numbers(model: Model, friction: Friction) -> np.ndarray:
-    """Coulomb friction, its asymmetry, the excess of static friction and the Stribeck speed, SI."""
+    """Return Coulomb friction, its asymmetry, excess of static friction and Stribeck speed, SI."""
     parts = (friction.coulomb, friction.coulomb_asymmetry, friction.excess, friction.stribeck)
     defaults = (0.0, 0.0, 0.0, np.inf)
     value = model.mechanism.value
@@ -125,7 +130,7 @@ def _numbers(model: Model, friction: Friction) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrictionSides(Shown):
-    """Sides to which k elements move along a path.
+    """Directions in which k elements move along a path.
 
     Attributes:
         reversals: parameters inside (0, 1), ascending, where a side changes (R,).
@@ -165,7 +170,7 @@ def friction_sides(
 
 
 def _refined(grid: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return a grid with more points on both sides of the least sizes (N, k)."""
+    """Return a grid with more points on both sides of the smallest speeds (N, k)."""
     inner = sizes[1:-1]
     is_least = ((inner <= sizes[:-2]) & (inner <= sizes[2:])).any(axis=1)
     i = np.flatnonzero(is_least) + 1
@@ -182,7 +187,7 @@ def _parts(
     j: int,
     still: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the state of an element changes (R,), and its states between (R + 1,)."""
+    """Return where the state of an element changes (R,), and the states between (R + 1,)."""
     is_zero = states == 0
     beside = np.concatenate([[False], is_zero, [False]])
     is_alone = is_zero & ~beside[:-2] & ~beside[2:]
@@ -202,7 +207,10 @@ def _parts(
 
 
 def _merged(places: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return places inside (0, 1), ascending and apart; those next to a known place are there."""
+    """Return ascending, separate parameters inside (0, 1).
+
+    Those next to a known parameter are moved to it.
+    """
     nearest = known[np.abs(places[:, None] - known).argmin(axis=1)]
     places = np.unique(np.where(np.abs(places - nearest) < SAME_PLACE, nearest, places))
     places = places[(places > 0.0) & (places < 1.0)]

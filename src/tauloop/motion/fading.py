@@ -1,4 +1,4 @@
-"""Motions that start and end at rest: any motion, faded in from a still position and out to it again."""
+"""Motions from rest to rest: any motion, faded in from a fixed position and out to it again."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
-from tauloop.motion.paths import LOOKS, Curve, Path
+from tauloop.motion.paths import SHAPE_POINTS, Curve, Path
 from tauloop.motion.sampled import SampledMotion
 
-#: Points in a period that show where peaks are.
-LOOKS_IN_PERIOD = 16
+#: Number of points per period that show where peaks are.
+POINTS_PER_PERIOD = 16
 
 
 class SampleableMotion(Protocol):
     """Anything that can be sampled at times."""
 
     def sample(self, time: np.ndarray) -> SampledMotion:
-        """Positions with exact first and second derivatives."""
+        """Return the positions with exact first and second derivatives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,7 +55,10 @@ class Faded:
             raise InputError.of("fade", what, "shorter than half of the duration")
 
     def sample(self, time: np.ndarray) -> SampledMotion:
-        """Positions (N, n) with exact first and second derivatives at times (N,), s; still outside the duration."""
+        """Return positions (N, n) with exact first and second derivatives at times (N,), s.
+
+        The motion is at rest outside its duration.
+        """
         time = np.asarray(time, dtype=float)
         falling = time > 0.5 * self.duration
         x = np.where(falling, self.duration - time, time) / self.fade
@@ -78,11 +81,11 @@ class Faded:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FadedPath(Path):
-    """A faded motion as a path over its time, u = t / T: to be run through at a uniform rate, in T.
+    """A faded motion as a path over its time, u = t / T, for a uniform rate over T.
 
     Attributes:
         motion: faded in and out, so that it rests at its ends.
-        highest: frequency in it, Hz, by which it is looked at.
+        highest: highest frequency in it, Hz, which determines the number of points.
     """
 
     motion: Faded
@@ -97,11 +100,11 @@ class FadedPath(Path):
 
     @property
     def looks(self) -> int:
-        """Many in each of the shortest periods."""
-        return max(LOOKS, int(LOOKS_IN_PERIOD * self.highest * self.motion.duration) + 1)
+        """Number of points that show its shape: several in each of the shortest periods."""
+        return max(SHAPE_POINTS, int(POINTS_PER_PERIOD * self.highest * self.motion.duration) + 1)
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
         duration = self.motion.duration
         motion = self.motion.sample(u * duration)
         return Curve(

@@ -63,13 +63,13 @@ class FourierSeries(Shown):
 
     @property
     def coefficients(self) -> np.ndarray:
-        """All coefficients (n, 2 K + 1): c, then mu / (k w), then nu / (k w), all in the unit of the position."""
+        """All coefficients (n, 2 K + 1) in the unit of the position: c, mu / (k w), nu / (k w)."""
         scale = np.arange(1, self.harmonics + 1) * 2 * np.pi / self.period
         return np.concatenate([self.center[:, None], self.mu / scale, self.nu / scale], axis=1)
 
     @staticmethod
     def of(coefficients: np.ndarray, period: float) -> FourierSeries:
-        """The series with the given `coefficients` (n, 2 K + 1)."""
+        """Return the series with the given `coefficients` (n, 2 K + 1)."""
         coefficients = numbers(coefficients, "coefficients")
         count = coefficients.shape[1] // 2
         scale = np.arange(1, count + 1) * 2 * np.pi / period
@@ -81,7 +81,7 @@ class FourierSeries(Shown):
         )
 
     def sample(self, time: np.ndarray) -> SampledMotion:
-        """Positions (N, n) with exact first and second derivatives at times (N,), s."""
+        """Return the positions (N, n) with exact first and second derivatives at times (N,), s."""
         time = np.asarray(time, dtype=float)
         position, velocity, acceleration = (
             basis @ self.coefficients.T
@@ -95,7 +95,7 @@ class FourierSeries(Shown):
 def fourier_basis(
     time: np.ndarray, harmonics: int, period: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Matrices (N, 2 K + 1) from `FourierSeries.coefficients` to positions, velocities and accelerations."""
+    """Return the matrices (N, 2 K + 1) from coefficients to positions and their derivatives."""
     rate = np.arange(1, harmonics + 1) * 2 * np.pi / period
     angle = np.asarray(time, dtype=float)[:, None] * rate
     s, c = np.sin(angle), np.cos(angle)
@@ -108,7 +108,7 @@ def fourier_basis(
 
 
 def resting_series(harmonics: int) -> np.ndarray:
-    """Orthonormal basis (2 K + 1, 2 K - 1) of the coefficients that start and end a period at rest.
+    """Return an orthonormal basis (2 K + 1, 2 K - 1) of coefficients that start and end at rest.
 
     Velocity and acceleration vanish there: sum mu_k = 0 and sum k nu_k = 0. One harmonic alone
     cannot move so.

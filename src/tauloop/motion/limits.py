@@ -1,4 +1,4 @@
-"""How fast a machine can run a stroke: its force and speed limits as exact functions of the rate of time."""
+"""Fastest rate of a stroke: force and speed limits as exact functions of the rate of time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tauloop.motion.scaling import Quadratics, joined, largest_rate
 from tauloop.motion.strokes import Stroke
 from tauloop.motion.tension_rates import Margins, conditions, loose, margins
 
-#: Limits may be exceeded by this share, which rounding through three inverse dynamics leaves.
-EXCESS = 1e-9
-#: Rounds of adding peaks; each finds the new ones, and two or three suffice.
-ROUNDS = 12
-#: Times that conditions of cables are added before it is given up; some ten are usual.
-MOST_CONDITIONS = 100
-#: Rate (1/s) at which a stroke stands still.
-SLOW = 1e-6
+#: Permitted excess over a limit, the rounding of three inverse dynamics.
+LIMIT_TOLERANCE = 1e-9
+#: Largest number of rounds of adding peaks; two or three suffice.
+MAX_PEAK_ROUNDS = 12
+#: Largest number of times that conditions of cables are added; about ten are usual.
+MAX_CONDITIONS = 100
+#: Rate (1/s) at which a stroke counts as at rest.
+STANDSTILL_RATE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,10 @@ class MotionLimits:
     Attributes:
         names: of the actuators' forces, then of the speeds of motors and coordinates (n,).
         units: their units.
-        kept: which of all forces and speeds they are (n,).
+        kept: indices of these among all forces and speeds (n,).
         size: the limits (n,).
-        cables: rods whose tensions have bounds beside them; the forces of their winches are among
-            these, not above.
+        cables: rods whose tensions also have bounds; the forces of their winches belong to these
+            bounds and are not listed above.
         force: share of their greatest tensions and winches' forces that may be used.
     """
 
@@ -47,7 +47,10 @@ class MotionLimits:
     force: float
 
     def demand(self, stroke: Stroke, progress: Progress, rate: float) -> np.ndarray:
-        """Signed shares of the limits (M, n) that a stroke takes at a rate (1/s); a negative one runs it backwards."""
+        """Return the signed shares of the limits (M, n) of a stroke at a rate (1/s).
+
+        A negative rate runs it backwards.
+        """
         motion = stroke.motion(progress, rate, progress.s)
         start = stroke.start(progress.s)
         if self.cables:
@@ -67,7 +70,10 @@ class MotionLimits:
     def taken(
         self, stroke: Stroke, progress: Progress, rate: float
     ) -> tuple[np.ndarray, list[tuple[str, ...]]]:
-        """Shares (M, n) of the limits that a stroke takes at a rate (1/s), of tensions last, and their names."""
+        """Return the shares (M, n) of the limits of a stroke at a rate (1/s), and their names.
+
+        Tensions are last.
+        """
         shares, names = np.abs(self.demand(stroke, progress, rate)), [self.names] * len(progress.s)
         if not self.cables:
             return shares, names
@@ -77,7 +83,7 @@ class MotionLimits:
 
 
 def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLimits:
-    """The limits that the machine file gives, each times a share.
+    """Return the limits of the machine file, each times a share.
 
     Raises:
         InputError: actuators that are not winches have largest forces, and share with cables, or
@@ -94,7 +100,7 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLim
         shared = ", ".join(
             a.name for a, size in zip(actuators, sizes, strict=True) if np.isfinite(size)
         )
-        what = "share their forces with winches, so that no rate can be told at which they reach their limits"
+        what = "share their forces with winches, so the rate at which they reach their limits is undefined"
         raise InputError.of(shared, what, "choose a duration")
     sizes += [speed * actuator.speed for actuator in actuators]
     sizes += [speed * freedom.speed for freedom in shape.freedoms]
@@ -119,10 +125,10 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLim
 def fastest_rate(
     stroke: Stroke, law: Law, *, force: float = 1.0, speed: float = 1.0, returns: bool = False
 ) -> float:
-    """Largest rate (1 over the duration, 1/s) at which the stroke keeps the machine's limits.
+    """Return the largest rate (1 / duration, 1/s) at which the stroke keeps the machine's limits.
 
     tau(x, r) = tau_0(x) + r tau_1(x) + r^2 tau_2(x): inverse dynamics at three rates gives the
-    parts exactly, and the largest r is the largest that all these quadratics allow. Peaks between
+    parts exactly; the result is the largest r that all these quadratics allow. Peaks between
     samples are found and added. What tensions of cables allow is put into such quadratics too
     (`tension_rates`).
 
@@ -151,29 +157,31 @@ def fastest_rate(
     x, rate = sample_times(stroke, law), 1.0
     directions = (1.0, -1.0) if returns else (1.0,)
     highest, allowed = np.inf, _Allowed(limits, stroke, law, directions)
-    for _ in range(ROUNDS):
+    for _ in range(MAX_PEAK_ROUNDS):
         shares = [_shares(limits, stroke, law.at(x), direction * rate) for direction in directions]
         largest = allowed.largest(_excess(shares), x, rate)
         if largest == 0.0:
             raise PoseError(
                 _unmet(limits, stroke, law.at(x), shares)
-                or loose(stroke, law.at(x), SLOW, limits.force)
+                or loose(stroke, law.at(x), STANDSTILL_RATE, limits.force)
             )
         if not np.isfinite(largest):
             what = "the stroke moves nothing that has a force or a speed limit"
             raise InputError.of("limits", what, "choose a duration")
-        settled = abs(largest - rate) <= EXCESS * rate
+        settled = abs(largest - rate) <= LIMIT_TOLERANCE * rate
         rate = largest
         places, highest = _peaks(limits, stroke, law, x, rate, directions)
-        if highest <= 1 + EXCESS and settled:
+        if highest <= 1 + LIMIT_TOLERANCE and settled:
             return rate
         x = np.union1d(x, places)
-    what = f"peaks between samples still take {highest:.9g} of a limit after {ROUNDS} rounds"
+    what = (
+        f"peaks between samples still take {highest:.9g} of a limit after {MAX_PEAK_ROUNDS} rounds"
+    )
     raise PoseError.of("limits", what, "choose a duration, and look at the forces near the peak")
 
 
 class _Allowed:
-    """The largest rate that quadratics, and cables, allow; conditions of cables are kept."""
+    """The largest rate that quadratics and cables allow; conditions of cables are stored."""
 
     def __init__(
         self, limits: MotionLimits, stroke: Stroke, law: Law, directions: tuple[float, ...]
@@ -182,10 +190,10 @@ class _Allowed:
         self._kept: list[Quadratics] = []
 
     def largest(self, excess: Quadratics, x: np.ndarray, rate: float) -> float:
-        """The largest rate at these normalised times (M,): zero where there is none, infinite without bound."""
+        """Return the largest rate at normalised times (M,): zero if none, infinite if unlimited."""
         if not self._limits.cables:
             return largest_rate(excess)
-        for _ in range(MOST_CONDITIONS):
+        for _ in range(MAX_CONDITIONS):
             largest = largest_rate(joined([excess, *self._kept]))
             if largest == 0.0:
                 return 0.0
@@ -209,7 +217,9 @@ class _Allowed:
 def tightest_limit(
     stroke: Stroke, law: Law, rate: float, *, returns: bool = False
 ) -> tuple[str, float] | None:
-    """The limit of which a stroke takes the largest share, and that share; None where the machine file gives no limits.
+    """Return the limit with the largest share along a stroke, and that share.
+
+    None where the machine file gives no limits.
 
     Args:
         stroke: the path in the machine.
@@ -233,7 +243,7 @@ def tightest_limit(
 
 
 def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
-    """Normalised times (M,): evenly spread, and both sides of every jump of an acceleration; peaks lie between them."""
+    """Return normalised times (M,): evenly spread, and both sides of jumps of an acceleration."""
     x = np.linspace(0.0, 1.0, stroke.path.looks)
     jumps = np.array(
         law.breaks + tuple(float(np.interp(u, law.at(x).s, x)) for u in stroke.path.breaks)
@@ -242,7 +252,7 @@ def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
 
 
 def _shares(limits: MotionLimits, stroke: Stroke, progress: Progress, rate: float) -> Quadratics:
-    """Shares of the limits (M, n) as quadratics in the rate's size, from three rates around the given one.
+    """Return the shares of the limits (M, n) as quadratics in the rate, from three rates.
 
     Forces are quadratic and speeds linear; the sign of Coulomb friction does not change, for no
     rate is zero.
@@ -251,7 +261,7 @@ def _shares(limits: MotionLimits, stroke: Stroke, progress: Progress, rate: floa
 
 
 def _excess(shares: list[Quadratics]) -> Quadratics:
-    """How far shares exceed one, on both sides."""
+    """Return the excess of shares over one, in both directions."""
     return joined(
         [
             Quadratics(a=side * share.a, b=side * share.b, c=side * share.c - 1.0)
@@ -269,7 +279,7 @@ def _peaks(
     rate: float,
     directions: tuple[float, ...],
 ) -> tuple[np.ndarray, float]:
-    """Normalised times of the highest shares of the limits, and the highest share."""
+    """Return the normalised times of the highest shares of the limits, and the highest share."""
     places, highest = [], 0.0
     for direction in directions:
 
@@ -285,10 +295,10 @@ def _peaks(
 def _unmet(
     limits: MotionLimits, stroke: Stroke, progress: Progress, shares: list[Quadratics]
 ) -> list[Problem]:
-    """What is exceeded however slow the motion is."""
+    """Return the error of limits that are exceeded even by a slow motion."""
     still = np.concatenate([np.abs(share.c) for share in shares])
     problems = Problems()
-    for i in np.flatnonzero(still.max(axis=0) >= 1.0 - EXCESS):
+    for i in np.flatnonzero(still.max(axis=0) >= 1.0 - LIMIT_TOLERANCE):
         k, unit = int(still[:, i].argmax()), limits.units[i]
         what = (
             f"needs {still[k, i] * limits.size[i]:.4g} {unit} however slow the motion (gravity, springs and Coulomb "

@@ -29,7 +29,7 @@ class Multisine(Shown):
     phase: np.ndarray
 
     def sample(self, time: np.ndarray) -> SampledMotion:
-        """Positions (N, n) with exact first and second derivatives at times (N,), s."""
+        """Return the positions (N, n) with exact first and second derivatives at times (N,), s."""
         angle = time[:, None, None] * self.frequency + self.phase[:, None]
         s, c = np.sin(angle), np.cos(angle)
         w = self.frequency
@@ -50,7 +50,7 @@ def random_multisine(
     lowest: float = 0.1,
     highest: float = 1.0,
 ) -> Multisine:
-    """A multisine with random frequencies and phases, so that the tool's path does not repeat.
+    """Return a multisine with random frequencies and phases, so that the tool's path does not repeat.
 
     Args:
         center: middle of every channel (n,), m or rad.

@@ -1,7 +1,6 @@
-"""Paths: curves in any number of coordinates, with first and second derivatives in a parameter from 0 to 1.
+"""Paths: curves in any number of coordinates with two derivatives in a parameter from 0 to 1.
 
-A path knows numbers only; which coordinates of a machine they are is said where it is placed
-(`tauloop.motion.strokes`).
+A path contains only numbers. `tauloop.motion.strokes` assigns them to coordinates of a machine.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from tauloop.common.shown import Shown
 from tauloop.compiler.limits import UNIT_NORM
 from tauloop.equations.ports import numbers
 
-#: Points at which a path is looked at before its worst places are looked for between them.
-LOOKS = 257
-#: Points of a path nearer to each other than this share of its extent are the same point.
+#: Number of points of a path that are evaluated before its extremes are located between them.
+SHAPE_POINTS = 257
+#: Distance, relative to the extent of a path, below which points coincide.
 SAME_POINT = 1e-12
 
 
@@ -51,7 +50,7 @@ class Path(Shown, ABC):
 
     @abstractmethod
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -65,12 +64,12 @@ class Path(Shown, ABC):
 
     @property
     def looks(self) -> int:
-        """Evenly spread points that show its shape: what lies between is found from them."""
-        return LOOKS
+        """Number of evenly spread points that show its shape."""
+        return SHAPE_POINTS
 
 
 def point(value: object, where: str, problems: Problems, size: int | None = None) -> np.ndarray:
-    """A row of finite numbers (n,); what is wrong with it is added to the problems."""
+    """Return a row of finite numbers (n,); faults are added to the problems."""
     array = numbers(value, where)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
         problems.add(where, "is not a row of finite numbers", "one per coordinate")
@@ -104,7 +103,7 @@ class Line(Path):
         object.__setattr__(self, "end", end)
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
         chord = self.end - self.start
         zero = np.zeros((len(u), len(chord)))
         return Curve(position=self.start + u[:, None] * chord, first=zero + chord, second=zero)
@@ -149,7 +148,7 @@ class Ellipse(Path):
             object.__setattr__(self, name, value)
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
         span = self.end - self.start
         angle = (self.start + u * span)[:, None]
         radius = self.first * np.cos(angle) + self.second * np.sin(angle)
@@ -167,7 +166,9 @@ def sheared_ellipse(
     start: float = 0.0,
     end: float = 2 * np.pi,
 ) -> Ellipse:
-    """An ellipse of half axes `first` and `second`, sheared along `first` by `shear` per half axis `second`.
+    """Return an ellipse of half axes `first` and `second`, sheared along `first`.
+
+    The shear is `shear` per half axis `second`.
 
     Raises:
         InputError: as of `Ellipse`.
@@ -178,7 +179,7 @@ def sheared_ellipse(
 
 @dataclass(frozen=True, slots=True)
 class SampledPath(Path):
-    """A cubic spline through points, over their chord length; second derivatives are continuous.
+    """A cubic spline through points over their chord length; second derivatives are continuous.
 
     Attributes:
         points: (K, n), at least two, neighbours apart; with first and last equal the spline is
@@ -231,13 +232,13 @@ class SampledPath(Path):
         return tuple(self.spline.x[1:-1].tolist())
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
         return Curve(position=self.spline(u), first=self.spline(u, 1), second=self.spline(u, 2))
 
 
 @dataclass(frozen=True, slots=True)
 class AxisTurn(Path):
-    """A turn about a fixed axis: unit quaternions q(u) = exp(u rotation / 2) start, (w, x, y, z).
+    """A rotation about a fixed axis: unit quaternions q(u) = exp(u rotation / 2) start, w first.
 
     This is the spherical interpolation (slerp) from the start to exp(rotation / 2) start.
 
@@ -254,7 +255,7 @@ class AxisTurn(Path):
         """Check the arguments.
 
         Raises:
-            InputError: not four and three finite numbers, or no unit quaternion.
+            InputError: not four and three finite numbers, or not a unit quaternion.
         """
         problems = Problems()
         start, rotation = (
@@ -272,7 +273,7 @@ class AxisTurn(Path):
         object.__setattr__(self, "rotation", rotation)
 
     def at(self, u: np.ndarray) -> Curve:
-        """Quaternions at parameters u (N,)."""
+        """Return the quaternions at parameters u (N,)."""
         angle = float(np.linalg.norm(self.rotation))
         axis = self.rotation / angle if angle else self.rotation
         half = (0.5 * angle * u)[:, None]
@@ -283,10 +284,10 @@ class AxisTurn(Path):
 
 
 def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
-    """The shorter turn between two orientations (unit quaternions w, x, y, z).
+    """Return the shorter rotation between two orientations (unit quaternions w, x, y, z).
 
     Raises:
-        InputError: they are no unit quaternions.
+        InputError: they are not unit quaternions.
     """
     for where, norm in (("start", np.linalg.norm(start)), ("end", np.linalg.norm(end))):
         if abs(norm - 1) > UNIT_NORM:
@@ -299,7 +300,7 @@ def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
 
 
 def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Hamilton's product a b of quaternions (..., 4), w first."""
+    """Return Hamilton's product a b of quaternions (..., 4), w first."""
     w = a[..., :1] * b[..., :1] - (a[..., 1:] * b[..., 1:]).sum(axis=-1, keepdims=True)
     return np.concatenate(
         [w, a[..., :1] * b[..., 1:] + b[..., :1] * a[..., 1:] + np.cross(a[..., 1:], b[..., 1:])],
@@ -309,27 +310,27 @@ def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Together(Path):
-    """Paths side by side: their coordinates one after the other, such as a line beside a turn."""
+    """Combined paths: their coordinates one after the other, such as a line and a rotation."""
 
     parts: tuple[Path, ...]
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Those of all parts."""
+        """Breaks of all parts."""
         return tuple(sorted({u for part in self.parts for u in part.breaks}))
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Those of all parts."""
+        """Kinks of all parts."""
         return tuple(sorted({u for part in self.parts for u in part.kinks}))
 
     @property
     def looks(self) -> int:
-        """Of the part that needs most."""
+        """Largest number of points of a part."""
         return max(part.looks for part in self.parts)
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
         curves = [part.at(u) for part in self.parts]
         return Curve(
             position=np.concatenate([curve.position for curve in curves], axis=1),

@@ -1,4 +1,4 @@
-"""One call from a machine and options to a trajectory: its path by names and numbers, its law, its duration."""
+"""Planning of a stroke from options: its path by names and numbers, its law, its duration."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ from tauloop.motion.trajectory import PeakForce, Trajectory, plan
 if TYPE_CHECKING:
     import xarray as xr
 
-#: The law that is made for the path.
+#: Name of the law that is computed for the path.
 FASTEST = "fastest"
-#: Points on the way that a path of a shape needs; of others any number.
+#: Number of via points that a shape needs; None for any number.
 SHAPES = {"line": 0, "ellipse": 1, "polyline": None, "spline": None, "clothoid": 0, "multisine": 0}
-#: Options that belong to one shape alone.
+#: Options that only one shape has.
 OWN = {"from_heading": "clothoid", "to_heading": "clothoid"}
 
 
@@ -141,18 +141,20 @@ class StrokeOptions(Options):
     returns: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note what does not go together."""
+        """Note options that contradict each other."""
         timed = [
             name for name in ("time", "speed", "acceleration") if getattr(self, name) is not None
         ]
         if len(timed) > 1:
             problems.add(
                 timed[-1],
-                f"given beside {' and '.join(timed[:-1])}",
+                f"given in addition to {' and '.join(timed[:-1])}",
                 "only one of them sets the duration",
             )
         if self.points is not None and (self.start is not None or self.via or self.end is not None):
-            problems.add("points", "given beside points by name", "give the one or the other")
+            problems.add(
+                "points", "given in addition to points by name", "give the one or the other"
+            )
         if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
             problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
         for name, shape in OWN.items():
@@ -182,14 +184,16 @@ class StrokeOptions(Options):
                 len(self.frequencies) != 2
                 or not 0 < self.frequencies[0] < self.frequencies[1] < np.inf
             ):
-                problems.add("frequencies", f"{self.frequencies} is no range", "such as 0.1,1 (Hz)")
+                problems.add(
+                    "frequencies", f"{self.frequencies} is not a range", "such as 0.1,1 (Hz)"
+                )
         if self.points is not None and self.shape in ("clothoid", "multisine"):
             problems.add("points", f"a {self.shape} has none", "give start and end by name")
         if self.end is None and self.points is None and self.turn is None:
             problems.add("end", "no end of the path is given", "give an end, points or a turn")
 
     def timing(self, share: float) -> Timing:
-        """What sets the duration; the share of the machine's limits where nothing else is said."""
+        """Rule that sets the duration; by default a share of the machine's limits."""
         if self.time is not None:
             return Seconds(self.time)
         if self.speed is not None:
@@ -206,14 +210,14 @@ def _named_limit(limit: tuple[str, float]) -> dict[str, str | float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMotion(Result):
-    """A trajectory and what it asks of the machine.
+    """A trajectory with the forces it needs.
 
     Attributes:
         trajectory: from rest to rest.
         law: name of the motion law.
         peak_speed, peak_acceleration: of the tool (of actuators: of any one), m/s and m/s^2 or
             rad/s and rad/s^2.
-        forces: largest of each actuator.
+        forces: largest force of each actuator.
         tightest_limit: name and share of the limit that comes nearest; None where the machine has
             none.
     """
@@ -235,11 +239,11 @@ class PlannedMotion(Result):
     tightest_limit: tuple[str, float] | None = field(metadata=json_keys(summary=_named_limit))
 
     def variables(self) -> Iterator[Variable]:
-        """Those of the trajectory."""
+        """Return the variables of the trajectory."""
         return self.trajectory.variables()
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
-        """Positions, velocities and accelerations at so many samples per second, for `tauloop dynamics`."""
+        """Return a log of positions, velocities and accelerations, for `tauloop dynamics`."""
         return self.trajectory.sample(frequency).log(self.trajectory.stroke.functions.ports.motion)
 
     @property
@@ -253,7 +257,9 @@ class PlannedMotion(Result):
 @keywords(StrokeOptions)
 @solving(PoseError)
 def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion:
-    """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
+    """Return a planned trajectory: a path, a motion law, and a duration.
+
+    The duration is given, or the shortest that the machine can do.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -289,7 +295,7 @@ def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
 
 
 def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Trajectory:
-    """The trajectory alone.
+    """Return the planned trajectory without its properties.
 
     Args:
         model: the machine.
@@ -309,7 +315,7 @@ def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Traject
 
 
 def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
-    """The path alone, placed in the machine and checked.
+    """Return the path, placed in the machine and checked.
 
     Raises:
         InputError, PoseError: as of `plan_stroke`.
@@ -325,7 +331,7 @@ def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
 def _path(
     functions: Motion, base: np.ndarray, options: StrokeOptions
 ) -> tuple[tuple[str, ...], Curve | None, np.ndarray]:
-    """Names of the coordinates that move, the path in them, and where the others stay."""
+    """Return the names of the moving coordinates, their path, and the positions of the others."""
     port, shape, via = functions.ports.position, options.shape, options.via
     if options.points is not None:
         log = read_log(options.points)
@@ -388,7 +394,10 @@ def _path(
 
 
 def _multisine(center: np.ndarray, most: np.ndarray, options: StrokeOptions) -> FadedPath:
-    """A random multisine about a point; it fades in and out over its shortest period, or half of its time."""
+    """Return a random multisine about a point, faded in and out.
+
+    A fade takes its shortest period, or half of its time.
+    """
     lowest, highest = options.frequencies
     assert options.time is not None
     Seconds(options.time)
@@ -406,7 +415,7 @@ def _with_turn(
     path: Curve | None,
     rotation: np.ndarray,
 ) -> tuple[tuple[str, ...], Curve]:
-    """The path with a turn of the platform beside it."""
+    """Return the path combined with a rotation of the platform."""
     port = functions.ports.position
     first = quaternion_start(port)
     if first is None:

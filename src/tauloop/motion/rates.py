@@ -1,4 +1,7 @@
-"""From derivatives of an entry's positions to its velocities and accelerations: quaternions to angular velocities."""
+"""Velocities and accelerations of an entry from derivatives of its positions.
+
+Derivatives of quaternions become angular velocities.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from tauloop.equations.ports import ACTUATORS
 from tauloop.model import Model, Motion
 from tauloop.motion.paths import quaternion_product
 
-#: Condition number from which on components of a quaternion no longer tell the angular velocity.
+#: Condition number from which components of a quaternion no longer determine the angular velocity.
 SINGULAR_MAP = 1e9
 
 
@@ -21,7 +24,7 @@ def entry_rates(
     second: np.ndarray,
     q: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Velocities and accelerations at an entry from the time derivatives of its positions.
+    """Return the velocities and accelerations at an entry from the time derivatives of its positions.
 
     For a unit quaternion p' = (0, w) p / 2 with w in the base frame, so that (0, w) = 2 p' p* and
     w' is the vector part of 2 p'' p*.
@@ -63,7 +66,7 @@ def entry_rates(
 
 
 class _PartOfRotation:
-    """Rates where some components of a quaternion are given and the loops make the others.
+    """Rates where some components of a quaternion are given and loops determine the others.
 
     With p' = E(p) w / 2 and w = G v_given (and w' = G a_given + g): the given rows of E G / 2,
     split into the columns of the turning velocities and of the known others, are solved for the
@@ -91,20 +94,20 @@ class _PartOfRotation:
         self.others = [c for c in range(G.shape[2]) if c not in turning]
 
     def _rows(self, quaternion: np.ndarray) -> np.ndarray:
-        """The given rows (N, rows, 3) of E / 2 with p' = E w / 2."""
+        """Return the given rows (N, rows, 3) of E / 2 with p' = E w / 2."""
         w, x, y, z = quaternion.T
         E = np.stack([-x, -y, -z, w, z, -y, -z, w, x, y, -x, w], axis=-1).reshape(-1, 4, 3)
         return np.asarray(0.5 * E[:, self.components])
 
     def velocity(self, velocity: np.ndarray, first: np.ndarray) -> np.ndarray:
-        """Turning velocities (N, n) from the rates of the given components."""
+        """Return the angular velocities (N, n) from the rates of the given components."""
         known = np.einsum("nij,nj->ni", self.map[:, :, self.others], velocity[:, self.others])
         return self._solved(first - known)
 
     def acceleration(
         self, velocity: np.ndarray, acceleration: np.ndarray, second: np.ndarray
     ) -> np.ndarray:
-        """Turning accelerations (N, n) from the second derivatives of the given components."""
+        """Return angular accelerations (N, n) from second derivatives of the components."""
         still = self.functions.kinematics(
             self.position, velocity, np.zeros_like(velocity), start=self.q
         )

@@ -39,14 +39,14 @@ class SampledMotion(Shown):
         return self.position, self.velocity, self.acceleration
 
     def part(self, samples: slice | np.ndarray) -> SampledMotion:
-        """Some of the samples."""
+        """Return some of the samples."""
         position, velocity, acceleration = (values[samples] for values in self.rates)
         return SampledMotion(
             time=self.time[samples], position=position, velocity=velocity, acceleration=acceleration
         )
 
     def log(self, ports: Mapping[str, Port]) -> xr.Dataset:
-        """A log of it, by the names and units of an entry's ports (position, velocity, acceleration)."""
+        """Return a log with the names and units of an entry's ports."""
         kinds = (
             port_channels(kind, p.columns, p.units, getattr(self, kind))
             for kind, p in ports.items()

@@ -1,4 +1,4 @@
-"""The largest rate at which quadratic limits hold: a r^2 + b r + c <= 0 for all of them at once, exactly."""
+"""The largest rate that satisfies all quadratic limits a r^2 + b r + c <= 0, exactly."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tauloop.common.records import dataclass
 class Quadratics:
     """Values c + b r + a r^2 at a rate r, arrays of one shape.
 
-    Along a path that is run through at different rates of time, forces are exactly of this kind: c
-    holds gravity, springs and Coulomb friction (whose sign does not change with a positive rate), b
+    Along a path at different rates of time, forces have exactly this form: c
+    contains gravity, springs and Coulomb friction (whose sign does not change with a positive rate), b
     viscous friction, a inertia.
     """
 
@@ -24,7 +24,7 @@ class Quadratics:
 
     @staticmethod
     def around(rate: float, values: Callable[[float], np.ndarray]) -> Quadratics:
-        """Quadratics in a rate's size through the values at three rates of its sign (Newton's divided differences)."""
+        """Return quadratics through the values at three rates (Newton's divided differences)."""
         r0, r1, r2 = 0.5 * abs(rate), abs(rate), 1.5 * abs(rate)
         v0, v1, v2 = (values(float(np.copysign(r, rate))) for r in (r0, r1, r2))
         first = (v1 - v0) / (r1 - r0)
@@ -34,12 +34,12 @@ class Quadratics:
         )
 
     def at(self, rate: float) -> np.ndarray:
-        """Values at a rate."""
+        """Return the values at a rate."""
         return np.asarray(self.c + rate * (self.b + rate * self.a))
 
 
 def joined(parts: Sequence[Quadratics]) -> Quadratics:
-    """All of them, flattened."""
+    """Return all of them, flattened."""
     return Quadratics(
         a=np.concatenate([part.a.ravel() for part in parts]),
         b=np.concatenate([part.b.ravel() for part in parts]),
@@ -48,10 +48,10 @@ def joined(parts: Sequence[Quadratics]) -> Quadratics:
 
 
 def largest_rate(limits: Quadratics) -> float:
-    """Largest r >= 0 at which no value is positive; infinite without bound, zero where there is none.
+    """Return the largest r >= 0 without a positive value: infinite if unlimited, zero if none.
 
     Every quadratic forbids at most two intervals of r; the largest point outside their union is the
-    answer. It may lie beyond rates that are forbidden, where inertia helps against gravity.
+    answer. It may exceed forbidden rates, where inertia helps against gravity.
 
     Args:
         limits: flattened; feasible where not positive.
@@ -72,7 +72,10 @@ def largest_rate(limits: Quadratics) -> float:
 
 
 def _forbidden(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Open intervals (2 n,) of r >= 0 in which a r^2 + b r + c is positive; empty ones have low = high."""
+    """Return open intervals (2 n,) of r >= 0 in which a r^2 + b r + c is positive.
+
+    Empty intervals have low = high.
+    """
     discriminant = b * b - 4 * a * c
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         q = -0.5 * (b + np.copysign(np.sqrt(np.maximum(discriminant, 0.0)), b))

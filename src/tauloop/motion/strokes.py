@@ -1,4 +1,4 @@
-"""A path placed in the coordinates of a machine, and checked: in reach, within its ranges, away from singularities."""
+"""A path placed in the coordinates of a machine, checked for reach, ranges and singularities."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tauloop.motion.peaks import refined
 from tauloop.motion.rates import entry_rates
 from tauloop.motion.sampled import SampledMotion
 
-#: Condition number, free of units, from which on a stroke counts as passing through a singularity.
-SINGULAR = 1e6
-#: Least number of points at which it is looked to which side elements with dry friction move.
-SIDE_LOOKS = 1025
-#: Share of the largest position on the way below which another is zero.
-ROUNDING = 1e-12
+#: Dimensionless condition number from which a stroke counts as passing through a singularity.
+SINGULAR_CONDITION = 1e6
+#: Smallest number of points at which directions of elements with dry friction are evaluated.
+MIN_SIDE_POINTS = 1025
+#: Share of the largest position along the path below which others count as zero.
+ZERO_POSITION = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stroke(Shown):
-    """A path in the coordinates of one entry of a machine; made by `stroke`, which has checked it.
+    """A path in the coordinates of one entry of a machine, checked by `stroke`.
 
     Attributes:
         model: the machine.
@@ -69,19 +69,19 @@ class Stroke(Shown):
             lost = np.flatnonzero(~functions.evaluate(position, zero, zero).health.is_reached)
             first = f"from {self.place(grid[lost[0]])} on" if len(lost) else "somewhere"
             what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
-            remedy = "move or shrink the path; by how much it misses is said below"
+            remedy = "move or shrink the path; the distances are listed below"
             raise PoseError(
                 [Problem(where="path", what=what, remedy=remedy), *error.problems]
             ) from error
 
     @cached_property
     def dry_friction(self) -> JumpingFriction | None:
-        """Friction that depends on the side to which an element moves; None where the machine has none."""
+        """Friction that depends on the direction of motion; None where the machine has none."""
         return dry_friction(self.model)
 
     @cached_property
     def friction_sides(self) -> FrictionSides:
-        """Sides to which the elements with dry friction move along the path."""
+        """Directions in which the elements with dry friction move along the path."""
         friction = self.dry_friction
         if friction is None:
             return FrictionSides(reversals=np.zeros(0), sides=np.zeros((1, 0)))
@@ -93,12 +93,12 @@ class Stroke(Shown):
                 np.asarray(self.functions.kinematics(position, velocity, start=start).v) @ terms.T
             )
 
-        even = np.linspace(0.0, 1.0, max(self.path.looks, SIDE_LOOKS))
+        even = np.linspace(0.0, 1.0, max(self.path.looks, MIN_SIDE_POINTS))
         return friction_sides(speeds, np.union1d(even, self.grid), self.path.breaks)
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Parameters inside (0, 1) at which forces jump: where the path's second derivative does, or dry friction."""
+        """Parameters inside (0, 1) at which forces jump, by the path or by dry friction."""
         return tuple(sorted({*self.path.breaks, *self.friction_sides.reversals.tolist()}))
 
     @property
@@ -108,12 +108,12 @@ class Stroke(Shown):
 
     @property
     def condition(self) -> float:
-        """Largest condition number along the path, between the checked points too."""
+        """Largest condition number along the path, also between the checked points."""
         return self._worst[0]
 
     @property
     def worst(self) -> float:
-        """Parameter of the path where it is."""
+        """Parameter of the largest condition number."""
         return self._worst[1]
 
     @cached_property
@@ -129,22 +129,22 @@ class Stroke(Shown):
         return float(np.exp(heights[0])), float(places[0])
 
     def start(self, u: np.ndarray) -> np.ndarray:
-        """Full coordinates (N, n_q) near those at parameters u (N,): start values for Newton's method."""
+        """Return coordinates (N, n_q) near parameters u (N,) as start values of Newton's method."""
         return np.stack([np.interp(u, self.grid, column) for column in self.q.T], axis=1)
 
     def position(self, u: np.ndarray) -> np.ndarray:
-        """Positions of the entry (N, n_position) at parameters u (N,)."""
+        """Return the positions of the entry (N, n_position) at parameters u (N,)."""
         position = np.tile(self.base, (len(u), 1))
         position[:, self._moved] = self.path.at(u).position
         return position
 
     @property
     def _moved(self) -> list[int]:
-        """Which of the entry's positions the path moves."""
+        """Return which of the entry's positions the path moves."""
         return [self.functions.ports.position.columns.index(name) for name in self.columns]
 
     def motion(self, progress: Progress, rate: float, time: np.ndarray) -> SampledMotion:
-        """Motion of the entry.
+        """Return the motion of the entry.
 
         Args:
             progress: along the path (N,), with derivatives in normalised time.
@@ -170,7 +170,9 @@ class Stroke(Shown):
     def under(
         self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Motions at parameters u (N,) under K speeds du/dt (1/s) and accelerations d2u/dt2 (1/s^2), (K, 1) or (K, N).
+        """Return the motions at parameters u (N,) for K speeds and accelerations of u.
+
+        The speeds du/dt (1/s) and accelerations d2u/dt2 (1/s^2) are (K, 1) or (K, N).
 
         Returns:
             Positions, velocities, accelerations and start values, (K N, n) each, one of the K after
@@ -199,7 +201,9 @@ class Stroke(Shown):
         payload: Payload | None = None,
         falls: bool = True,
     ) -> Forces:
-        """Return the forces of a motion along the path; at rest dry friction is that of the side it moves to or from.
+        """Return the forces of a motion along the path.
+
+        At rest, dry friction has the direction of the adjoining motion.
 
         Args:
             u: parameters (N,).
@@ -230,7 +234,7 @@ class Stroke(Shown):
         *,
         payload: Payload | None = None,
     ) -> Forces:
-        """Return the forces of a motion with these forces (N, k) of the elements with dry friction.
+        """Return the forces of a motion with given dry friction (N, k) of the elements.
 
         Raises:
             PoseError: out of reach or singular.
@@ -242,14 +246,14 @@ class Stroke(Shown):
         return functions.inverse_dynamics(*motion, start=start, theta=dry, payload=payload)
 
     def place(self, u: float) -> str:
-        """Where a parameter of the path is, in words: share of the path and the moved positions."""
+        """Return a description of a parameter: share of the path, and moved positions."""
         port = self.functions.ports.position
         units = dict(zip(port.columns, port.units, strict=True))
         values, way = (
             self.path.at(np.array([u])).position[0],
             self.path.at(np.linspace(0.0, 1.0, 17)).position,
         )
-        values = np.where(np.abs(values) > ROUNDING * np.abs(way).max(), values, 0.0)
+        values = np.where(np.abs(values) > ZERO_POSITION * np.abs(way).max(), values, 0.0)
         at = ", ".join(
             f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
             for name, value in zip(self.columns, values, strict=True)
@@ -266,7 +270,7 @@ def stroke(
     base: object | None = None,
     ranges: bool = True,
 ) -> Stroke:
-    """Place a path in the coordinates of a machine and check it along its whole length.
+    """Return a path placed in the coordinates of a machine and checked along its whole length.
 
     Args:
         model: the machine.
@@ -302,7 +306,7 @@ def stroke(
 
 def _require_regular(stroke: Stroke) -> None:
     """Refuse a stroke through a singularity."""
-    if stroke.condition <= SINGULAR:
+    if stroke.condition <= SINGULAR_CONDITION:
         return
     at, functions = np.array([stroke.worst]), stroke.functions
     near = stroke.start(at)
@@ -319,7 +323,7 @@ def _require_regular(stroke: Stroke) -> None:
 
 
 def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> None:
-    what = f"is no position of the {functions.ports.name}"
+    what = f"is not a position of the {functions.ports.name}"
     problems = Problems(unknown_names(columns, functions.ports.position.columns, what))
     if len(set(columns)) < len(columns):
         problems.add("columns", f"names come twice: {', '.join(columns)}", "once each")

@@ -1,7 +1,7 @@
-"""How fast cables can give a stroke: what their bounds allow, as quadratics in the rate of time.
+"""Fastest rate of a stroke with cables: their bounds as quadratics in the rate of time.
 
-Forces of redundant winches are chosen, so they are no quadratics in the rate r; but whether any are
-within the bounds is a matter of such ones. Tensions exist where no weights c >= 0 with c G = 0 make
+Forces of redundant winches are chosen, so they are not quadratic in the rate r. The condition that
+some are within the bounds is quadratic, however. Tensions exist where no weights c >= 0 with c G = 0 make
 c h positive (Farkas; `nearest`), and h is quadratic in r while G depends on the pose alone. The
 weights that bound the margin at one rate thus give a condition for all rates, and those found at
 the largest rate that the known ones allow are added until none is broken.
@@ -21,8 +21,8 @@ from tauloop.motion.laws import Progress
 from tauloop.motion.scaling import Quadratics
 from tauloop.motion.strokes import Stroke
 
-#: Share of the narrowest bounds that is left free: what rounding may take.
-SPARE = 1e-9
+#: Share of the narrowest bounds that is left for rounding.
+SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Margins:
 
 
 def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Margins:
-    """Margins at places (M,) of a stroke at a rate (1/s); a negative one runs it backwards.
+    """Return the margins at places (M,) of a stroke at a rate (1/s); a negative rate runs it back.
 
     Args:
         stroke: the path in the machine.
@@ -63,19 +63,22 @@ def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Ma
 def conditions(
     stroke: Stroke, progress: Progress, rate: float, margin: Margins, force: float
 ) -> Quadratics:
-    """What the weights at these places ask of any rate (M,): not positive, as a share of the narrowest bounds."""
+    """Return the conditions of the weights on any rate (M,).
+
+    They must not be positive; the unit is the narrowest bounds.
+    """
 
     def asked(r: float) -> np.ndarray:
         terms = _terms(stroke, progress, r, force)
         return np.asarray(
-            (margin.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SPARE
+            (margin.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SLACK
         )
 
     return Quadratics.around(rate, asked)
 
 
 def loose(stroke: Stroke, progress: Progress, rate: float, force: float) -> list[Problem]:
-    """What to say of a stroke that cables cannot give at a rate (1/s): where they miss it most."""
+    """Return the error of a stroke that cables cannot move at a rate (1/s), at its worst place."""
     worst = int(np.argmax(margins(stroke, progress, rate, force).share))
     sample = Progress(
         s=progress.s[[worst]], first=progress.first[[worst]], second=progress.second[[worst]]
@@ -97,7 +100,10 @@ def _terms(stroke: Stroke, progress: Progress, rate: float, force: float) -> Ten
 
 
 def _size(terms: TensionTerms) -> float:
-    """Half of the narrowest range of a tension, N; where none has two ends, the largest least one, or one newton."""
+    """Return half of the narrowest range of a tension, N.
+
+    Without a bounded range it is the largest lower bound, or 1 N.
+    """
     ranges = np.concatenate(
         [terms.greatest - terms.least, [2.0 * winch.tension for winch in terms.limited]]
     )

@@ -1,4 +1,4 @@
-"""How long a stroke takes: a given time, a peak speed, a peak acceleration, or what the machine can do."""
+"""Duration of a stroke: given time, peak speed, peak acceleration, or the machine's limits."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tauloop.motion.strokes import Stroke
 
 
 class Timing(Options, ABC):
-    """A choice of the duration of one stroke."""
+    """A rule for the duration of one stroke."""
 
     @abstractmethod
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
-        """Duration of the stroke in one direction, s."""
+        """Return the duration of the stroke in one direction, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +30,35 @@ class Seconds(Timing):
     seconds: float = option(above=0.0, below=np.inf)
 
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
-        """Duration of the stroke in one direction, s."""
+        """Return the duration of the stroke in one direction, s."""
         return self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class PeakSpeed(Timing):
-    """A largest speed of the tool (m/s; rad/s for a motion that only turns), or of any single actuator."""
+    """A largest speed of the tool, or of any single actuator.
+
+    In m/s; in rad/s for a motion that only rotates.
+    """
 
     speed: float = option(above=0.0, below=np.inf)
 
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
-        """Duration of the stroke in one direction, s."""
+        """Return the duration of the stroke in one direction, s."""
         return peak(stroke, law, "velocity") / self.speed
 
 
 @dataclass(frozen=True, slots=True)
 class PeakAcceleration(Timing):
-    """A largest acceleration of the tool (m/s^2; rad/s^2 for a motion that only turns), or of any single actuator."""
+    """A largest acceleration of the tool, or of any single actuator.
+
+    In m/s^2; in rad/s^2 for a motion that only rotates.
+    """
 
     acceleration: float = option(above=0.0, below=np.inf)
 
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
-        """Duration of the stroke in one direction, s."""
+        """Return the duration of the stroke in one direction, s."""
         return float(np.sqrt(peak(stroke, law, "acceleration") / self.acceleration))
 
 
@@ -69,12 +75,12 @@ class MachineLimits(Timing):
     speed: float = 1.0
 
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
-        """Duration of the stroke in one direction, s."""
+        """Return the duration of the stroke in one direction, s."""
         return 1.0 / fastest_rate(stroke, law, force=self.force, speed=self.speed, returns=returns)
 
 
 def peak(stroke: Stroke, law: Law, kind: str, rate: float = 1.0) -> float:
-    """Largest velocity or acceleration of a stroke run through in 1 s (or at another rate, 1/s).
+    """Return the largest velocity or acceleration of a stroke in 1 s (or at another rate, 1/s).
 
     At the platform's entry the Euclidean norm over the columns in m (over those in rad where
     nothing else moves), at the actuators' the largest of the single columns.

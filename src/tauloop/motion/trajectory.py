@@ -19,10 +19,10 @@ from tauloop.motion.sampled import SampledMotion
 from tauloop.motion.strokes import Stroke
 from tauloop.motion.timing import Timing
 
-#: A duration this share of a sample beyond a whole number of samples is that number: rounding.
-WHOLE = 1e-9
-#: Times at which a trajectory is tabulated and drawn.
-SAMPLES = 501
+#: Share of a sample beyond a whole number of samples that counts as rounding.
+SAMPLE_TOLERANCE = 1e-9
+#: Number of times at which a trajectory is tabulated and drawn.
+TABLE_SAMPLES = 501
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class PeakForce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory(Tabular):
-    """A stroke from rest to rest, and back on the same way if it returns.
+    """A stroke from rest to rest, optionally with its return along the same path.
 
     Attributes:
         stroke: the path in the machine.
@@ -62,16 +62,16 @@ class Trajectory(Tabular):
 
     @property
     def total(self) -> float:
-        """Time of the whole motion, s."""
+        """Duration of the whole motion, s."""
         return self.duration * (2 if self.returns else 1)
 
     def variables(self) -> Iterator[Variable]:
-        """Positions, velocities and accelerations of what is moved, and actuator forces, at equidistant times.
+        """Return positions, velocities, accelerations and actuator forces at equidistant times.
 
         Raises:
             PoseError: a singular pose.
         """
-        time = np.linspace(0.0, self.total, SAMPLES)
+        time = np.linspace(0.0, self.total, TABLE_SAMPLES)
         motion = self.at(time)
         yield time_axis(time)
         for kind, port in self.stroke.functions.ports.motion.items():
@@ -79,12 +79,12 @@ class Trajectory(Tabular):
         yield from columns("force", *self.stroke.model.output_ports("actuators"), self.forces(time))
 
     def places(self, time: np.ndarray) -> np.ndarray:
-        """Parameters of the path (N,) at times (N,), s; at its ends before the start and after the end."""
+        """Return the parameters of the path (N,) at times (N,), s, limited to its ends."""
         x = time / self.duration
         return self.law.at(np.clip(np.where((x > 1.0) & self.returns, 2.0 - x, x), 0.0, 1.0)).s
 
     def states(self, time: np.ndarray) -> State:
-        """All coordinates, velocities and accelerations at times (N,), s.
+        """Return all coordinates, velocities and accelerations at times (N,), s.
 
         Raises:
             PoseError: a singular pose.
@@ -93,7 +93,7 @@ class Trajectory(Tabular):
         return self.stroke.functions.kinematics(*motion.rates, start=start)
 
     def at(self, time: np.ndarray) -> SampledMotion:
-        """The motion at times (N,), s; at rest before its start and after its end."""
+        """Return the motion at times (N,), s; at rest before its start and after its end."""
         time = np.asarray(time, dtype=float)
         x = time / self.duration
         back = (x > 1.0) & self.returns
@@ -107,7 +107,7 @@ class Trajectory(Tabular):
         return self.stroke.motion(progress, 1.0 / self.duration, time)
 
     def sample(self, frequency: float) -> SampledMotion:
-        """The motion at k / frequency from its start to the first sample at or after its end.
+        """Return the motion at k / frequency from its start to the first sample at or after its end.
 
         Args:
             frequency: samples per second, Hz.
@@ -118,10 +118,12 @@ class Trajectory(Tabular):
         if not 0 < frequency < np.inf or self.total * frequency < 1:
             what = f"{frequency:g} Hz over {self.total:.4g} s"
             raise InputError.of("frequency", what, f"more than {1 / self.total:.4g} Hz")
-        return self.at(np.arange(int(np.ceil(self.total * frequency - WHOLE)) + 1) / frequency)
+        return self.at(
+            np.arange(int(np.ceil(self.total * frequency - SAMPLE_TOLERANCE)) + 1) / frequency
+        )
 
     def peak_forces(self) -> tuple[PeakForce, ...]:
-        """Largest force of every actuator, found between samples too.
+        """Return the largest force of every actuator, also between samples.
 
         Raises:
             PoseError: a singular pose.
@@ -160,13 +162,13 @@ class Trajectory(Tabular):
         return np.asarray(self.stroke.forces(self.places(time), directions, rates).force)
 
     def directions(self, time: np.ndarray) -> np.ndarray:
-        """Return at times (N,), s, whether the motion goes ahead (1) or back (-1), or rests before or after it (0)."""
+        """Return whether the motion goes ahead (1) or back (-1) or rests (0) at times (N,), s."""
         ahead = np.where(time > self.duration, -1.0, 1.0) if self.returns else 1.0
         return np.where((time >= 0.0) & (time <= self.total), ahead, 0.0)
 
 
 def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> Trajectory:
-    """A trajectory whose duration follows from `timing`.
+    """Return a trajectory whose duration follows from `timing`.
 
     Args:
         stroke: the path in the machine.

@@ -1,1 +1,1 @@
-"""Cyclic motions between stations: pick-and-place lists, the way of each leg, and how long it takes."""
+"""Cyclic motions between stations: pick-and-place lists, path of each leg, and durations."""

@@ -1,14 +1,14 @@
-"""How long the legs of a cycle take where motors become warm, or conveyors set the time.
+"""Durations of the legs of a cycle when motors' heat or conveyors set the time.
 
-Run through in the time T, a leg's forces are quadratic in the rate r = 1/T (docs/motion.md), and
+For the duration T, a leg's forces are quadratic in the rate r = 1/T (docs/motion.md), and
 the mean of their squares is a polynomial P(r) of fourth degree. A cycle of legs and stays then has
 the mean squares
 
     (H + sum_k T_k P_k(1/T_k)) / (D + sum_k T_k),
 
-H being the integral over stays of the time D. The shortest cycle whose mean squares are at most
-those that the motors bear, and the coolest of a given time, are programs in the few unknowns T_k
-with exact derivatives.
+H being the integral over stays of the time D. The shortest cycle whose mean squares are within
+the motors' ratings, and the coolest cycle of a given time, are programs in the few unknowns T_k with
+exact derivatives.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tauloop.common.shown import Shown
 
 #: Degree of the polynomials.
 DEGREE = 4
-#: By how much all legs are slowed at most, and what rounding leaves of a bound.
-SLOWEST, ROUNDING = 1e3, 1e-9
+#: Largest factor by which legs are slowed, and tolerance of a bound.
+MAX_SLOWDOWN, BOUND_TOLERANCE = 1e3, 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleHeat(Shown):
-    """Mean squares of motor forces, each over the square of what the motor bears for ever.
+    """Mean squares of motor forces, relative to the square of the continuous rating.
 
     Attributes:
         names: of the motors (n_u,).
@@ -48,11 +48,11 @@ class CycleHeat(Shown):
     dwell: float
 
     def shares(self, durations: np.ndarray) -> np.ndarray:
-        """Root mean squares over what motors bear (n_u,), for durations of the legs (K,), s."""
+        """Return RMS forces relative to the ratings (n_u,), for durations of the legs (K,), s."""
         return np.asarray(np.sqrt(self._sums(durations)[0] / (durations.sum() + self.dwell)))
 
     def _sums(self, durations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Integrals of the squares over a cycle (n_u,), and their derivatives by the durations (n_u, K)."""
+        """Return integrals of the squares over a cycle (n_u,), with derivatives by durations."""
         z = self.least / durations
         powers = z ** np.arange(DEGREE + 1)[:, None]
         mean = np.einsum("dk,dku->ku", powers, self.legs)
@@ -60,10 +60,10 @@ class CycleHeat(Shown):
         return self.held + durations @ mean, (mean - slope).T
 
     def evenly(self) -> np.ndarray:
-        """The shortest durations (K,), all legs slowed alike, that the motors bear.
+        """Return the shortest durations (K,) within the ratings, with all legs slowed alike.
 
         Raises:
-            PoseError: none are: some motor bears not even what holds the machine.
+            PoseError: the rating of a motor is too small even to hold the machine at rest.
         """
 
         def over(factor: float) -> float:
@@ -71,16 +71,16 @@ class CycleHeat(Shown):
 
         if over(1.0) <= 0:
             return self.least
-        if over(SLOWEST) > 0:
-            shares = self.shares(SLOWEST * self.least)
+        if over(MAX_SLOWDOWN) > 0:
+            shares = self.shares(MAX_SLOWDOWN * self.least)
             what = f"bears {1 / shares.max():.3g} of what holds the machine alone"
             raise PoseError.of(
                 self.names[int(shares.argmax())], what, "a larger rated force, or a lighter load"
             )
-        return self.least * float(brentq(over, 1.0, SLOWEST, xtol=1e-12))
+        return self.least * float(brentq(over, 1.0, MAX_SLOWDOWN, xtol=1e-12))
 
     def shortest(self) -> np.ndarray:
-        """The durations (K,) of the shortest cycle that the motors bear.
+        """Return the durations (K,) of the shortest cycle within the motors' ratings.
 
         Raises:
             PoseError: as of `evenly`.
@@ -107,10 +107,10 @@ class CycleHeat(Shown):
         return durations if self._is_kept(durations) and durations.sum() < start.sum() else start
 
     def _is_kept(self, durations: np.ndarray) -> bool:
-        return bool(self.shares(durations).max() <= 1.0 + ROUNDING)
+        return bool(self.shares(durations).max() <= 1.0 + BOUND_TOLERANCE)
 
     def coolest(self, total: float) -> np.ndarray:
-        """The durations (K,) of a cycle of a time whose largest share is least.
+        """Return the durations (K,) of a cycle of given time with the smallest largest share.
 
         Args:
             total: of the cycle, s; not less than the legs' least and the stays.
@@ -118,7 +118,7 @@ class CycleHeat(Shown):
         n, time = len(self.least), total - self.dwell
         start = self.least * time / self.least.sum()
         first = float(self.shares(start).max()) ** 2
-        if n == 1 or first == 0 or time <= self.least.sum() * (1 + ROUNDING):
+        if n == 1 or first == 0 or time <= self.least.sum() * (1 + BOUND_TOLERANCE):
             return start
 
         def left(y: np.ndarray) -> np.ndarray:
@@ -153,7 +153,7 @@ def _solved(
     kept: list[Any],
     last: float,
 ) -> np.ndarray:
-    """What SLSQP (Kraft 1988) makes of a start, all unknowns at least 1 but the last one."""
+    """Return the result of SLSQP (Kraft 1988); all unknowns but the last are at least 1."""
     lower = [1.0] * (len(start) - 1) + [last]
     bounds = [(low, None) for low in lower]
     options = {"maxiter": 200, "ftol": 1e-12}
@@ -164,7 +164,7 @@ def _solved(
 
 
 def mean_polynomials(means: Callable[[float], np.ndarray], least: float) -> np.ndarray:
-    """Polynomials (DEGREE + 1, n_u) in least / T of mean squares (n_u,) that a function of T gives."""
+    """Return polynomials (DEGREE + 1, n_u) in least / T of mean squares (n_u,) over T."""
     z = 0.525 + 0.475 * np.cos(np.linspace(0.0, np.pi, DEGREE + 4))
     values = np.array([means(least / share) for share in z.tolist()])
     return np.asarray(np.polynomial.polynomial.polyfit(z, values, DEGREE))

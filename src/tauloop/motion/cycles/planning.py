@@ -1,4 +1,4 @@
-"""A cyclic motion between stations: the way and the law of each leg, when it meets conveyors, and how long it takes."""
+"""Planning of cycles between stations: path and law of each leg, meetings, durations."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from tauloop.motion.paths import Path, turn_between
 from tauloop.motion.strokes import Stroke, stroke
 from tauloop.motion.trajectory import Trajectory
 
-#: Points in a leg or a stay at which squares of forces are summed.
-POINTS = 601
-#: Rounds in which legs to moving places are planned anew, and by how much longer than needed they
-#: are then.
-ROUNDS, MARGIN = 6, 2e-3
-#: What a leg is thought to take before it has been planned, s.
-GUESS = 0.15
-#: Rounds in which a leg's time is found, and what its limits may be exceeded by.
-SLOWINGS, EXCESS = 30, 1e-7
-#: Least intervals of the law without bounds of changes, which the spread of a leg's points comes
-#: from.
-FINE = 400
-#: Times at which the share of a limit is looked at first.
-LOOKS = 513
+#: Number of points in a leg or a stay at which squares of forces are summed.
+HEAT_POINTS = 601
+#: Largest number of rounds in which legs to moving places are planned again, and margin on their
+#: durations.
+MAX_MEETING_ROUNDS, MEETING_MARGIN = 6, 2e-3
+#: Assumed duration of a leg before it is planned, s.
+INITIAL_DURATION = 0.15
+#: Largest number of rounds to find a leg's duration, and tolerance of its limits.
+MAX_DURATION_ROUNDS, LIMIT_TOLERANCE = 30, 1e-7
+#: Smallest number of intervals of the law without bounds of changes, which determines the distribution
+#: of a leg's points.
+MIN_INTERVALS = 400
+#: Number of times at which shares of limits are first evaluated.
+LIMIT_POINTS = 513
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleTrajectory(Trajectory):
-    """A cycle, whose forces are those with what the tool carries.
+    """A cycle whose forces include those of the carried loads.
 
     Attributes:
         starts: when each part begins (K,), s.
@@ -54,7 +54,7 @@ class CycleTrajectory(Trajectory):
     loads: tuple[Payload | None, ...]
 
     def load(self, time: float) -> Payload | None:
-        """What the tool carries at a time, s, in any cycle."""
+        """Return the load of the tool at a time, s, in any cycle."""
         return self.loads[int(self._parts(np.array([time]))[0])]
 
     def _parts(self, time: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ class CycleTrajectory(Trajectory):
         return np.searchsorted(self.starts, inside, side="right") - 1
 
     def forces(self, time: np.ndarray) -> np.ndarray:
-        """Actuator forces (N, n_u) at times (N,), s; N or N m."""
+        """Return the actuator forces (N, n_u) at times (N,), s; N or N m."""
         motion, places, parts = self.at(time), self.places(time), self._parts(time)
         directions = self.directions(time)
         forces = np.zeros((len(time), len(self.stroke.model.mechanism.actuators)))
@@ -98,13 +98,13 @@ class CycleLeg(Shown):
     least: float
 
     def path(self, duration: float) -> LegPath:
-        """Its positions over normalised time."""
+        """Positions of the leg over normalised time."""
         return LegPath(
             way=self.way, law=self.law, duration=duration, leaves=self.leaves, arrives=self.arrives
         )
 
     def timed(self, model: Model, duration: float) -> FastestLaw:
-        """Itself as a path that has its own time."""
+        """Return the leg as a path that has its own time."""
         rows = PathRows(_placed(model, self.path(duration)), self.limits)
         return FastestLaw(
             law=Uniform(), duration=duration, rows=rows, unit=1.0 / duration, sweeps=0
@@ -113,7 +113,7 @@ class CycleLeg(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCycle(Shown):
-    """A cycle.
+    """A planned cycle.
 
     Attributes:
         model: the machine.
@@ -122,7 +122,7 @@ class PlannedCycle(Shown):
         durations: of the legs (K,), s.
         heat: mean squares of the motors' forces.
         reason: what sets the time of the cycle: "limits", "rated force", "conveyor" or "time".
-        items: so many items pass on conveyors in a cycle; 0 without a pitch.
+        items: number of items that pass on conveyors in a cycle; 0 without a pitch.
     """
 
     model: Model
@@ -135,21 +135,21 @@ class PlannedCycle(Shown):
 
     @property
     def time(self) -> float:
-        """Of a cycle, s."""
+        """Duration of a cycle, s."""
         return float(self.durations.sum() + self.heat.dwell)
 
     @property
     def fastest(self) -> float:
-        """Of the cycle that limits alone allow, s."""
+        """Duration of the cycle that the limits alone allow, s."""
         return float(sum(leg.least for leg in self.legs) + self.heat.dwell)
 
     @property
     def meetings(self) -> np.ndarray:
-        """When each stop is reached (K,), s."""
+        """Times when the stops are reached (K,), s."""
         return _meetings(self.stops, self.durations)
 
     def parts(self) -> Iterator[tuple[Path, float, Payload | None]]:
-        """Stays and legs in order: path over normalised time, duration, and what is carried."""
+        """Return the stays and legs in order: path over normalised time, duration, and what is carried."""
         for k, (stop, leg, duration) in enumerate(
             zip(self.stops, self.legs, self.durations.tolist(), strict=True)
         ):
@@ -159,7 +159,7 @@ class PlannedCycle(Shown):
             yield leg.path(duration), duration, stop.payload
 
     def trajectory(self) -> CycleTrajectory:
-        """One cycle."""
+        """Return one cycle."""
         paths, durations, loads = zip(*self.parts(), strict=True)
         placed = _placed(self.model, CyclePath(paths, durations))
         starts = tuple(np.concatenate([[0.0], np.cumsum(durations)[:-1]]).tolist())
@@ -168,7 +168,7 @@ class PlannedCycle(Shown):
         )
 
     def repeated(self, cycles: int, lead: float) -> Trajectory:
-        """Some cycles, from rest by a run-in to the first station.
+        """Return several cycles after a run-in from rest to the first station.
 
         Args:
             cycles: how many.
@@ -193,15 +193,15 @@ def cycle_trajectory(
     intervals: int = 200,
     done: Callable[[], None] = lambda: None,
 ) -> PlannedCycle:
-    """Plan a cycle as fast as limits, motors' heat, conveyors or a given time allow.
+    """Return a cycle as fast as limits, motors' heat, conveyors or a given time allow.
 
     Args:
         model: the machine.
         listed: stations.
         limits: what all legs keep; changes of forces are bounded, so that accelerations are
             continuous.
-        rated: root mean squares that motors bear for ever (n_u,); where it is infinite their
-            largest forces.
+        rated: RMS forces that motors can deliver continuously (n_u,); their largest forces where it
+            is infinite.
         time: of the cycle, s; as short as it can be without it.
         intervals: of each leg's law.
         done: called when a leg is planned.
@@ -229,16 +229,24 @@ def cycle_trajectory(
     late = any(stop.is_moving for stop in stops[1:])
     full = np.array([actuator.force for actuator in model.mechanism.actuators])
     size = full if rated is None else np.where(np.isfinite(rated), rated, full)
-    durations = np.full(len(stops), GUESS if time is None and listed.interval is None else 0.0)
+    durations = np.full(
+        len(stops), INITIAL_DURATION if time is None and listed.interval is None else 0.0
+    )
     if not durations.any():
         durations += max(
-            (time or listed.interval or 0.0) - sum(stop.dwell for stop in stops), GUESS
+            (time or listed.interval or 0.0) - sum(stop.dwell for stop in stops), INITIAL_DURATION
         ) / len(stops)
-    for settling in range(ROUNDS):
+    for settling in range(MAX_MEETING_ROUNDS):
         met = _met(stops, durations)
         legs = tuple(_planned_legs(model, listed, met, limits, intervals, done))
         least = np.array([leg.least for leg in legs])
-        heat = _heat(model, met, legs, (1.0 + MARGIN * late) * least, (1.0 - MARGIN * late) * size)
+        heat = _heat(
+            model,
+            met,
+            legs,
+            (1.0 + MEETING_MARGIN * late) * least,
+            (1.0 - MEETING_MARGIN * late) * size,
+        )
         wanted, reason, items = _durations(heat, listed.interval, time)
         if not late or (settling and _is_near(durations, wanted, least, heat)):
             kept = durations if late else wanted
@@ -258,19 +266,22 @@ def cycle_trajectory(
 
 
 def _is_near(durations: np.ndarray, wanted: np.ndarray, least: np.ndarray, heat: CycleHeat) -> bool:
-    """Whether durations that places were found with can stay: long enough, cool, and as long as is wanted together."""
-    is_cool = float(heat.shares(durations).max()) <= 1.0 + MARGIN
+    """Return whether the durations for which places were computed can stay.
+
+    They must be long enough, within ratings, and have the required total.
+    """
+    is_cool = float(heat.shares(durations).max()) <= 1.0 + MEETING_MARGIN
     return (
         is_cool
         and bool((durations >= least).all())
-        and abs(durations.sum() / wanted.sum() - 1.0) <= MARGIN
+        and abs(durations.sum() / wanted.sum() - 1.0) <= MEETING_MARGIN
     )
 
 
 def _durations(
     heat: CycleHeat, interval: float | None, time: float | None
 ) -> tuple[np.ndarray, str, int]:
-    """Durations of the legs, what sets them, and how many items pass."""
+    """Return the durations of the legs, the reason for them, and the number of passing items."""
     wanted = heat.shortest()
     reason, total = (
         ("limits" if wanted is heat.least else "rated force"),
@@ -295,12 +306,12 @@ def _durations(
 
 
 def _meetings(stops: tuple[CycleStation, ...], durations: np.ndarray) -> np.ndarray:
-    """When each stop is reached (K,), s."""
+    """Return the times when the stops are reached (K,), s."""
     return np.concatenate([[0.0], np.cumsum(durations + [stop.dwell for stop in stops])[:-1]])
 
 
 def _met(stops: tuple[CycleStation, ...], durations: np.ndarray) -> tuple[CycleStation, ...]:
-    """Stops where they are when they are reached."""
+    """Return the stops at their positions when they are reached."""
     times = _meetings(stops, durations).tolist()
     return tuple(
         replace(s, position=s.position + t * s.velocity) for s, t in zip(stops, times, strict=True)
@@ -308,7 +319,7 @@ def _met(stops: tuple[CycleStation, ...], durations: np.ndarray) -> tuple[CycleS
 
 
 def _left(stop: CycleStation) -> np.ndarray:
-    """Where the tool leaves a stop."""
+    """Return where the tool leaves a stop."""
     return np.asarray(stop.position + stop.dwell * stop.velocity)
 
 
@@ -324,7 +335,7 @@ def _planned_legs(
     intervals: int,
     done: Callable[[], None],
 ) -> Iterator[CycleLeg]:
-    """Legs between stops where these are, as fast as limits allow."""
+    """Return the legs between stops at given positions, as fast as limits allow."""
     all_ = listed.stations
     places = [k for k, station in enumerate(all_) if station.is_stop]
     for k, (start, at) in enumerate(zip(stops, places, strict=True)):
@@ -333,7 +344,9 @@ def _planned_legs(
         name, own = f"{start.name} to {end.name}", replace(limits, payload=start.payload)
         way = _way(model, name, start, passed, end, listed.blend)
         best = limited_law(
-            fastest_law(PathRows(_placed(model, way), own), intervals=max(FINE, intervals)),
+            fastest_law(
+                PathRows(_placed(model, way), own), intervals=max(MIN_INTERVALS, intervals)
+            ),
             points=intervals,
         )
         leaves, arrives = start.velocity, end.velocity
@@ -358,7 +371,7 @@ def _way(
     end: CycleStation,
     blend: float,
 ) -> WayPath:
-    """The way of a leg: up, past points, down; what turns turns evenly beside it."""
+    """Return the path of a leg: up, past points, down, with evenly distributed rotations."""
     port = model.platform.ports.position
     lengths = tuple(i for i, unit in enumerate(port.units) if unit == "m")
     a, b = _left(start), end.position
@@ -386,20 +399,20 @@ def _way(
 
 
 def _least(model: Model, leg: CycleLeg) -> float:
-    """The shortest duration of a leg between places that move, by the law that it has at rest.
+    """Return the shortest duration of a leg between moving places, with its law for fixed places.
 
     Raises:
         PoseError: none keeps the limits.
     """
-    duration, x = leg.least, np.linspace(0.0, 1.0, LOOKS)
-    for _ in range(SLOWINGS):
+    duration, x = leg.least, np.linspace(0.0, 1.0, LIMIT_POINTS)
+    for _ in range(MAX_DURATION_ROUNDS):
         timed = leg.timed(model, duration)
         rate = 1.0 / duration
         share = float(peaks(timed.rows, timed.law, rate, x)[1][0])
         change = float(changes_taken(timed.rows, timed.law, rate, rate)[0].max())
         factor = max(share ** (1 / 2), change ** (1 / 3))
-        if abs(factor - 1.0) <= EXCESS:
-            return duration * (1.0 + EXCESS)
+        if abs(factor - 1.0) <= LIMIT_TOLERANCE:
+            return duration * (1.0 + LIMIT_TOLERANCE)
         duration *= factor
     raise PoseError.of(
         leg.name, "no duration keeps all limits", "slower conveyors, or wider limits"
@@ -413,7 +426,7 @@ def _heat(
     least: np.ndarray,
     size: np.ndarray,
 ) -> CycleHeat:
-    """Mean squares of the forces of all legs and stays, over those that motors bear."""
+    """Return the mean squares of forces of all legs and stays, relative to the ratings."""
     names = model.output_ports("actuators")[0]
     polynomials, held = [], np.zeros(len(names))
     for k, (stop, leg, duration) in enumerate(zip(stops, legs, least.tolist(), strict=True)):
@@ -434,8 +447,8 @@ def _heat(
 
 
 def mean_squares(model: Model, path: Path, duration: float, payload: Payload | None) -> np.ndarray:
-    """Means of the squares of actuator forces (n_u,) on a path that has its own time, by the trapezoidal rule."""
-    functions, x = model.platform, np.linspace(0.0, 1.0, POINTS)
+    """Return mean squares of actuator forces (n_u,) on a timed path, by the trapezoidal rule."""
+    functions, x = model.platform, np.linspace(0.0, 1.0, HEAT_POINTS)
     base = functions.ports.at(model.assembly.q)
     placed = Stroke(
         model=model,

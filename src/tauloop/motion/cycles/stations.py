@@ -1,4 +1,4 @@
-"""Pick-and-place lists: stations in the order in which the tool comes to them, on the base or on conveyors.
+"""Pick-and-place lists: stations in the order of the tool, on the base or on conveyors.
 
 format: tauloop-cycle/1
 blend: 12 mm
@@ -39,10 +39,10 @@ from tauloop.model import Model
 from tauloop.model.tool import Payload
 
 FORMAT = "tauloop-cycle/1"
-#: Distance from corners at which blends start where a list says nothing, m.
-BLEND = 0.01
-#: Times between items of two conveyors that differ by a smaller share are the same.
-SAME_TIME = 1e-9
+#: Default distance from corners at which blends start, m.
+DEFAULT_BLEND = 0.01
+#: Relative difference below which times between items of two conveyors are equal.
+INTERVAL_TOLERANCE = 1e-9
 
 
 def _by_name(item: Any) -> MapOf:
@@ -135,7 +135,7 @@ class CycleStation(Shown):
     blend: float | None = None
 
     def __post_init__(self) -> None:
-        """Make arrays of what is given, and refuse what does not go together.
+        """Convert values to arrays, and refuse contradictory ones.
 
         Raises:
             InputError: numbers that are not finite, of another size or sign, or that a point on the
@@ -149,7 +149,7 @@ class CycleStation(Shown):
         for name, row in rows.items():
             if row.shape != position.shape or row.ndim != 1 or not np.isfinite(row).all():
                 problems.add(
-                    f"{self.name}.{name}", "is no row of finite numbers", "one for each position"
+                    f"{self.name}.{name}", "is not a row of finite numbers", "one for each position"
                 )
             object.__setattr__(self, name, row)
         if not 0 <= self.dwell < np.inf:
@@ -177,12 +177,12 @@ class CycleStation(Shown):
 
     @property
     def is_moving(self) -> bool:
-        """Whether it lies on a conveyor."""
+        """Whether it is on a conveyor."""
         return bool(self.velocity.any())
 
     @property
     def interval(self) -> float | None:
-        """Time from item to item, s."""
+        """Time between items, s."""
         return None if self.pitch is None else float(self.pitch / np.linalg.norm(self.velocity))
 
 
@@ -203,10 +203,10 @@ class CycleList(Shown):
     """
 
     stations: tuple[CycleStation, ...]
-    blend: float = BLEND
+    blend: float = DEFAULT_BLEND
 
     def __post_init__(self) -> None:
-        """Refuse lists without two stops, and conveyors that do not go together.
+        """Refuse lists without two stops, and conveyors that do not match.
 
         Raises:
             InputError: what is wrong.
@@ -224,13 +224,15 @@ class CycleList(Shown):
             )
         names = [station.name for station in self.stations]
         for name in sorted({name for name in names if names.count(name) > 1}):
-            problems.add("stations", f"{name} stands there twice", "a name for each")
+            problems.add("stations", f"{name} is in the list twice", "a name for each")
         times = {
             station.name: station.interval
             for station in self.stations
             if station.interval is not None
         }
-        if times and max(times.values()) - min(times.values()) > SAME_TIME * max(times.values()):
+        if times and max(times.values()) - min(times.values()) > INTERVAL_TOLERANCE * max(
+            times.values()
+        ):
             what = ", ".join(f"{name} every {1e3 * time:.6g} ms" for name, time in times.items())
             problems.add(
                 "pitch",
@@ -241,14 +243,14 @@ class CycleList(Shown):
 
     @property
     def interval(self) -> float | None:
-        """Time from item to item of the conveyors, s; None where they bring them as they are wanted."""
+        """Time between items of the conveyors, s; None if they supply items on demand."""
         return next(
             (station.interval for station in self.stations if station.interval is not None), None
         )
 
 
 def load_cycle(path: str | Path, model: Model) -> CycleList:
-    """Read a pick-and-place list.
+    """Return a pick-and-place list from a file.
 
     Args:
         path: the YAML file.
@@ -266,7 +268,7 @@ def load_cycle(path: str | Path, model: Model) -> CycleList:
 
 
 def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
-    """A pick-and-place list from its text.
+    """Return a pick-and-place list from its text.
 
     Args:
         text: of the file.
@@ -277,14 +279,14 @@ def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
         DescriptionError: everything that is wrong, with lines.
     """
     root = document(parse_nodes(text, file), file, CYCLE)
-    root.collector.raise_any()  # what does not have its form cannot be read any further
+    root.collector.raise_any()  # a file of invalid form cannot be read further
     content = contents(root, ValueReader(None)) or {}
     stations = []
     for place, data in zip(root.items_of("stations"), content.get("stations") or (), strict=True):
         station = _station(place, data, model) if isinstance(data, dict) else None
         if station is not None:
             stations.append(station)
-    blend = content.get("blend") or BLEND
+    blend = content.get("blend") or DEFAULT_BLEND
     if root.collector.count == 0:
         _collected(root, lambda: CycleList(stations=tuple(stations), blend=blend))
     root.collector.raise_any()
@@ -292,7 +294,7 @@ def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
 
 
 def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation | None:
-    """A station; None where something is wrong, which is noted."""
+    """Return a station, or None after noting what is wrong."""
     port = model.platform.ports.position
     before, rows = place.collector.count, dict[str, Any]()
     try:
@@ -310,7 +312,7 @@ def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation 
                 _note(place, error, key)
                 continue
             if port.units[column] != "m":
-                place.problem(f"{name} is no length", "lifts and conveyors are straight", key)
+                place.problem(f"{name} is not a length", "lifts and conveyors are straight", key)
             rows[key][column] = number or 0.0
     mass = data.get("payload") or 0.0
     if place.collector.count > before or not is_whole(data):
@@ -325,7 +327,7 @@ def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation 
 
 
 def _collected(place: Cursor, made: Any) -> Any:
-    """What a function makes; None where it refuses, which is noted."""
+    """Return the result of a function; None if it refuses, which is noted."""
     try:
         return made()
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Ways from station to station as paths: lifts, through points, turns beside them; conveyors as what is added in time.
+"""Paths between stations: lifts, via points and rotations; conveyors as additional terms in time.
 
 A leg takes the tool from a place that moves with velocity v_A to a place that moves with v_B. With
 x = t/T, the way p of the law s, and S = 10 x^3 - 15 x^4 + 6 x^5 its positions are
@@ -15,17 +15,17 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.motion.clothoids import Chain
 from tauloop.motion.laws import POLYNOMIAL_345, Law
-from tauloop.motion.paths import LOOKS, AxisTurn, Curve, Path
+from tauloop.motion.paths import SHAPE_POINTS, AxisTurn, Curve, Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayPath(Path):
-    """Positions evenly from start to end; some of them along a way of their own, a quaternion by a turn.
+    """Positions evenly from start to end, some along their own path, a quaternion by a rotation.
 
     Attributes:
         start, end: (n,); they may be equal.
         way: of the columns `lengths`; None for a straight one.
-        lengths: these columns.
+        lengths: columns that follow `way`.
         turn: of the quaternion that begins at column `first`; None where it stays.
         first: that column.
     """
@@ -39,11 +39,11 @@ class WayPath(Path):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Those of the way."""
+        """Kinks of the way."""
         return () if self.way is None else self.way.kinks
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
         chord, zero = self.end - self.start, np.zeros((len(u), len(self.start)))
         parts = [self.start + u[:, None] * chord, zero + chord, zero.copy()]
         over = [
@@ -62,7 +62,7 @@ class WayPath(Path):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegPath(Path):
-    """A leg over its normalised time: a way run through by a law, between places that may move.
+    """A leg over its normalised time: a way with a law between places that may move.
 
     Attributes:
         way: from where the tool leaves to where it meets the next station.
@@ -78,7 +78,7 @@ class LegPath(Path):
     arrives: np.ndarray
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at normalised times u (N,)."""
+        """Return the points at normalised times u (N,)."""
         go, T, x = self.law.at(u), self.duration, u[:, None]
         curve, blend = self.way.at(go.s), POLYNOMIAL_345.at(u)
         S, dS, ddS = (values[:, None] for values in (blend.s, blend.first, blend.second))
@@ -96,7 +96,7 @@ class LegPath(Path):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunIn(Path):
-    """From rest to a place that moves, over normalised time: how a first cycle begins.
+    """The start of a first cycle: from rest to a moving place, over normalised time.
 
     Attributes:
         end: the place when it is met (n,).
@@ -109,7 +109,7 @@ class RunIn(Path):
     duration: float
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at normalised times u (N,)."""
+        """Return the points at normalised times u (N,)."""
         blend, run = POLYNOMIAL_345.at(u), self.duration * self.velocity
         left = 0.5 - (2.5 * u**4 - 3.0 * u**5 + u**6)
         return Curve(
@@ -121,9 +121,9 @@ class RunIn(Path):
 
 @dataclass(frozen=True, slots=True)
 class CyclePath(Chain):
-    """Legs and stays one after the other over normalised time; `lengths` are their durations."""
+    """Legs and stays in sequence over normalised time; `lengths` are their durations."""
 
     @property
     def looks(self) -> int:
-        """So many for each."""
-        return LOOKS * len(self.pieces)
+        """Number of points that show its shape."""
+        return SHAPE_POINTS * len(self.pieces)

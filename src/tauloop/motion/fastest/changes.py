@@ -1,14 +1,14 @@
-"""The fastest law whose forces and accelerations change no faster than motors and loads bear.
+"""The fastest law with bounded changes of forces and accelerations.
 
 The unknowns are speeds v = du/dt and accelerations a = d2u/dt2 at points along the path, with a
-linear in u between: v_{k+1}^2 - v_k^2 = d (a_k + a_{k+1}). All limits stay as they are, and the
+linear in u between: v_{k+1}^2 - v_k^2 = d (a_k + a_{k+1}). All limits are unchanged, and the
 time 2 d / (v_k + v_{k+1}) from point to point bounds the change of each force, |f_{k+1} - f_k| (v_k
 + v_{k+1}) / (2 d) <= rate. That product alone is not convex; IPOPT starts from a slow smooth law.
 Where the motion begins and ends with the force that holds the machine, the first and the last
 interval have a constant jerk in time.
 
-Dry friction jumps where a joint turns; changes are counted without it. Forces keep their limits on
-both sides of it.
+Dry friction jumps where a joint reverses; changes are counted without it. Forces keep their limits on
+both sides of a jump.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ from tauloop.motion.fastest.planning import FastestLaw, highest_share, law_rate,
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 
-#: Points along the path, most steps of IPOPT, and how near to its optimum it comes.
-POINTS, STEPS, TOLERANCE = 400, 500, 1e-7
-#: How much slower than the fastest law and a reversal the first one is.
-SLOWER = 1.6
+#: Number of points along the path, largest number of IPOPT steps, and tolerance of its optimum.
+PATH_POINTS, MAX_STEPS, TOLERANCE = 400, 500, 1e-7
+#: Ratio of the first law's duration to that of the fastest law with a reversal.
+START_SLOWDOWN = 1.6
 #: Shares of the fastest law's time, of the path, and of changes of the forces, in the spread of the
 #: points.
 PATH_SHARE, CHANGE_SHARE = 0.5, 0.5
-#: Programs that are solved, each with limits less by what the one before exceeded them between its
-#: points.
-PROGRAMS = 4
-#: Points at which changes are looked at in the end, rounds in which the rate follows from them, and
-#: what is rounding.
-LOOKS, ROUNDS, EXCESS = 4001, 30, 1e-7
+#: Largest number of programs; limits of each are reduced by the previous one's excess between points.
+MAX_PROGRAMS = 4
+#: Number of points at which the final changes are evaluated, largest number of rounds to find the rate,
+#: and tolerance.
+CHECK_POINTS, MAX_RATE_ROUNDS, LIMIT_TOLERANCE = 4001, 30, 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What has a bounded change: columns y = alpha a + beta x + gamma sqrt(x) + rest, scaled to a change of 1 a second.
+    """Quantities with bounded changes: y = alpha a + beta x + gamma sqrt(x) + rest.
+
+    The columns are scaled to a change of 1 per second.
 
     Attributes:
         parts: of forces, each by itself.
@@ -55,8 +56,8 @@ class Changes:
     together: tuple[PathForces, ...]
 
 
-def limited_law(fastest: FastestLaw, *, points: int = POINTS) -> FastestLaw:
-    """The fastest law with bounded changes of motor forces and of the tool's acceleration.
+def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw:
+    """Return the fastest law with bounded changes of motor forces and of the tool's acceleration.
 
     Args:
         fastest: the law without these bounds.
@@ -70,7 +71,7 @@ def limited_law(fastest: FastestLaw, *, points: int = POINTS) -> FastestLaw:
     allowed = np.ones(len(grid) - 1)
     law, rate = fastest.law, 1.0 / fastest.duration
     program = _Program(rows, unit, grid)
-    for _ in range(PROGRAMS):
+    for _ in range(MAX_PROGRAMS):
         profile = program.solved(allowed)
         law = ProfileLaw(profile)
         rate = law_rate(rows, law, unit / law.duration)
@@ -82,16 +83,16 @@ def limited_law(fastest: FastestLaw, *, points: int = POINTS) -> FastestLaw:
             break
         allowed = allowed / np.maximum(most, 1.0)
     rate, without = slowed(rows, law, rate, unit), 1.0 / fastest.duration
-    # more limits never make a motion shorter, by what their two grids differ either
-    if rate > without and highest_share(rows, law, without) <= 1.0 + EXCESS:
+    # further limits never shorten a motion, not even by the difference of the two grids
+    if rate > without and highest_share(rows, law, without) <= 1.0 + LIMIT_TOLERANCE:
         rate = without
     return replace(fastest, law=law, duration=1.0 / rate)
 
 
 def changes_taken(
-    rows: PathRows, law: Law, rate: float, unit: float, looks: int = LOOKS
+    rows: PathRows, law: Law, rate: float, unit: float, looks: int = CHECK_POINTS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shares (M,) of the largest changes when a law is run at a rate (1/s), and where on the path (M,)."""
+    """Return the shares (M,) of the largest changes at a rate (1/s), and their parameters (M,)."""
     x = np.linspace(0.0, 1.0, looks)
     progress = law.at(x)
     v, a = progress.first[:, None] * rate, progress.second[:, None] * rate**2
@@ -107,7 +108,7 @@ def changes_taken(
 
 
 def _changes(rows: PathRows, u: np.ndarray, unit: float) -> Changes:
-    """What has a bounded change, at parameters u (N,)."""
+    """Return the quantities with bounded changes at parameters u (N,)."""
     parts, together, limits = [], [], rows.limits
     if limits.reversal > 0:
         moved = np.flatnonzero(np.isfinite(rows.full))
@@ -134,7 +135,10 @@ def _changes(rows: PathRows, u: np.ndarray, unit: float) -> Changes:
 
 
 def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
-    """Points along the path, spread over the time of a slower smooth law, the path, and changes of the forces."""
+    """Return points along the path, spread over time, path and changes of the forces.
+
+    The time is that of a slower smooth law.
+    """
     rows = fastest.rows
     time = np.linspace(0.0, 1.0, 4001)
     u = 0.5 * (fastest.law.at(time).s + POLYNOMIAL_4567.at(time).s)
@@ -153,17 +157,17 @@ def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
 
 
 def slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
-    """The rate at which changes are kept too: inertial parts go with its third power."""
-    for _ in range(ROUNDS):
+    """Return the rate at which changes are also kept; inertial parts scale with its third power."""
+    for _ in range(MAX_RATE_ROUNDS):
         share = float(changes_taken(rows, law, rate, unit)[0].max())
-        if share <= 1.0 + EXCESS:
+        if share <= 1.0 + LIMIT_TOLERANCE:
             break
-        rate *= min(share ** (-1.0 / 3.0), 1.0 - EXCESS)
+        rate *= min(share ** (-1.0 / 3.0), 1.0 - LIMIT_TOLERANCE)
     return rate
 
 
 class _Program:
-    """The nonlinear program on a grid; how much of the changes each interval may have is its parameter."""
+    """The nonlinear program on a grid; shares of the changes per interval are its parameter."""
 
     def __init__(self, rows: PathRows, unit: float, grid: np.ndarray) -> None:
         n, d, is_held = len(grid) - 1, np.diff(grid), rows.limits.ends == "held"
@@ -213,7 +217,9 @@ class _Program:
         self._bounds: dict[str, Any] = {"lbx": low, "ubx": high, "lbg": below, "ubg": 0.0}
 
     def solved(self, allowed: np.ndarray) -> Profile:
-        """The profile that IPOPT finds with so much (n,) of the changes in each interval; from the last one, if any.
+        """Return the profile that IPOPT finds with given shares (n,) of the changes per interval.
+
+        It starts from the last profile, if any.
 
         Raises:
             PoseError: none.
@@ -222,7 +228,7 @@ class _Program:
         settings: dict[str, object] = {
             "print_level": 0,
             "sb": "yes",
-            "max_iter": STEPS,
+            "max_iter": MAX_STEPS,
             "tol": TOLERANCE,
             "mu_init": mu,
         }
@@ -238,7 +244,7 @@ class _Program:
 
 
 def _kept(at: LimitRows, v: ca.MX, a: ca.MX) -> list[ca.MX]:
-    """Return what rows at N points exceed at speeds and accelerations (N,), one expression (N,) for each row."""
+    """Return the excess of rows at N points for speeds and accelerations (N,), one each."""
     over = []
     for i in range(at.p.shape[1]):
         row = ca.DM(at.p[:, i]) * v**2 + ca.DM(at.q[:, i]) * a + ca.DM(at.g[:, i]) * v - at.r[:, i]
@@ -249,10 +255,10 @@ def _kept(at: LimitRows, v: ca.MX, a: ca.MX) -> list[ca.MX]:
 
 
 def _slow(rows: PathRows, unit: float, grid: np.ndarray) -> np.ndarray:
-    """Speeds and accelerations (2 n + 2,) of a slow smooth law at points of the path."""
+    """Return speeds and accelerations (2 n + 2,) of a slow smooth law at points of the path."""
     law, time = POLYNOMIAL_4567, np.linspace(0.0, 1.0, 4001)
     rate = law_rate(rows, law, unit)
-    duration = SLOWER / rate + rows.limits.reversal
+    duration = START_SLOWDOWN / rate + rows.limits.reversal
     progress = law.at(time)
     v = np.interp(grid, progress.s, progress.first) / duration / unit
     a = np.interp(grid, progress.s, progress.second) / (duration * unit) ** 2

@@ -1,4 +1,4 @@
-"""Motion laws that follow from a speed profile along a path."""
+"""Motion laws from a speed profile along a path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import Law, Progress
 
 #: Products k t^2 below this are taken for zero in a series.
-SMALL = 1e-6
+SERIES_THRESHOLD = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ProfileLaw(Shown, Law):
 
     @property
     def duration(self) -> float:
-        """Of the profile, in its unit of time."""
+        """Duration of the profile, in its unit of time."""
         return float(self.times[-1])
 
     @property
@@ -45,7 +45,7 @@ class ProfileLaw(Shown, Law):
         return tuple((self.times[1:-1] / self.duration).tolist())
 
     def at(self, x: np.ndarray) -> Progress:
-        """Progress at normalised times x (N,)."""
+        """Return progress at normalised times x (N,)."""
         profile, total = self.profile, self.duration
         time = np.asarray(x) * total
         k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(profile.first) - 1)
@@ -59,7 +59,7 @@ class ProfileLaw(Shown, Law):
         root = np.sqrt(np.abs(bend))
         angle, up = root * t, bend > 0
         safe = np.where(root > 0, root, 1.0)
-        far = np.abs(size) > SMALL
+        far = np.abs(size) > SERIES_THRESHOLD
         sine = np.where(up, np.sinh(np.where(up, angle, 0.0)), np.sin(angle)) / safe
         half = np.where(up, np.sinh(np.where(up, angle / 2, 0.0)), np.sin(angle / 2)) / safe
         S = np.where(far, sine, t * (1 + size / 6 * (1 + size / 20)))

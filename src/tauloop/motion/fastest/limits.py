@@ -2,8 +2,8 @@
 
 Forces of motors and rods are affine in a and x, with viscous friction in sqrt(x): four batches of
 inverse dynamics give all coefficients, exactly. Coulomb friction is in the constant, with the sign
-that the motion has along the path. What static friction adds to it falls with speed as exp(-c x),
-and is a part of its own.
+that the motion has along the path. The addition by static friction falls with speed as exp(-c x) and
+is a separate part.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from tauloop.model.tool import Payload
 from tauloop.motion.laws import Progress
 from tauloop.motion.strokes import Stroke
 
-#: Directions in which the tool's acceleration is bounded on one side of its path: a circle, but for
-#: 0.02 % of it.
+#: Number of directions that bound the tool's acceleration on one side of its path; they approximate a
+#: circle within 0.02 %.
 DIRECTIONS = 65
-#: Change of the path's parameter over which its curvature at the tool is taken.
-STEP = 1e-5
-#: A viscous part below this share of a limit is rounding.
-ROUNDING = 1e-11
-#: What cables can do instead.
+#: Step of the path's parameter for the difference that gives the curvature at the tool.
+CURVATURE_STEP = 1e-5
+#: Share of a limit below which a viscous part counts as zero.
+VISCOUS_TOLERANCE = 1e-11
+#: Remedy for machines with cables.
 OTHER_LAW = "plan each path with another law, which keeps cables within bounds: `tauloop plan stroke --law 3-4-5`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathLimits(Options):
-    """What a motion along a path keeps, beside the limits of force and speed in the machine file.
+    """Limits of a motion along a path, in addition to those of the machine file.
 
     Attributes:
         force: share of the largest forces that may be used.
@@ -75,7 +75,7 @@ class PathLimits(Options):
     ends: str = option("held", choices=("held", "braked"))
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a curve of motors that is none."""
+        """Note an invalid curve of motors."""
         if not self.motor_curve:
             return
         points = np.array(self.motor_curve, dtype=float)
@@ -103,11 +103,11 @@ class PathLimits(Options):
 
     @property
     def bounds_changes(self) -> bool:
-        """Whether forces or accelerations may change so fast and no faster."""
+        """Whether rates of change of forces or accelerations are limited."""
         return self.reversal > 0 or self.tool_jerk < np.inf
 
     def segments(self) -> list[tuple[float, float]]:
-        """Lines c - k w of the motors' curve over speed w: (c, k) of each; (1, 0) without one."""
+        """Return the lines c - k w of the motors' curve over speed w: (c, k) of each; (1, 0) without one."""
         if not self.motor_curve:
             return [(1.0, 0.0)]
         points = np.array(self.motor_curve, dtype=float)
@@ -117,7 +117,7 @@ class PathLimits(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRows(Shown):
-    """Rows at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r, scaled so that a limit is 1.
+    """Rows at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r, with limit 1.
 
     Attributes:
         names: of the limits (m,).
@@ -137,11 +137,11 @@ class LimitRows(Shown):
     top: np.ndarray
 
     def falling(self, x: np.ndarray) -> np.ndarray:
-        """Return what falls with speed (N, m), at squared speeds (N,)."""
+        """Return the part that falls with speed (N, m), at squared speeds (N,)."""
         return np.asarray(np.einsum("nmk,nk->nm", self.e, np.exp(-self.c * x[:, None])))
 
     def excess(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """By how much squared speeds and accelerations (N,) exceed each row (N, m)."""
+        """Return the excess of each row (N, m) at squared speeds and accelerations (N,)."""
         falling = self.falling(x) if self.e.size else None
         x, a = x[:, None], a[:, None]
         over = self.p * x
@@ -154,7 +154,10 @@ class LimitRows(Shown):
         return np.asarray(over)
 
     def three(self, x: np.ndarray) -> np.ndarray:
-        """Return rows (N, m, 3) at squared speeds x (N,): the root is its tangent there, what falls its value."""
+        """Return rows (N, m, 3) at squared speeds x (N,).
+
+        The root is replaced by its tangent there, the falling part by its value.
+        """
         root = np.sqrt(x)[:, None]
         slope = np.divide(self.g, 2.0 * root, out=np.zeros_like(self.g), where=root > 0)
         rest = self.r - 0.5 * self.g * root
@@ -165,7 +168,9 @@ class LimitRows(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathForces(Shown):
-    """A force along a path, y = alpha a + beta x + gamma sqrt(x) + rest + sum of falling_j exp(-fall_j x).
+    """Forces along a path.
+
+    y = alpha a + beta x + gamma sqrt(x) + rest + sum of falling_j exp(-fall_j x).
 
     Attributes:
         names: of its columns (m,).
@@ -189,7 +194,7 @@ class PathRows:
     """All limits along a stroke."""
 
     def __init__(self, stroke: Stroke, limits: PathLimits, *, returns: bool = False) -> None:
-        """Look at what the machine has.
+        """Determine the limits of the machine.
 
         Raises:
             InputError: cables, passive freedoms, or nothing that limits the acceleration.
@@ -234,7 +239,7 @@ class PathRows:
         return len(self.names) + len(self._rods)
 
     def _rod_columns(self) -> dict[str, int]:
-        """Columns of the closure forces that are forces of rods."""
+        """Return the columns of the closure forces that are forces of rods."""
         model = self.stroke.model
         rods = {rod.name for rod in model.mechanism.rods}
         kept = (model.assembly.loops.names[i].partition(":")[0] for i in model.assembly.rows)
@@ -243,7 +248,9 @@ class PathRows:
     def forces(
         self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray, *, falls: bool = True
     ) -> Iterator[tuple[str, np.ndarray]]:
-        """Forces of motors and rods, then speeds of motors and coordinates (K, N, m), for every direction and payload.
+        """Return forces of motors and rods, then speeds (K, N, m), per direction and payload.
+
+        The speeds are those of motors and coordinates.
 
         Args:
             u: parameters (N,).
@@ -272,7 +279,7 @@ class PathRows:
         return np.concatenate(parts, axis=1)
 
     def quantities(self, u: np.ndarray, unit: float) -> Iterator[PathForces]:
-        """Coefficients of forces of motors and rods, for every direction and payload.
+        """Return the coefficients of forces of motors and rods, for every direction and payload.
 
         Args:
             u: parameters (N,).
@@ -301,7 +308,7 @@ class PathRows:
             )
 
     def _falling(self, u: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield what static friction adds to forces (N, m, k), and how fast it falls (N, k), for every direction."""
+        """Yield the static friction in forces (N, m, k) and its decay (N, k) per direction."""
         stroke, friction = self.stroke, self.stroke.dry_friction
         if friction is None or not friction.depends_on_speed:
             yield from [(np.zeros((len(u), self.count, 0)), np.zeros((len(u), 0)))] * len(
@@ -324,7 +331,7 @@ class PathRows:
             yield np.stack(parts, axis=2), (speeds / friction.stribeck[elements]) ** 2
 
     def even_quantities(self, u: np.ndarray, unit: float) -> list[PathForces]:
-        """As `quantities`, of the machine without dry friction."""
+        """Return `quantities` of the machine without dry friction."""
         friction = self.stroke.dry_friction
         if friction is None:
             return list(self.quantities(u, unit))
@@ -335,7 +342,7 @@ class PathRows:
         )
 
     def unit(self) -> float:
-        """A rate (1/s) of the size of the fastest motion's, from what motors and tool can accelerate."""
+        """Return a rate (1/s) of the magnitude of the fastest motion's."""
         u, best = np.linspace(0.0, 1.0, 17), []
         n = len(self.names)
         for quantity in self.quantities(u, 1.0):
@@ -349,7 +356,7 @@ class PathRows:
         return float(np.sqrt(least)) / 2.0 if 0 < least < np.inf else 1.0
 
     def at(self, u: np.ndarray, unit: float) -> LimitRows:
-        """Rows at parameters u (N,), for speeds and accelerations in units of a rate (1/s).
+        """Return the rows at parameters u (N,), for speeds and accelerations in units of a rate (1/s).
 
         Raises:
             PoseError: a singular pose.
@@ -369,7 +376,9 @@ class PathRows:
             rates, fall = np.abs(y.rates), unit**2 * y.fall
             for column, name, sign, size in self._bounds(y.names):
                 i, k = column, sign * unit / size
-                viscous = np.where(np.abs(k * y.gamma[:, i]) > ROUNDING, k * y.gamma[:, i], 0.0)
+                viscous = np.where(
+                    np.abs(k * y.gamma[:, i]) > VISCOUS_TOLERANCE, k * y.gamma[:, i], 0.0
+                )
                 for share, slope in self.limits.segments() if i < n else [(1.0, 0.0)]:
                     lost = slope * rates[:, i] * unit if i < n else 0.0
                     p, q, r = (
@@ -397,13 +406,13 @@ class PathRows:
                 )
         with np.errstate(divide="ignore"):
             top = ((self.speeds / rates).min(axis=1) / unit) ** 2
-        if np.isfinite(self.speeds).any():  # between points of a grid only rows are kept
+        if np.isfinite(self.speeds).any():  # between points of a grid only the rows must hold
             add("speed", 1.0 / top, 0.0 * ones, 0.0 * ones, ones, np.zeros((len(u), fall.shape[1])))
         p, q, g, r, e = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
         return LimitRows(names=tuple(names), p=p, q=q, g=g, r=r, e=e, c=fall, top=top)
 
     def _bounds(self, names: Sequence[str]) -> Iterator[tuple[int, str, float, float]]:
-        """Finite bounds of forces: column, name, sign and size."""
+        """Return the finite bounds of forces: column, name, sign and size."""
         n, limits = len(self.names), self.limits
         for i, name in enumerate(names):
             bounds = (self.size[i],) * 2 if i < n else (limits.compression, limits.tension)
@@ -412,7 +421,9 @@ class PathRows:
                     yield i, name + (side if i >= n else ""), sign, float(size)
 
     def shares(self, progress: Progress, rate: float) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Shares of all limits (N, k) that a motion takes at a rate (1/s), by its inverse dynamics, and their names.
+        """Return the shares of all limits (N, k) of a motion at a rate (1/s), and their names.
+
+        They follow from inverse dynamics.
 
         Shares of one sign, so that they are quadratic in the rate: what acts the other way is
         negative.
@@ -448,8 +459,8 @@ class PathRows:
         return np.stack(columns, axis=1), tuple(names)
 
     def tool(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """First and second derivatives of the tool's place in u (N, 3)."""
-        low, high = np.clip(u - STEP, 0.0, 1.0), np.clip(u + STEP, 0.0, 1.0)
+        """Return the first and second derivatives of the tool's position in u (N, 3)."""
+        low, high = np.clip(u - CURVATURE_STEP, 0.0, 1.0), np.clip(u + CURVATURE_STEP, 0.0, 1.0)
         position, velocity, _, start = self.stroke.under(
             np.concatenate([u, low, high]), np.ones((1, 1)), np.zeros((1, 1))
         )
@@ -459,7 +470,7 @@ class PathRows:
 
 
 def unmet(stroke: Stroke, rows: LimitRows, grid: np.ndarray, place: int) -> PoseError:
-    """Why nothing keeps all rows at a place of the grid."""
+    """Return the error that no speed keeps all rows at a point of the grid."""
     k = min(place, len(grid) - 1)
     still = rows.e[k].sum(axis=1) - rows.r[k]
     i = int(still.argmax())

@@ -1,10 +1,10 @@
-"""The fastest law along a stroke: a profile whose limits hold between the points of its grid too.
+"""The fastest law along a stroke: a profile whose limits also hold between its grid points.
 
 The profile is first found on a coarse grid. A grid that is even in time, parameter and change of
-forces follows, and on it the profile by `sweep`. Ten points in each interval then show by how much
-a limit is exceeded between the grid's: that is taken off the interval's limits, and the profile is
-found anew until nothing is left. Peaks between these points are taken care of by the rate at which
-the law is run, as for any other law.
+forces follows, and on it the profile by `sweep`. Ten points in each interval then show the
+excess over limits between grid points. The interval's limits are reduced by it, and the profile is
+computed again until there is no excess. The rate at which the law is run handles peaks between these
+points, as for any other law.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ from tauloop.motion.peaks import refined, vertices
 from tauloop.motion.scaling import Quadratics, largest_rate
 from tauloop.motion.strokes import Stroke
 
-#: Intervals of the grid.
+#: Number of intervals of the grid.
 INTERVALS = 1000
-#: Points in each interval at which limits are looked at.
-BETWEEN = 10
+#: Number of points in each interval at which limits are checked.
+POINTS_PER_INTERVAL = 10
 #: Points in each of the outermost intervals, even in time, and the number of these intervals at
 #: either end: next to rest, viscous friction goes with the root of the distance.
 BETWEEN_ENDS, END_INTERVALS = 100, 5
-#: Halvings of an interval next to rest or a reversal where friction falls with speed.
-HALVED = 8
-#: Shares of an interval behind rest or a reversal at which friction that falls with speed is
+#: Number of halvings of an interval next to rest or a reversal where friction falls with speed.
+END_HALVINGS = 8
+#: Shares of an interval after rest or a reversal at which friction that falls with speed is
 #: checked.
 HALVES = 0.5 ** np.arange(1, 41)
-#: Most sweeps, and the excess at which they end.
-SWEEPS, EXCESS = 24, 1e-9
+#: Largest number of sweeps, and excess at which they end.
+MAX_SWEEPS, LIMIT_TOLERANCE = 24, 1e-9
 #: Intervals whose limits are exceeded by more between their ends get one acceleration for both, in
 #: the first sweeps.
-ROUGH, ROUGH_SWEEPS = 1e-3, 4
+ROUGH_TOLERANCE, ROUGH_SWEEPS = 1e-3, 4
 #: So do those in which more than this is exceeded, and no less than this share of it in the sweep
 #: before.
-STALLED, HARDLY = 1e-6, 0.5
+STALL_TOLERANCE, STALL_SHARE = 1e-6, 0.5
 #: By how much more is taken off in each sweep where these have one acceleration and are no nearer
 #: to their limits.
-FASTER = 2.0
+CORRECTION_FACTOR = 2.0
 #: Most sweeps before limits are taken off where rows depend on the squared speeds of the sweep
 #: before; and the change of these, as a share of the largest, at which they have settled.
-SETTLING, SETTLED = 12, 1e-4
-#: What makes up the grid: shares of time, parameter, and change of the forces.
+MAX_SETTLING_SWEEPS, SETTLING_TOLERANCE = 12, 1e-4
+#: Weights of time, parameter and change of the forces in the distribution of the grid.
 TIME_SHARE, PATH_SHARE, CHANGE_SHARE = 1.0, 0.3, 0.5
-#: Halvings that find when a law passes a place, down to rounding; and a time just behind the start.
-HALVINGS, BARELY = 52, 1e-6
+#: Halvings that find when a law passes a place, down to rounding; and a time just after the start.
+HALVINGS, START_OFFSET = 52, 1e-6
 #: Share by which a profile may exceed limits between its points before a rate at which it keeps
 #: them is looked for.
-KEPT = 1e-5
-#: Rounds of peaks between samples when the rate is found.
-ROUNDS = 8
+PROFILE_TOLERANCE = 1e-5
+#: Largest number of rounds of peaks between samples when the rate is computed.
+MAX_PEAK_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class FastestLaw(Shown):
         duration: s.
         rows: all limits along the stroke.
         unit: the rate (1/s) in which rows are taken.
-        sweeps: how many were needed.
+        sweeps: number of sweeps.
     """
 
     law: Law
@@ -80,7 +80,7 @@ class FastestLaw(Shown):
 
 
 def fastest_law(rows: PathRows, *, intervals: int = INTERVALS) -> FastestLaw:
-    """The fastest motion along a stroke under limits, from rest to rest.
+    """Return the fastest motion along a stroke under limits, from rest to rest.
 
     Args:
         rows: the limits along the stroke.
@@ -96,12 +96,16 @@ def fastest_law(rows: PathRows, *, intervals: int = INTERVALS) -> FastestLaw:
     highest = highest_share(rows, law, rate)
     # next to its own rate a law that keeps all limits may be bound by friction that falls with
     # speed alone
-    rate = rate / max(highest, 1.0) if highest <= 1.0 + KEPT else law_rate(rows, law, rate)
+    rate = (
+        rate / max(highest, 1.0)
+        if highest <= 1.0 + PROFILE_TOLERANCE
+        else law_rate(rows, law, rate)
+    )
     return FastestLaw(law=law, duration=1.0 / rate, rows=rows, unit=unit, sweeps=sweeps)
 
 
 def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profile, int]:
-    """The profile on a grid of so many intervals, and the number of sweeps."""
+    """Return the profile on a grid with a number of intervals, and the number of sweeps."""
     stroke = rows.stroke
     breaks, kinks = np.array(stroke.breaks), np.array(stroke.kinks)
     coarse = with_breaks(np.linspace(0.0, 1.0, max(intervals // 4, 8) + 1), kinks)
@@ -119,26 +123,28 @@ def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profil
     before, taken = np.full(n, np.inf), np.ones(n)
     settling = fine.settle(stroke, is_constant)
     profile = first
-    for k in range(settling, SWEEPS + settling):
+    for k in range(settling, MAX_SWEEPS + settling):
         profile = fine.swept(stroke, is_constant)
         over, dips = fine.excess(profile), profile.dips & (is_constant == 0)
-        if over.max() < EXCESS and not dips.any():
+        if over.max() < LIMIT_TOLERANCE and not dips.any():
             return profile, k + 1
         most = over.max(axis=1)
-        rough = (most > ROUGH) & (k < settling + ROUGH_SWEEPS) | (most > STALLED) & (
-            most > HARDLY * before
-        )
+        rough = (most > ROUGH_TOLERANCE) & (k < settling + ROUGH_SWEEPS) | (
+            most > STALL_TOLERANCE
+        ) & (most > STALL_SHARE * before)
         rough = (rough | dips) & (is_constant == 0)
         # where even one acceleration leaves as much as before, a limit is much tighter inside than
         # at both ends
-        taken[(is_constant == 1) & (most > EXCESS) & (most > HARDLY * before)] *= FASTER
+        taken[(is_constant == 1) & (most > LIMIT_TOLERANCE) & (most > STALL_SHARE * before)] *= (
+            CORRECTION_FACTOR
+        )
         is_constant[rough], before = 1.0, most
         fine.take_off(np.where(rough[:, None], 0.0, taken[:, None] * np.maximum(over, 0.0)))
-    return profile, SWEEPS + settling
+    return profile, MAX_SWEEPS + settling
 
 
 class _Grid:
-    """Rows at the points of a grid and between them, with what has been taken off their limits."""
+    """Rows at the points of a grid and between them, with the reductions of their limits."""
 
     def __init__(
         self, rows: PathRows, unit: float, grid: np.ndarray, breaks: np.ndarray, between: bool
@@ -165,18 +171,18 @@ class _Grid:
         self.x = np.zeros(n + 1)
 
     def settle(self, stroke: Stroke, is_constant: np.ndarray) -> int:
-        """Sweep until roots, and friction that falls with speed, are those of the last squared speeds; how often."""
+        """Sweep until rows depend on the last squared speeds; return the number of sweeps."""
         if not self.left.g.any() and not self.left.e.any():
             return 0
-        for k in range(SETTLING):
+        for k in range(MAX_SETTLING_SWEEPS):
             before = self.x
             x = self.swept(stroke, is_constant).x
-            if np.abs(x - before).max() <= SETTLED * x.max():
+            if np.abs(x - before).max() <= SETTLING_TOLERANCE * x.max():
                 return k + 1
-        return SETTLING
+        return MAX_SETTLING_SWEEPS
 
     def swept(self, stroke: Stroke, is_constant: np.ndarray) -> Profile:
-        """The profile under what is left of the limits."""
+        """Return the profile under the reduced limits."""
         left, right = self.left.three(self.x[:-1]), self.right.three(self.x[1:])
         left[:, :, 2] -= self.off
         right[:, :, 2] -= self.off
@@ -188,20 +194,20 @@ class _Grid:
         return profile
 
     def excess(self, profile: Profile) -> np.ndarray:
-        """Largest excess of each row in each interval (n, m)."""
+        """Return the largest excess of each row in each interval (n, m)."""
         assert self.inside is not None
         x, a = profile.at(self.k, self.w)
         over = self.inside.excess(x, a)
         return np.asarray(np.maximum.reduceat(over, self.first, axis=0))
 
     def take_off(self, over: np.ndarray) -> None:
-        """Take off the limits of each interval (n, m)."""
+        """Reduce the limits of each interval by (n, m)."""
         self.off += over
 
 
 def _closer(grid: np.ndarray, reversals: np.ndarray) -> np.ndarray:
-    """Return a grid with more points next to rest and reversals, where static friction falls to sliding friction."""
-    shares = 0.5 ** np.arange(1, HALVED + 1)
+    """Return a grid with more points where static friction falls to sliding friction."""
+    shares = 0.5 ** np.arange(1, END_HALVINGS + 1)
     k = np.flatnonzero(np.isin(grid, reversals))
     after, before = np.append(0, k), np.append(k - 1, len(grid) - 2)
     d = np.diff(grid)
@@ -213,12 +219,18 @@ def _closer(grid: np.ndarray, reversals: np.ndarray) -> np.ndarray:
 
 
 def _looks(grid: np.ndarray, stroke: Stroke) -> list[np.ndarray]:
-    """Return the shares of each interval at which limits are checked: close together next to rest and reversals."""
+    """Return the shares of each interval at which limits are checked.
+
+    They are close together next to rest and reversals.
+    """
     n, friction = len(grid) - 1, stroke.dry_friction
-    even, close = np.arange(BETWEEN) / BETWEEN, np.arange(BETWEEN_ENDS) / BETWEEN_ENDS
+    even, close = (
+        np.arange(POINTS_PER_INTERVAL) / POINTS_PER_INTERVAL,
+        np.arange(BETWEEN_ENDS) / BETWEEN_ENDS,
+    )
     shares = [even] * n
     falls = friction is not None and friction.depends_on_speed
-    for k in range(min(END_INTERVALS + HALVED * falls, n)):
+    for k in range(min(END_INTERVALS + END_HALVINGS * falls, n)):
         shares[k] = shares[n - 1 - k] = close
     shares[0], shares[-1] = close**2, 1.0 - (1.0 - close) ** 2
     if falls:
@@ -231,18 +243,21 @@ def _looks(grid: np.ndarray, stroke: Stroke) -> list[np.ndarray]:
 
 
 def _is_break(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
-    """Which ends of intervals but the last are breaks (n - 1,)."""
+    """Return which ends of all intervals but the last are breaks (n - 1,)."""
     return np.isin(grid[1:-1], breaks)
 
 
 def part(rows: LimitRows, points: np.ndarray) -> LimitRows:
-    """The rows of some points."""
+    """Return the rows of some points."""
     columns = {name: getattr(rows, name)[points] for name in ("p", "q", "g", "r", "e", "c", "top")}
     return LimitRows(names=rows.names, **columns)
 
 
 def with_breaks(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
-    """Return a grid whose nearest inner points are moved to the kinks of a path; a second kink near one is added."""
+    """Return a grid whose nearest inner points are moved to the kinks of a path.
+
+    A second kink near a point is added.
+    """
     grid, moved = grid.copy(), set[int]()
     more = []
     for u in breaks.tolist():
@@ -256,7 +271,7 @@ def with_breaks(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
 
 
 def _spread(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
-    """A grid over which time, parameter and change of the forces are spread alike."""
+    """Return a grid evenly spread over time, parameter and change of the forces."""
     time, length = profile.times(), np.diff(profile.grid)
     changes = sum(
         (
@@ -277,7 +292,9 @@ def _spread(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
 
 
 def law_rate(rows: PathRows, law: Law, near: float) -> float:
-    """Largest rate (1/s) at which any law keeps all limits, between samples too; as `fastest_rate`, with more limits.
+    """Return the largest rate (1/s) at which a law keeps all limits, also between samples.
+
+    See `fastest_rate`, which has fewer limits.
 
     Args:
         rows: the limits.
@@ -288,7 +305,7 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
         PoseError: there is none.
     """
     x, rate, highest = _times(rows, law), near, 1.0
-    for _ in range(ROUNDS):
+    for _ in range(MAX_PEAK_ROUNDS):
         shares = Quadratics.around(rate, lambda r: rows.shares(law.at(x), r)[0])  # noqa: B023 - called at once
         largest = largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0))
         if not 0 < largest < np.inf:
@@ -298,24 +315,24 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
                 else "nothing limits the rate of this law"
             )
             raise PoseError.of("limits", what, "another law, or other limits")
-        settled, rate = abs(largest - rate) <= EXCESS * rate, largest
+        settled, rate = abs(largest - rate) <= LIMIT_TOLERANCE * rate, largest
         places, heights = peaks(rows, law, rate, x)
         highest = float(heights[0])
-        if highest <= 1.0 + EXCESS and settled:
+        if highest <= 1.0 + LIMIT_TOLERANCE and settled:
             return rate
         x = np.union1d(x, places)
     return rate / max(highest, 1.0)
 
 
 def highest_share(rows: PathRows, law: Law, rate: float) -> float:
-    """Return the highest share of any limit when a law is run at a rate (1/s), between samples too."""
+    """Return the highest share of any limit for a law at a rate (1/s), also between samples."""
     return float(peaks(rows, law, rate, _times(rows, law))[1][0])
 
 
 def _times(rows: PathRows, law: Law) -> np.ndarray:
-    """Return normalised times that show all peaks: inside each piece of a law, between those that its profile had."""
+    """Return normalised times that show all peaks: those inside each piece of a law."""
     breaks = np.array([0.0, *law.breaks, 1.0])
-    shares = (np.arange(BETWEEN) + 0.5) / BETWEEN
+    shares = (np.arange(POINTS_PER_INTERVAL) + 0.5) / POINTS_PER_INTERVAL
     inside = breaks[:-1, None] + np.diff(breaks)[:, None] * shares
     return np.unique(
         np.concatenate([sample_times(rows.stroke, law), inside.ravel(), turns(rows, law)])
@@ -323,24 +340,24 @@ def _times(rows: PathRows, law: Law) -> np.ndarray:
 
 
 def turns(rows: PathRows, law: Law) -> np.ndarray:
-    """Return normalised times on both sides of each jump of dry friction, and just inside both ends."""
+    """Return normalised times on both sides of jumps of dry friction, and just inside both ends."""
     reversals = rows.stroke.friction_sides.reversals
     before, behind = np.zeros(len(reversals)), np.ones(len(reversals))
     for _ in range(HALVINGS if len(reversals) else 0):
         middle = 0.5 * (before + behind)
         is_before = law.at(middle).s < reversals
         before, behind = np.where(is_before, middle, before), np.where(is_before, behind, middle)
-    return np.concatenate([[BARELY, 1.0 - BARELY], before, behind])
+    return np.concatenate([[START_OFFSET, 1.0 - START_OFFSET], before, behind])
 
 
 def peaks(rows: PathRows, law: Law, rate: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Normalised times of the highest shares of any limit, and these, when a law is run at a rate (1/s)."""
+    """Return the normalised times and heights of the highest shares of limits at a rate (1/s)."""
 
     def share(x: np.ndarray) -> np.ndarray:
         return np.asarray(rows.shares(law.at(x), rate)[0].max(axis=1))
 
     values = share(x)
-    # most shares of a fastest law are one: too many peaks to refine each
+    # most shares of a fastest law are one: there are too many peaks to refine
     tops = vertices(x, values)
     if len(tops):
         x, places = np.unique(np.concatenate([x, tops]), return_index=True)

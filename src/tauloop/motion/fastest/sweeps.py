@@ -1,10 +1,10 @@
-"""Reachable squared speeds along a path under rows of limits, and the largest of them: two sweeps over a grid.
+"""Reachable squared speeds along a path under rows of limits, by two sweeps over a grid.
 
 Rows are p x + q a <= r in the squared speed x = (du/dt)^2 and the acceleration a = d2u/dt2 of the
 parameter u. Backwards the sweep finds the squared speeds from which the end can be reached,
 forwards it takes the largest of them. Every interval has an acceleration at each end, x_{k+1} = x_k
 + d (a_l + a_r), which is second order accurate where the usual scheme (a_l = a_r) is first order;
-that is taken where the sweep is told to.
+the latter is used in intervals that are marked for it.
 
 Source: Pham and Pham 2018, A new approach to time-optimal path parameterization based on
 reachability analysis; linear programs in two variables after Seidel 1991.
@@ -23,11 +23,10 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.compiler.c.calling.library import Library
 
-#: Most rows of one point, as `reach.c` has room for.
+#: Largest number of rows of one point, the capacity of `reach.c`.
 MOST_ROWS = 500
 
-#: Share of the squared speeds at the ends of an interval below which those inside are not those of
-#: a fast motion.
+#: Share of the squared speeds at the ends of an interval below which speeds inside count as a dip.
 DIP = 0.5
 
 
@@ -53,14 +52,14 @@ class Profile(Shown):
 
     @property
     def dips(self) -> np.ndarray:
-        """Return in which intervals (n,) the squared speed falls far below those at both ends, even below zero."""
+        """Return the intervals (n,) where the squared speed falls far below that at both ends."""
         turns = (self.first < 0.0) & (self.second > 0.0)
         bend = np.where(turns, self.bend, 1.0)
         least = self.x[:-1] - self.first**2 / bend
         return np.asarray(turns & (least < DIP * np.minimum(self.x[:-1], self.x[1:])))
 
     def times(self) -> np.ndarray:
-        """Duration of each interval (n,): u'' = a_l + k (u - u_l) is a linear equation, solved exactly.
+        """Return the duration of each interval (n,): u'' = a_l + k (u - u_l) is a linear equation, solved exactly.
 
         tanh(sqrt(k) t / 2) = sqrt(k) d / (v_l + v_r). An end where speed and acceleration vanish
         has a constant jerk in time instead, t = 3 d / v.
@@ -87,14 +86,14 @@ class Profile(Shown):
         return bool(starts), bool(self.x[-1] == 0.0 and self.second[-1] == 0.0)
 
     def at(self, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Squared speeds and accelerations (N,) a distance w (N,) behind the start of intervals k (N,)."""
+        """Return squared speeds and accelerations (N,) at distances w from interval starts."""
         bend = self.bend[k]
         a = self.first[k] + bend * w
         return np.maximum(self.x[k] + 2.0 * self.first[k] * w + bend * w**2, 0.0), a
 
 
 class NoProfileError(Exception):
-    """Nothing keeps all rows; its argument is the interval."""
+    """Error that nothing keeps all rows; its argument is the interval."""
 
 
 def sweep(
@@ -106,7 +105,7 @@ def sweep(
     *,
     c: bool = True,
 ) -> Profile:
-    """The fastest profile from rest to rest.
+    """Return the fastest profile from rest to rest.
 
     Args:
         grid: u (n + 1,).
@@ -137,7 +136,7 @@ def sweep(
 
 @cache
 def _machine_code():  # type: ignore[no-untyped-def]
-    """The two sweeps in machine code, or None without a compiler."""
+    """Return the two sweeps in machine code, or None without a compiler."""
     try:
         library = Library.made(Path(__file__).with_name("reach.c").read_text(encoding="utf-8"))
     except EngineError:
@@ -146,7 +145,7 @@ def _machine_code():  # type: ignore[no-untyped-def]
 
 
 def _sweep(rows: list[np.ndarray], results: tuple[np.ndarray, ...]) -> int:
-    """The sweeps of `reach.c`, each step as one program of HiGHS in (x_l, a_l, x_r, a_r)."""
+    """Return the sweeps of `reach.c`; each step is a program of HiGHS in (x_l, a_l, x_r, a_r)."""
     grid, left, right, top, is_constant, ends = rows
     low, high, x, first, second = results
     n = len(grid) - 1
@@ -185,7 +184,7 @@ def _sweep(rows: list[np.ndarray], results: tuple[np.ndarray, ...]) -> int:
 
 
 class _Interval:
-    """One interval: all rows of both ends, and how its ends hang together."""
+    """One interval: all rows of both ends, and the equations that connect its ends."""
 
     def __init__(
         self,
@@ -207,7 +206,7 @@ class _Interval:
     def largest(
         self, here: float, there: float, fixed: tuple[float, float] | None = None
     ) -> np.ndarray | None:
-        """(x_l, a_l, x_r, a_r) at which here x_l + there x_r is least; None where nothing keeps the rows."""
+        """Return (x_l, a_l, x_r, a_r) with the least here x_l + there x_r; None if infeasible."""
         bounds = [fixed or (0.0, self._top), (None, None), self._behind, (None, None)]
         solution = linprog(
             [here, 0.0, there, 0.0],

@@ -1,1 +1,1 @@
-"""Motions from here to there whose path is free: direct collocation on the manifold of the loops."""
+"""Motions between two poses along a free path: direct collocation on the manifold of the loops."""

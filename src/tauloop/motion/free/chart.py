@@ -1,4 +1,4 @@
-"""Free coordinates of a platform's pose, in which a spline may lie anywhere, and paths that are such splines.
+"""Free coordinates of a platform's pose, and paths that are splines in them.
 
 Lengths and angles are themselves. A quaternion is p = N / |N| with N = middle (1, r): three free
 numbers r, those of Gibbs and Rodrigues about an orientation in the middle, which reach all that is
@@ -22,13 +22,13 @@ from tauloop.motion.paths import Curve, Path, quaternion_product
 
 #: Degree of the splines: accelerations are continuous, and linear between knots.
 DEGREE = 3
-#: Least cosine of half the angle from the middle that a chart is used for: 120 degrees.
+#: Smallest cosine of half the angle from the middle for which a chart is used: 120 degrees.
 WIDEST = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartOfRotation:
-    """Components of a quaternion that are independent, while the loops make the others.
+    """Independent components of a quaternion whose other components the loops determine.
 
     Attributes:
         q, v: where the quaternion and its angular velocity begin in the coordinates and velocities
@@ -72,7 +72,7 @@ class Chart(Shown):
         return len(self.plain) + 3 * len(self.quaternions)
 
     def free(self, position: np.ndarray) -> np.ndarray:
-        """Free coordinates (N, m) of positions (N, size).
+        """Return the free coordinates (N, m) of positions (N, size).
 
         Raises:
             InputError: turned too far from the middle.
@@ -90,7 +90,7 @@ class Chart(Shown):
         return np.concatenate(parts, axis=1)
 
     def curve(self, free: np.ndarray, first: np.ndarray, second: np.ndarray) -> Curve:
-        """Positions and derivatives (N, size) from free coordinates and theirs (N, m)."""
+        """Return positions and derivatives (N, size) from free coordinates and theirs (N, m)."""
         position, ahead, bend = (np.zeros((len(free), self.size)) for _ in range(3))
         n = len(self.plain)
         for whole, part in ((position, free), (ahead, first), (bend, second)):
@@ -114,9 +114,11 @@ class Chart(Shown):
         return Curve(position=position, first=ahead, second=bend)
 
     def expressions(self, free: ca.SX, first: ca.SX, second: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Positions (size,), velocities and accelerations of the entry, from free coordinates and rates (m,).
+        """Return positions (size,), velocities and accelerations of the entry as expressions.
 
-        Those of parts of rotations are zero: loops make them.
+        They depend on free coordinates and rates (m,).
+
+        Values of parts of rotations are zero; loops determine them.
         """
         n, position = len(self.plain), ca.SX(self.size, 1)
         count = n + 3 * len(self.quaternions)
@@ -138,7 +140,7 @@ class Chart(Shown):
 
 
 def chart(topology: Topology, ports: EntryPorts, ends: np.ndarray) -> Chart:
-    """The chart of an entry about the middle of two positions (2, size)."""
+    """Return the chart of an entry about the middle of two positions (2, size)."""
     plain, columns, quaternions, middles = [], [], [], []
     turning, parts = list[tuple[int, ...]](), list[PartOfRotation]()
     for column, iv in enumerate(ports.v):
@@ -171,12 +173,12 @@ def chart(topology: Topology, ports: EntryPorts, ends: np.ndarray) -> Chart:
 
 
 def _inverse(q: np.ndarray) -> np.ndarray:
-    """Of a unit quaternion."""
+    """Return the inverse of a unit quaternion."""
     return q * np.array([1.0, -1.0, -1.0, -1.0])
 
 
 def _product(a: ca.SX, b: ca.SX) -> ca.SX:
-    """Hamilton's product."""
+    """Return Hamilton's product."""
     return ca.SX(
         ca.vertcat(
             a[0] * b[0] - ca.dot(a[1:], b[1:]), a[0] * b[1:] + b[0] * a[1:] + ca.cross(a[1:], b[1:])
@@ -186,7 +188,7 @@ def _product(a: ca.SX, b: ca.SX) -> ca.SX:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplinePath(Path):
-    """A spline over even knots in free coordinates, from rest to rest in u itself.
+    """A spline over even knots in free coordinates, from rest to rest in u.
 
     Attributes:
         chart: of the coordinates.
@@ -207,21 +209,24 @@ class SplinePath(Path):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """The inner knots."""
+        """Inner knots."""
         return tuple(self.spline.t[DEGREE + 1 : -DEGREE - 1].tolist())
 
     def at(self, u: np.ndarray) -> Curve:
-        """Points at parameters u (N,)."""
+        """Return the points at parameters u (N,)."""
         return self.chart.curve(*(np.asarray(self.spline(u, k)) for k in range(3)))
 
 
 def knots(intervals: int) -> np.ndarray:
-    """Even knots of so many intervals, the ends of full weight."""
+    """Return the even knots of a number of intervals, with full multiplicity at the ends."""
     return np.concatenate([np.zeros(DEGREE), np.linspace(0.0, 1.0, intervals + 1), np.ones(DEGREE)])
 
 
 def bases(u: np.ndarray, intervals: int) -> tuple[np.ndarray, np.ndarray]:
-    """First control points that count at parameters u (N,); weights of the four, and their derivatives (N, 3, 4)."""
+    """Return first control points at parameters u (N,), and four weights with derivatives.
+
+    The weights are (N, 3, 4).
+    """
     spline = BSpline(knots(intervals), np.eye(intervals + DEGREE), DEGREE)
     span = np.minimum((u * intervals).astype(int), intervals - 1)
     columns = span[:, None] + np.arange(DEGREE + 1)

@@ -1,4 +1,4 @@
-"""What a motion costs a second: heat of the motors' currents and friction, or wear of their drives.
+"""Cost rate of a motion: heat of the motors' currents and friction, or wear of their drives.
 
 Source: ISO 281:2007, ISO 3408-5:2006 (exponents of life); Palmgren 1924, Miner 1945 (parts of a
 life add up); Archard 1953, Contact and rubbing of flat surfaces.
@@ -24,13 +24,16 @@ STICK = 1e-2
 
 
 def copper_of(mechanism: Mechanism, copper: float) -> np.ndarray:
-    """Heat of each motor per squared force (n_u,): the same of all, or that of the machine file where it is zero."""
+    """Return the heat of each motor per squared force (n_u,).
+
+    It is equal for all motors, or that of the machine file where it is zero.
+    """
     own = np.array([actuator.copper or 0.0 for actuator in mechanism.actuators])
     return np.full(len(own), copper) if copper > 0 else own
 
 
 def require_goal(model: Model, optimise: str, copper: float) -> None:
-    """Refuse a goal that the machine file does not say enough for.
+    """Refuse a goal for which the machine file lacks data.
 
     Raises:
         InputError: no heat of motors, or motors whose wear has no sum.
@@ -66,7 +69,7 @@ def power(
     friction: ca.SX,
     copper: np.ndarray | float,
 ) -> ca.SX:
-    """What is lost: heat of the motors' currents, and friction, drive lines included, W.
+    """Return the power lost in currents and friction, drive lines included, W.
 
     Work against inertia and gravity comes back where the motion ends. A drive line behind an
     actuator adds J r^2 a + r F(r v) of each of its inertias to the motor's force, where r is its
@@ -92,7 +95,7 @@ def power(
 def _inside(
     mechanism: Mechanism, line: DriveLine | None, speeds: ca.SX, i: int
 ) -> Iterator[tuple[float, float, ca.SX]]:
-    """Inertias of a drive line: their motion per unit of the actuator's, their size, and their friction."""
+    """Return the inertias of a drive line: relative motion, size and friction."""
     if line is None:
         return
 
@@ -118,7 +121,9 @@ def _inside(
 
 
 def wear(shares: ca.SX, speeds: ca.SX, exponent: float) -> tuple[ca.SX, ca.SX]:
-    """What drives wear: motors' travel at full force a second, sum |tau / tau_max|^p |w|; without edges, and as it is.
+    """Return the travel of motors at full force per second that drives wear, smoothed and exact.
+
+    sum |tau / tau_max|^p |w|
 
     The travel that a bearing, a ball screw or a gear lasts goes with its load to the power -p, and
     parts of its life add up: p = 3 with balls and for teeth, 10/3 with rollers; p = 1 is Archard's

@@ -1,7 +1,8 @@
-"""Coulomb friction in the program of a free motion: it jumps where a joint turns, which no optimiser can follow.
+"""Smooth substitute of Coulomb friction in the program of a free motion.
 
-In place of sign(v) stands v / sqrt(v^2 + w^2), where w is a small share of the speed at the
-program's start. Whether a motion keeps its limits is judged by the machine's own expressions.
+Coulomb friction jumps where a joint reverses, which no optimizer can follow. sign(v) is replaced by
+v / sqrt(v^2 + w^2), where w is a small share of the speed at the program's start. The machine's exact
+expressions decide whether a motion keeps its limits.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from collections.abc import Callable, Sequence
 import casadi as ca
 import numpy as np
 
-#: Width of a slope over the joint's largest speed at the start, which counts as this share of the
-#: fastest joint's.
-WIDTH, LEAST = 0.1, 0.5
+#: Width of a slope relative to the joint's largest speed at the start, and smallest value of that speed
+#: relative to the fastest joint's.
+SLOPE_WIDTH, MIN_SPEED_SHARE = 0.1, 0.5
 
 
-def without_jumps(
+def smooth_at_jumps(
     values: Sequence[ca.SX], symbols: Sequence[ca.SX], start: Sequence[np.ndarray]
 ) -> list[ca.SX]:
-    """Expressions with slopes in place of jumps.
+    """Return the expressions with smooth slopes in place of jumps.
 
     Args:
         values: the expressions.
@@ -42,14 +43,14 @@ def without_jumps(
     most = np.abs(at_start.map(len(start[0]))(*(ca.DM(part.T) for part in start)).full()).max(
         axis=1
     )
-    widths = iter(WIDTH * np.maximum(most, LEAST * most.max(initial=1e-12)))
+    widths = iter(SLOPE_WIDTH * np.maximum(most, MIN_SPEED_SHARE * most.max(initial=1e-12)))
     return _walked(function, symbols, lambda speed: speed / ca.sqrt(speed**2 + next(widths) ** 2))
 
 
 def _walked(
     function: ca.Function, symbols: Sequence[ca.SX], jump: Callable[[ca.SX], ca.SX]
 ) -> list[ca.SX]:
-    """The expressions of a function, made anew with something else for each sign."""
+    """Return the expressions of a function, evaluated again with a replacement for each sign."""
     work, results = (
         dict[int, ca.SX](),
         [ca.SX(function.sparsity_out(i)) for i in range(function.n_out())],

@@ -1,11 +1,11 @@
-"""Loops that close by iteration, in expressions that are differentiated: their solutions come as numbers.
+"""Loops that close by iteration, in differentiated expressions: their solutions are numbers.
 
 With z_0 the solution of R(z, x) = 0 at x_0 and B the inverse of dR/dz there,
 
     z <- z - B R(z, x),  twice from z_0,
 
-is a function of x that has the solution's value and its first and second derivatives at x_0: each
-pass is right to an order more. So nothing that iterates is differentiated.
+is a function of x with the solution's value and its first and second derivatives at x_0: each pass
+adds one order. Derivatives thus use the implicit function theorem, not the solver's iterations.
 
 Source: Griewank, Walther 2008, Evaluating Derivatives, chapter 15 (derivatives of implicit
 functions).
@@ -28,23 +28,23 @@ from tauloop.model.faces.casadi_face import unfolded
 from tauloop.motion.free.chart import Chart
 from tauloop.motion.strokes import Stroke
 
-#: Passes, each of which makes derivatives of an order more exact.
+#: Number of passes; each makes one more order of derivatives exact.
 PASSES = 2
-#: By how much (characteristic lengths, rad or pure numbers) loops may lie elsewhere than where
-#: their path leads.
-SAME = 1e-6
+#: Largest distance of closed loops from those on their path, in characteristic lengths, rad or pure
+#: numbers.
+LOOP_TOLERANCE = 1e-6
 
 
 class IteratedLoops:
-    """The loops of a machine that close by iteration, in the assembly mode of a path nearby.
+    """The loops of a machine that close by iteration, in the assembly mode of a nearby path.
 
     Attributes:
-        symbols: numbers that stand in expressions at one point (k,): solutions of all blocks, then
-            their inverses.
+        symbols: symbols in expressions at one point (k,): solutions of all blocks, then their
+            inverses.
     """
 
     def __init__(self, model: Model, chart: Chart, ends: np.ndarray) -> None:
-        """Take the loops of the platform's entry.
+        """Prepare the loops of the platform's entry.
 
         Args:
             model: the machine.
@@ -68,7 +68,7 @@ class IteratedLoops:
         self._sides = [float(np.sign(np.linalg.det(matrix[0]))) for matrix in at_start]
 
     def _jacobians(self) -> BatchFunction:
-        """dR/dz of all blocks, at positions, starts and solutions."""
+        """Return dR/dz of all blocks, at positions, starts and solutions."""
         sizes, slopes = self._runner.empty_inputs(), list[ca.SX]()
         entry = {name: ca.SX.sym(name, sizes[name].shape[1]) for name in ("position", "start")}
 
@@ -84,7 +84,7 @@ class IteratedLoops:
         return BatchFunction(ca.Function("slopes", arguments, ca.cse(slopes)))
 
     def _matrices(self, position: np.ndarray, q: np.ndarray) -> list[np.ndarray]:
-        """dR/dz of all blocks (N, k, k) at positions (N, n) and coordinates (N, n_q)."""
+        """Return dR/dz of all blocks (N, k, k) at positions (N, n) and coordinates (N, n_q)."""
         columns = self._slopes([position, q, q[:, self._columns]], len(q)) if self._slopes else []
         return [
             column.reshape(-1, block.size, block.size).swapaxes(1, 2)
@@ -92,25 +92,28 @@ class IteratedLoops:
         ]
 
     def solution(self, block: Newton, known: Sequence[ca.SX]) -> ca.SX:
-        """The solution of a block as an expression, exact up to its second derivatives; for `unfolded`."""
+        """Return the solution of a block as an expression, exact up to second derivatives.
+
+        This is an argument of `unfolded`.
+        """
         z = self._solutions[block.unknowns]
         for _ in range(PASSES):
             z = z - self._inverses[block.unknowns] @ block.function.function(z, *known)[0]
         return ca.SX(z)
 
     def follow(self, u: np.ndarray, q: np.ndarray) -> None:
-        """Let loops close near coordinates (N, n_q) at parameters u (N,) of a path."""
+        """Set coordinates (N, n_q) at parameters u (N,) of a path as start values of the loops."""
         self._grid, self._q = u, q
 
     def at(self, u: np.ndarray, free: np.ndarray, *, follows: bool = False) -> np.ndarray:
-        """What the symbols stand for (N, k) at parameters u (N,) of the path and free coordinates (N, m).
+        """Return the values of the symbols (N, k) at parameters u (N,) and free coordinates (N, m).
 
         NaN where loops do not close, or only beyond a singularity.
 
         Args:
             u: parameters.
             free: free coordinates.
-            follows: whether loops shall close near these from now on.
+            follows: whether these become the new start values of the loops.
         """
         if not self._blocks:
             return np.zeros((len(u), 0))
@@ -136,7 +139,7 @@ class IteratedLoops:
         return values
 
     def require_led(self, stroke: Stroke, u: np.ndarray, free: np.ndarray) -> None:
-        """Follow a path, and refuse it where its points had their loops closed elsewhere than where it leads.
+        """Follow a path, and refuse it where its loops were closed in another mode.
 
         Raises:
             PoseError: where on the path.
@@ -145,7 +148,7 @@ class IteratedLoops:
         self.follow(stroke.grid, stroke.q)
         scale = self._runner.assembly.loops.coordinate_scale[self._columns]
         gap = (np.abs(self.at(u, free) - before)[:, :k] / scale).max(axis=1, initial=0.0)
-        if not (gap < SAME).all():
+        if not (gap < LOOP_TOLERANCE).all():
             what = f"leaves its assembly mode at {stroke.place(float(u[np.argmax(np.nan_to_num(gap, nan=np.inf))]))}"
             raise PoseError.of(
                 "motion", what, "ends that are nearer to each other, or a smaller condition"
@@ -153,10 +156,10 @@ class IteratedLoops:
 
 
 class ClosedLoops(ca.Callback):
-    """`IteratedLoops` at fixed parameters, as a function of CasADi's: (m, N) to (k, N)."""
+    """`IteratedLoops` at fixed parameters as a CasADi function: (m, N) to (k, N)."""
 
     def __init__(self, loops: IteratedLoops, u: np.ndarray, freedoms: int) -> None:
-        """Take the loops, parameters (N,) and the number of free coordinates m."""
+        """Store the loops, parameters (N,) and the number of free coordinates m."""
         ca.Callback.__init__(self)
         self._loops, self._u, self._m, self._last = loops, u, freedoms, (b"", ca.DM())
         self.construct("loops", {})
@@ -174,7 +177,7 @@ class ClosedLoops(ca.Callback):
         return ca.Sparsity.dense(self._loops.symbols.numel(), len(self._u))
 
     def eval(self, arg: Sequence[ca.DM]) -> list[ca.DM]:
-        """The numbers; rows, slopes and bends ask for the same ones in turn."""
+        """Return the numbers; rows, slopes and bends request the same ones in turn."""
         free = arg[0].full().T
         if self._last[0] != (key := free.tobytes()):
             self._last = key, ca.DM(self._loops.at(self._u, free, follows=True).T)

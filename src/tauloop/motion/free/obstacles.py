@@ -1,4 +1,4 @@
-"""Obstacles that a motion keeps away from: boxes along the base's axes, and spheres."""
+"""Obstacles that a motion must avoid: boxes along the base's axes, and spheres."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from tauloop.common.errors import InputError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 
-#: Rounding of distances at corners, m: so small that it counts for nothing, so large that
-#: derivatives stay finite.
-CORNER = 1e-6
-#: Points of a circle that is drawn.
-ROUND = 73
+#: Rounding radius of distances at corners, m: small enough to be negligible, large enough to keep
+#: derivatives finite.
+CORNER_RADIUS = 1e-6
+#: Number of points of a drawn circle.
+CIRCLE_POINTS = 73
 
 
 class Obstacle(Options, ABC):
-    """A body that stands still."""
+    """A body at rest."""
 
-    #: What it is called.
+    #: Noun for it.
     kind: ClassVar[str]
 
     @abstractmethod
     def expression(self, p: ca.SX) -> ca.SX:
-        """Distance of a point (3,), m; negative inside."""
+        """Return the distance of a point (3,), m; negative inside."""
 
     @abstractmethod
     def nearest(self, p: ca.SX) -> ca.SX:
-        """A point (3,) inside towards which a point outside is projected."""
+        """Return a point (3,) inside towards which a point outside is projected."""
 
     @abstractmethod
     def distances(self, points: np.ndarray) -> np.ndarray:
-        """Distances (...) of points (..., 3), m; negative inside."""
+        """Return the distances (...) of points (..., 3), m; negative inside."""
 
     @abstractmethod
     def outline(self, i: int, j: int) -> np.ndarray:
-        """Points (N, 2) around it as seen along the third axis, where i and j are axes of the base."""
+        """Return the outline (N, 2) seen along the third axis; i and j are axes of the base."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,27 +62,29 @@ class BoxObstacle(Obstacle):
     size: tuple[float, float, float] = option(above=0.0)
 
     def expression(self, p: ca.SX) -> ca.SX:
-        """|max(d, 0)| + min(max d, 0) with d = |p - c| - size / 2."""
+        """Return the distance |max(d, 0)| + min(max d, 0) with d = |p - c| - size / 2."""
         d = ca.fabs(p - ca.DM(self.center)) - 0.5 * ca.DM(self.size)
         outside = ca.fmax(d, 0.0)
         return ca.SX(
-            ca.sqrt(ca.dot(outside, outside) + CORNER**2) - CORNER + ca.fmin(ca.mmax(d), 0.0)
+            ca.sqrt(ca.dot(outside, outside) + CORNER_RADIUS**2)
+            - CORNER_RADIUS
+            + ca.fmin(ca.mmax(d), 0.0)
         )
 
     def nearest(self, p: ca.SX) -> ca.SX:
-        """The nearest point (3,) of the box."""
+        """Return the nearest point (3,) of the box."""
         center, half = ca.DM(self.center), 0.5 * ca.DM(self.size)
         return ca.SX(ca.fmin(ca.fmax(p, center - half), center + half))
 
     def distances(self, points: np.ndarray) -> np.ndarray:
-        """Distances (...) of points (..., 3), m; negative inside."""
+        """Return the distances (...) of points (..., 3), m; negative inside."""
         d = np.abs(np.asarray(points) - self.center) - 0.5 * np.array(self.size)
         return np.asarray(
             np.linalg.norm(np.maximum(d, 0.0), axis=-1) + np.minimum(d.max(axis=-1), 0.0)
         )
 
     def outline(self, i: int, j: int) -> np.ndarray:
-        """Its corners (5, 2), the first again at the end."""
+        """Return its corners (5, 2); the last is the first again."""
         corners = 0.5 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
         return np.array(self.center)[[i, j]] + corners * np.array(self.size)[[i, j]]
 
@@ -106,28 +108,28 @@ class SphereObstacle(Obstacle):
     radius: float = option(above=0.0)
 
     def expression(self, p: ca.SX) -> ca.SX:
-        """|p - c| - radius."""
+        """Return the distance |p - c| - radius."""
         d = p - ca.DM(self.center)
-        return ca.SX(ca.sqrt(ca.dot(d, d) + CORNER**2) - self.radius)
+        return ca.SX(ca.sqrt(ca.dot(d, d) + CORNER_RADIUS**2) - self.radius)
 
     def nearest(self, _: ca.SX) -> ca.SX:
-        """Its middle."""
+        """Return its center."""
         return ca.SX(ca.DM(self.center))
 
     def distances(self, points: np.ndarray) -> np.ndarray:
-        """Distances (...) of points (..., 3), m; negative inside."""
+        """Return the distances (...) of points (..., 3), m; negative inside."""
         return np.asarray(np.linalg.norm(np.asarray(points) - self.center, axis=-1) - self.radius)
 
     def outline(self, i: int, j: int) -> np.ndarray:
-        """A circle (N, 2)."""
-        angle = np.linspace(0.0, 2.0 * np.pi, ROUND)
+        """Return a circle (N, 2)."""
+        angle = np.linspace(0.0, 2.0 * np.pi, CIRCLE_POINTS)
         return np.array(self.center)[[i, j]] + self.radius * np.stack(
             [np.cos(angle), np.sin(angle)], axis=1
         )
 
 
 def box(text: str) -> BoxObstacle:
-    """A box written as its middle and its edges in m: 0.1,0,-0.5:0.02,0.02,0.1.
+    """Return a box from its center and edges in m, as text: 0.1,0,-0.5:0.02,0.02,0.1.
 
     Raises:
         InputError: it is none.
@@ -137,7 +139,7 @@ def box(text: str) -> BoxObstacle:
 
 
 def sphere(text: str) -> SphereObstacle:
-    """A sphere written as its middle and radius in m: 0.1,0,-0.5:0.02.
+    """Return a sphere from its center and radius in m, as text: 0.1,0,-0.5:0.02.
 
     Raises:
         InputError: it is none.
@@ -149,13 +151,13 @@ def sphere(text: str) -> SphereObstacle:
 def _numbers(
     where: str, text: str, counts: tuple[int, int], form: str
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The numbers before and behind a colon."""
+    """Return the numbers before and after a colon."""
     try:
-        first, second = (
-            tuple(float(number) for number in part.split(",")) for part in text.split(":")
-        )
+        before, after = text.split(":")
+        first = tuple(map(float, before.split(",")))
+        second = tuple(map(float, after.split(",")))
     except ValueError:
         first = second = ()
     if (len(first), len(second)) != counts or not np.isfinite([*first, *second]).all():
-        raise InputError.of(where, f"{text!r} is no {where}", f"such as {form}")
+        raise InputError.of(where, f"{text!r} is not a {where}", f"such as {form}")
     return first, second

@@ -1,4 +1,4 @@
-"""Free motions: where a program may start, what it becomes between its points, and how it is planned again.
+"""Planning of free motions: start motions, checks between points, and repeated planning.
 
 Source: Betts 2010, Practical Methods for Optimal Control, chapter 4; Wachter, Biegler 2006 (IPOPT).
 """
@@ -28,39 +28,37 @@ from tauloop.motion.laws import POLYNOMIAL_345, POLYNOMIAL_4567, Uniform
 from tauloop.motion.limits import fastest_rate
 from tauloop.motion.strokes import Stroke, stroke
 
-#: Intervals of the spline.
+#: Number of intervals of the spline.
 INTERVALS = 24
-#: How many times the bound of the condition number at the worse end a motion may reach where
-#: nothing else is said.
-AWAY = 3.0
-#: Ways aside that starts take, as shares of the straight way, and powers of their shape.
-ASIDE, SHAPES = np.linspace(0.05, 1.0, 20), (2, 8)
-#: Points at which starts are looked at.
-LOOKS = 65
-#: Programs that are solved with narrower bounds, by what the one before exceeded between its
-#: points, and what does not count.
-ROUNDS, EXCESS = 4, 1e-3
-#: Points in each interval at which a motion that was planned again is looked at, and what may lie
-#: between them.
-FINE, GRID = 20, 1e-4
-#: What was taken off distances at one point is taken off at all, so many times over, when the end
-#: has moved.
-FURTHER = 1.2
-#: By how much a rate falls with what its motion exceeds, where most of a force is inertia; and the
-#: least of the plan's.
-SLOWED, LEAST = 0.8, 0.1
-#: What clearances (m) and bounds of condition numbers may miss between collocation points.
-TOUCH, NEAR = 1e-4, 1e-2
-#: How much slower than the fastest 3-4-5 law a start is.
-SLOWER = 1.2
+#: Default limit of the condition bound, as a multiple of that at the worse end.
+CONDITION_FACTOR = 3.0
+#: Sideways distances of starts, as shares of the straight line, and powers of their shape.
+SIDE_SHARES, SHAPE_POWERS = np.linspace(0.05, 1.0, 20), (2, 8)
+#: Number of points at which starts are checked.
+START_POINTS = 65
+#: Largest number of programs with bounds reduced by the excess between points, and tolerance of the
+#: excess.
+MAX_ROUNDS, LIMIT_TOLERANCE = 4, 1e-3
+#: Number of points per interval at which a motion that was planned again is checked, and permitted
+#: excess between them.
+CHECKS_PER_INTERVAL, GRID_TOLERANCE = 20, 1e-4
+#: Factor on the largest reduction of distances, which holds at all points after the end has moved.
+BOUND_FACTOR = 1.2
+#: Exponent of the reduction of a rate with the excess, where most of a force is inertia, and smallest
+#: rate relative to the plan's.
+RATE_EXPONENT, MIN_RATE = 0.8, 0.1
+#: Tolerances of clearances (m) and condition bounds between collocation points.
+CLEARANCE_TOLERANCE, CONDITION_TOLERANCE = 1e-4, 1e-2
+#: Ratio of a start's duration to that of the fastest 3-4-5 law.
+START_SLOWDOWN = 1.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aim(Options):
-    """What a free motion is best in.
+    """The objective of a free motion.
 
     Attributes:
-        optimise: the least time, energy or wear.
+        optimise: quantity to minimize: time, energy or wear.
         longest: largest duration, s.
         copper: heat per squared force of motors, W/N^2 or W/(N m)^2; the machine file's without it.
         exponent: of forces in the wear.
@@ -109,7 +107,7 @@ class FreeMotion(Shown):
 
 
 class FreePlanner:
-    """Plans free motions of a machine, and plans them again when their end has moved.
+    """Planner of free motions that can plan again when the end has moved.
 
     Examples:
         >>> import tauloop as tl
@@ -130,13 +128,13 @@ class FreePlanner:
         aim: Aim | None = None,
         compiled: bool = False,
     ) -> None:
-        """Keep what is asked.
+        """Store the task.
 
         Args:
             model: the machine.
-            limits: what motions keep.
-            surroundings: what stands in the way.
-            aim: what they are best in.
+            limits: limits of motions.
+            surroundings: obstacles and clearances.
+            aim: the objective.
             compiled: whether the program becomes machine code, which takes seconds once and halves
                 the time of a plan.
         """
@@ -145,7 +143,7 @@ class FreePlanner:
         self._last: FreeMotion | None = None
 
     def plan(self, start: object, end: object) -> FreeMotion:
-        """The best motion between two positions of the platform.
+        """Return the best motion between two positions of the platform.
 
         Args:
             start, end: positions (n,) in the columns of `Model.platform.ports`.
@@ -192,11 +190,11 @@ class FreePlanner:
         return self._last
 
     def start_path(self) -> Stroke:
-        """The path that the last plan started from, run through evenly; for laws along it."""
+        """Return the path that the last plan started from, at uniform rate, for laws along it."""
         return self._placed(self._way)
 
     def again(self, end: object) -> FreeMotion:
-        """The best motion near the last one when its end has moved.
+        """Return the best motion near the last one after its end has moved.
 
         Args:
             end: position (n,).
@@ -217,11 +215,11 @@ class FreePlanner:
         return self._last
 
     def restart(self, motion: FreeMotion) -> None:
-        """Let the next plan start from a motion that this planner has made."""
+        """Set a motion of this planner as the start of the next plan."""
         self._last = motion
 
     def _require_clear(self, q: np.ndarray, ends: np.ndarray) -> None:
-        """Refuse ends that are nearer to something than they may be."""
+        """Refuse ends that are too near to an obstacle."""
         tool = self.model.platform.tool(ends, start=q).place
         for name, values in self.surroundings.distances(self.model, q, tool).items():
             for word, value in zip(("start", "end"), values, strict=True):
@@ -230,7 +228,7 @@ class FreePlanner:
                     raise PoseError.of(word, what, "move it, or a smaller clearance")
 
     def _rows_between(self, q: np.ndarray, ends: np.ndarray) -> PointRows:
-        """The rows of one point, with ranges and bound of the condition number that suit both ends."""
+        """Return the rows of one point, with ranges and condition bound that suit both ends."""
         arguments = self.model, self._chart, self.limits, self.surroundings, q
         copper = copper_of(self.model.mechanism, self.aim.copper)
         rows = rows_at(*arguments, 1.0, copper, self.aim.exponent)
@@ -244,7 +242,11 @@ class FreePlanner:
             float(measure(np.append(row, np.zeros(2 * len(row))), loop))
             for row, loop in zip(free, held, strict=True)
         )
-        allowed = np.log(AWAY) + here if self.aim.condition is None else np.log(self.aim.condition)
+        allowed = (
+            np.log(CONDITION_FACTOR) + here
+            if self.aim.condition is None
+            else np.log(self.aim.condition)
+        )
         if here > allowed:
             what = f"the bound of the condition number is {np.exp(here):.3g} there, {np.exp(allowed):.3g} are allowed"
             raise PoseError.of("condition", what, "other ends, or a larger condition")
@@ -254,10 +256,10 @@ class FreePlanner:
         return rows
 
     def _program_from(self, guess: Guess) -> FreeProgram:
-        """The program, whose first start this is."""
-        u, spline = np.linspace(0.0, 1.0, LOOKS), self._spline(guess)
+        """Return the program with this as its first start."""
+        u, spline = np.linspace(0.0, 1.0, START_POINTS), self._spline(guess)
         y = np.concatenate([spline(u, k) / guess.duration**k for k in range(3)], axis=1)
-        rows, limits = self._rows.without_jumps(y, self._loops.at(u, spline(u))), self.limits
+        rows, limits = self._rows.smooth_at_jumps(y, self._loops.at(u, spline(u))), self.limits
         return FreeProgram(
             rows,
             self.aim.intervals,
@@ -269,7 +271,9 @@ class FreePlanner:
         )
 
     def _starts(self, free: np.ndarray) -> Iterator[tuple[Guess, np.ndarray]]:
-        """Smooth motions past the obstacles, each on another side, or the straight one where it is clear.
+        """Return smooth motions past the obstacles on different sides, or a clear straight one.
+
+        Each has the control points of its path alone, at uniform rate.
 
         With each the control points of its path alone, run through evenly.
         """
@@ -286,7 +290,7 @@ class FreePlanner:
         aside = np.zeros((2 * len(lengths), free.shape[1]))
         for i, column in enumerate(lengths):
             aside[2 * i : 2 * i + 2, column] = size, -size
-        straight = np.zeros(free.shape[1]), SHAPES[0]
+        straight = np.zeros(free.shape[1]), SHAPE_POWERS[0]
         ways = [straight] if self._gap(_way(free, smooth, *straight)) >= 0 else []
         ways += (
             [way for bump in aside for way in self._clear(free, smooth, bump)] if not ways else []
@@ -303,17 +307,17 @@ class FreePlanner:
     def _clear(
         self, free: np.ndarray, share: np.ndarray, bump: np.ndarray
     ) -> list[tuple[np.ndarray, int]]:
-        """The first way aside that is clear."""
-        for size in ASIDE:
-            for power in SHAPES:
+        """Return the first sideways path that is clear."""
+        for size in SIDE_SHARES:
+            for power in SHAPE_POWERS:
                 if self._gap(_way(free, share, size * bump, power)) >= 0:
                     return [(size * bump, power)]
         return []
 
     def _gap(self, coefficients: np.ndarray) -> float:
-        """Least room that a start leaves beside obstacles, m; negative where it is out of reach too."""
+        """Return the smallest distance of a start from obstacles, m; negative if out of reach."""
         curve = SplinePath(chart=self._chart, coefficients=coefficients).at(
-            np.linspace(0.0, 1.0, LOOKS)
+            np.linspace(0.0, 1.0, START_POINTS)
         )
         platform = self.model.platform
         try:
@@ -325,38 +329,38 @@ class FreePlanner:
         return min((float(gap.min()) for gap in gaps), default=np.inf) - self.surroundings.clearance
 
     def _time(self, placed: Stroke) -> float:
-        """A duration that a start can do with, s."""
+        """Return a duration that is feasible for a start, s."""
         try:
-            return SLOWER / law_rate(PathRows(placed, self.limits), Uniform(), 1.0)
+            return START_SLOWDOWN / law_rate(PathRows(placed, self.limits), Uniform(), 1.0)
         except PoseError:
-            return SLOWER / fastest_rate(
+            return START_SLOWDOWN / fastest_rate(
                 placed, Uniform(), force=self.limits.force, speed=self.limits.speed
             )
 
     def _placed(self, coefficients: np.ndarray) -> Stroke:
-        """A path in the machine, checked from end to end."""
+        """Return a path in the machine, checked from end to end."""
         path = SplinePath(chart=self._chart, coefficients=coefficients)
         return stroke(self.model, path, self.model.platform.ports.position.columns, ranges=False)
 
     def _spline(self, solution: Guess) -> BSpline:
-        """The path of a solution in free coordinates."""
+        """Return the path of a solution in free coordinates."""
         return SplinePath(chart=self._chart, coefficients=solution.coefficients).spline
 
     def _solved(self, guess: Guess, free: np.ndarray) -> tuple[FreeMotion, np.ndarray]:
-        """The solution, its excess between points taken off its bounds, and the time at which it keeps the limits."""
+        """Return the solution with bounds reduced by its excess, and its feasible time."""
         program = self._program
         taken = np.zeros((len(program.u), self._rows.lower.size))
         solution = program.solved(guess, free, self.aim.longest, self._room)
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             over = program.excess(solution)
-            if over.max() < EXCESS:
+            if over.max() < LIMIT_TOLERANCE:
                 break
             taken += over
             try:
                 solution = program.solved(solution, free, self.aim.longest, self._room, taken)
             except PoseError:
-                if over[:, self._rows.far].max(initial=0.0) < EXCESS:
-                    break  # what it exceeds, a slower motion keeps
+                if over[:, self._rows.far].max(initial=0.0) < LIMIT_TOLERANCE:
+                    break  # a slower motion keeps the limits that it exceeds
                 raise
         placed = self._placed(solution.coefficients)
         self._loops.require_led(placed, program.u, self._spline(solution)(program.u))
@@ -365,16 +369,16 @@ class FreePlanner:
         return self._timed(solution, rows, min(unit, law_rate(rows, Uniform(), unit))), taken
 
     def _solved_again(self, guess: Guess, free: np.ndarray) -> FreeMotion:
-        """The solution with as much off its bounds as the last one, looked at on a grid and run as slowly as it needs.
+        """Return a solution with the last one's reduced bounds, checked on a grid and slowed down.
 
-        The bound of the condition number stands for what `stroke` finds of singularities.
+        The condition bound replaces the check of singularities by `stroke`.
         """
         taken, far = self._taken.copy(), self._rows.far
-        taken[:, far] = FURTHER * taken[:, far].max(axis=0)
+        taken[:, far] = BOUND_FACTOR * taken[:, far].max(axis=0)
         solution = self._program.solved_nearby(guess, free, self.aim.longest, self._room, taken)
-        for _ in range(ROUNDS if far.any() else 0):
+        for _ in range(MAX_ROUNDS if far.any() else 0):
             over = self._program.excess(solution)
-            if over[:, far].max() <= EXCESS:
+            if over[:, far].max() <= LIMIT_TOLERANCE:
                 break
             taken += over
             solution = self._program.solved_nearby(
@@ -387,16 +391,16 @@ class FreePlanner:
             model=self.model, functions=self.model.platform, path=path, columns=columns, base=base
         )
         self._loops.require_led(placed, self._program.u, np.asarray(path.spline(self._program.u)))
-        progress = Uniform().at(np.linspace(0.0, 1.0, FINE * self.aim.intervals + 1))
+        progress = Uniform().at(np.linspace(0.0, 1.0, CHECKS_PER_INTERVAL * self.aim.intervals + 1))
         rows = PathRows(placed, self.limits)
         rate = unit
         while (share := float(rows.shares(progress, rate)[0].max())) > 1.0:
-            rate *= max(1.0 - SLOWED * (share - 1.0), 0.5)
-            if rate < LEAST * unit:
+            rate *= max(1.0 - RATE_EXPONENT * (share - 1.0), 0.5)
+            if rate < MIN_RATE * unit:
                 raise PoseError.of(
                     "motion", f"takes {100 * share:.4g} % of a limit at rest", "plan anew"
                 )
-        motion = self._timed(solution, rows, rate * (1.0 - GRID))
+        motion = self._timed(solution, rows, rate * (1.0 - GRID_TOLERANCE))
         q, is_free = placed.q, not self._rows.distances
         tool = (
             q[:, :3]
@@ -404,11 +408,11 @@ class FreePlanner:
             else self.model.platform.tool(placed.position(placed.grid), start=q).place
         )
         for name, values in self.surroundings.distances(self.model, q, tool).items():
-            if values.min() < self.surroundings.clearance - TOUCH:
+            if values.min() < self.surroundings.clearance - CLEARANCE_TOLERANCE:
                 raise PoseError.of(
                     "motion", f"comes to {1e3 * values.min():.3g} mm of {name}", "plan anew"
                 )
-        if not motion.measure < self._allowed * (1.0 + NEAR):
+        if not motion.measure < self._allowed * (1.0 + CONDITION_TOLERANCE):
             raise PoseError.of(
                 "motion",
                 f"has a bound of the condition number of {motion.measure:.3g}",
@@ -417,7 +421,7 @@ class FreePlanner:
         return motion
 
     def _timed(self, solution: Guess, rows: PathRows, rate: float) -> FreeMotion:
-        """A motion at a rate (1/s), or slower where forces change too fast."""
+        """Return a motion at a rate (1/s), or slower if forces change too fast."""
         unit = 1.0 / solution.duration
         if self.limits.bounds_changes:
             rate = slowed(rows, Uniform(), rate, unit)
@@ -435,7 +439,7 @@ class FreePlanner:
         )
 
     def _figures(self, solution: Guess, duration: float) -> tuple[float, float, float]:
-        """Energy (J), wear (rad or m) and the largest bound of the condition number."""
+        """Return the energy (J), wear (rad or m) and the largest bound of the condition number."""
         u = np.linspace(0.0, 1.0, 8 * self.aim.intervals + 1)
         spline = self._spline(solution)
         y = np.concatenate([spline(u, k) / duration**k for k in range(3)], axis=1)
@@ -448,11 +452,11 @@ class FreePlanner:
 
 
 def _way(free: np.ndarray, share: np.ndarray, bump: np.ndarray, power: int) -> np.ndarray:
-    """Points (n, m) at shares (n,) of the straight way between two (2, m), and aside."""
+    """Return points (n, m) at shares (n,) of a straight line between two (2, m), moved sideways."""
     s = share[:, None]
     return np.asarray(free[0] + s * (free[1] - free[0]) + bump * (1.0 - (2.0 * s - 1.0) ** power))
 
 
 def _cost(motion: FreeMotion, optimise: str) -> float:
-    """What a motion is judged by."""
+    """Return the objective value of a motion."""
     return {"time": motion.law.duration, "energy": motion.energy, "wear": motion.wear}[optimise]

@@ -1,4 +1,4 @@
-"""The nonlinear program of a free motion: control points of a spline and its time, rows at every collocation point.
+"""The nonlinear program of a free motion: spline, duration, and rows at collocation points.
 
 The machine's expressions are differentiated once, at one point; what they give at all points is put
 into the sparse Jacobian and the Hessian of the program, which IPOPT takes as they are.
@@ -23,28 +23,27 @@ from tauloop.motion.free.loops import ClosedLoops
 from tauloop.motion.free.rows import PointRows
 from tauloop.motion.free.sequential import Sequential
 
-#: Collocation points in each interval, beside its start.
-INSIDE = 2
-#: Where rows are looked at behind the start and before the end: friction is there, and nowhere at
-#: rest.
-BARELY = 1e-6
-#: Points at which rows are looked at, for each collocation point, and distances, which corners make
-#: sharp.
-BETWEEN, FINER = 8, 32
-#: Control points at each end that a rest holds; one more where forces are held too.
-RESTING = 2
-#: How near to its optimum a program is solved: at first, and again for a target nearby.
-FIRST, AGAIN = 1e-6, 1e-4
+#: Number of collocation points in each interval, in addition to its start.
+INNER_POINTS = 2
+#: Offset of the first and last evaluation of rows from rest, where friction is undefined.
+END_OFFSET = 1e-6
+#: Number of points per collocation point at which rows are checked, and distances, which vary sharply
+#: at corners.
+CHECKS_PER_POINT, DISTANCE_CHECKS_PER_POINT = 8, 32
+#: Number of control points at each end that are fixed by rest; one more where forces are held too.
+REST_POINTS = 2
+#: Tolerances of the optimum: of a first solution, and of one for a nearby target.
+FIRST_TOLERANCE, NEARBY_TOLERANCE = 1e-6, 1e-4
 #: Barrier at the start of a program that is solved again.
-WARM = 1e-5
-#: Most steps of IPOPT, and of one that starts from a solution nearby, after which it starts as at
-#: first.
-STEPS, FEW = 300, 40
+WARM_BARRIER = 1e-5
+#: Largest number of IPOPT steps, and of a start from a nearby solution; after these it starts from
+#: scratch.
+MAX_STEPS, MAX_NEARBY_STEPS = 300, 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess(Shown):
-    """Where a program starts, or has ended.
+    """Start or solution of a program.
 
     Attributes:
         coefficients: control points (n + 3, m).
@@ -60,7 +59,7 @@ class Guess(Shown):
 
 
 class _Local:
-    """PointRows, their Jacobian and the Hessian at one point, by its four control points and the duration."""
+    """Rows, Jacobian and Hessian at one point, by its four control points and the duration."""
 
     def __init__(
         self, rows: PointRows, exact: ca.SX, rate: ca.SX | None, changes: bool, is_compiled: bool
@@ -109,12 +108,15 @@ class _Local:
         }
 
     def at(self, name: str, width: int) -> ca.Function:
-        """A function at so many points: `free_rows`, `free_slopes`, `free_bends`, `free_between`, `free_distances`."""
+        """Return a function for a number of points.
+
+        It is `free_rows`, `free_slopes`, `free_bends`, `free_between` or `free_distances`.
+        """
         return mapped(self._functions[name], width, self._instructions[name])
 
 
 def _compiled(functions: list[ca.Function]) -> list[ca.Function]:
-    """Functions as machine code; as they are without a compiler."""
+    """Return the functions as machine code; unchanged without a compiler."""
     compiler = find_compiler()
     if compiler is None:
         return functions
@@ -129,7 +131,10 @@ def _compiled(functions: list[ca.Function]) -> list[ca.Function]:
 
 
 def _symmetric(gradient: ca.SX, y: ca.SX, m: int) -> ca.SX:
-    """The Jacobian of a gradient by y (3 m,): half of it by the first m, while rates mostly stand in no products."""
+    """Return the Jacobian of a gradient by y (3 m,), half of it by the first m.
+
+    Rates mostly occur in no products.
+    """
     first, rest = ca.jacobian(gradient, y[:m]), ca.jacobian(gradient[m:], y[m:])
     return ca.SX(ca.blockcat([[first[:m, :], first[m:, :].T], [first[m:, :], rest]]))
 
@@ -151,12 +156,12 @@ class _Assembly:
         self._sums = _sparse(sums)
 
     def __call__(self, entries: ca.MX) -> ca.MX:
-        """The sparse matrix of all entries."""
+        """Return the sparse matrix of all entries."""
         return ca.MX(self.sparsity, self._sums @ ca.vec(entries))
 
 
 def _sparse(matrix: csc_matrix) -> ca.DM:
-    """A sparse matrix of CasADi's."""
+    """Return a CasADi sparse matrix."""
     matrix.sort_indices()
     rows, columns = matrix.shape
     return ca.DM(
@@ -165,7 +170,7 @@ def _sparse(matrix: csc_matrix) -> ca.DM:
 
 
 class FreeProgram:
-    """Least time, or least of a cost over time, of a motion between two poses."""
+    """Program for the least time, or the least integral of a cost, between two poses."""
 
     def __init__(
         self,
@@ -178,7 +183,7 @@ class FreeProgram:
         compiled: bool = False,
         exact: ca.SX | None = None,
     ) -> None:
-        """Lay the program out.
+        """Set the program up.
 
         Args:
             rows: what is kept at one point.
@@ -191,8 +196,8 @@ class FreeProgram:
                 without jumps.
         """
         self.rows, self.intervals = rows, intervals
-        self.u = np.linspace(0.0, 1.0, INSIDE * intervals + 1)
-        self.fixed = RESTING + is_held
+        self.u = np.linspace(0.0, 1.0, INNER_POINTS * intervals + 1)
+        self.fixed = REST_POINTS + is_held
         is_time = rate is None
         local, m = (
             _Local(rows, rows.values if exact is None else exact, rate, change < np.inf, compiled),
@@ -289,7 +294,7 @@ class FreeProgram:
         self.upper = np.concatenate(
             [np.tile(rows.upper, points), np.zeros(rises), np.full(rises, np.inf)]
         )
-        between = {BETWEEN: "free_between", FINER: "free_distances"}
+        between = {CHECKS_PER_POINT: "free_between", DISTANCE_CHECKS_PER_POINT: "free_distances"}
         self._between = {
             number: local.at(name, number * (points - 1) + 1) for number, name in between.items()
         }
@@ -298,20 +303,20 @@ class FreeProgram:
         self._m = m
 
     def _solver(self, is_warm: bool) -> ca.Function:
-        """IPOPT, for a first solution or from one nearby."""
+        """Return IPOPT, for a first solution or from one nearby."""
         if is_warm not in self._solvers:
             settings: dict[str, object] = {
                 "print_level": 0,
                 "sb": "yes",
-                "max_iter": STEPS,
-                "tol": FIRST,
+                "max_iter": MAX_STEPS,
+                "tol": FIRST_TOLERANCE,
             }
             if is_warm:
                 settings |= {
-                    "tol": AGAIN,
-                    "mu_init": WARM,
+                    "tol": NEARBY_TOLERANCE,
+                    "mu_init": WARM_BARRIER,
                     "warm_start_init_point": "yes",
-                    "max_iter": FEW,
+                    "max_iter": MAX_NEARBY_STEPS,
                 }
                 settings |= {
                     f"warm_start_{name}_push": 1e-6
@@ -330,7 +335,7 @@ class FreeProgram:
         room: np.ndarray,
         taken: np.ndarray | None = None,
     ) -> Guess:
-        """The motion that IPOPT finds.
+        """Return the motion that IPOPT finds.
 
         Args:
             guess: where it starts; with multipliers, from a solution nearby.
@@ -364,7 +369,10 @@ class FreeProgram:
     def solved_nearby(
         self, guess: Guess, ends: np.ndarray, longest: float, room: np.ndarray, taken: np.ndarray
     ) -> Guess:
-        """As `solved`, from a solution nearby: quadratic programs in turn, and IPOPT where these do not settle."""
+        """Return the motion from a nearby solution by sequential quadratic programs.
+
+        IPOPT is used where these do not converge; see `solved`.
+        """
         start, bounds = self._start(guess, ends, longest, room, taken)
         parameters = np.append(ends.ravel(), guess.duration)
         settled = self._sequential.solved(start, parameters, guess.multipliers[1], bounds)
@@ -382,7 +390,7 @@ class FreeProgram:
         room: np.ndarray,
         taken: np.ndarray | None,
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The unknowns of a guess, and the bounds of unknowns and rows."""
+        """Return the unknowns of a guess, and the bounds of unknowns and rows."""
         inner, own = len(guess.coefficients) - 2 * self.fixed, self.rows.lower.size * len(self.u)
         bounds = {
             "lbx": np.append(np.tile(ends.min(axis=0) - room, inner), 1e-3 * guess.duration),
@@ -400,7 +408,7 @@ class FreeProgram:
     def _made(
         self, x: np.ndarray, ends: np.ndarray, multipliers: tuple[np.ndarray, ...], steps: int
     ) -> Guess:
-        """The motion of a solution."""
+        """Return the motion of a solution."""
         first, last = (np.tile(end, (self.fixed, 1)) for end in ends)
         coefficients = np.concatenate([first, x[:-1].reshape(-1, self._m), last])
         return Guess(
@@ -408,17 +416,17 @@ class FreeProgram:
         )
 
     def excess(self, guess: Guess) -> np.ndarray:
-        """By how much rows are beyond their bounds between the points, at most, at each point (points, own rows)."""
+        """Return the largest excess of rows between points, per point (points, own rows)."""
         far = self.rows.far
-        most = self._over(guess, BETWEEN, np.ones(len(far), dtype=bool))
+        most = self._over(guess, CHECKS_PER_POINT, np.ones(len(far), dtype=bool))
         if far.any():
-            most[:, far] = self._over(guess, FINER, far)
+            most[:, far] = self._over(guess, DISTANCE_CHECKS_PER_POINT, far)
         return most
 
     def _over(self, guess: Guess, between: int, chosen: np.ndarray) -> np.ndarray:
-        """The same of chosen rows, on so many points for each collocation point."""
+        """Return the excess of chosen rows, on a number of points for each collocation point."""
         u = np.linspace(0.0, 1.0, between * (len(self.u) - 1) + 1)
-        u[[0, -1]] = BARELY, 1.0 - BARELY
+        u[[0, -1]] = END_OFFSET, 1.0 - END_OFFSET
         span, weights = bases(u, self.intervals)
         places = guess.coefficients[span[:, None] + np.arange(DEGREE + 1)].reshape(len(u), -1)
         unknown = np.concatenate([places, np.full((len(u), 1), guess.duration)], axis=1).T

@@ -1,4 +1,4 @@
-"""What a motion keeps at one point, as expressions in free coordinates and their rates, and its derivatives.
+"""Limits of a motion at one point, as expressions in free coordinates and rates.
 
 Each row lies between bounds: forces of motors (with their curve over speed) and rods, speeds, the
 tool's acceleration, ranges of coordinates, distances from obstacles and between rods, and a bound
@@ -43,29 +43,29 @@ from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import OTHER_LAW, PathLimits
 from tauloop.motion.free.chart import Chart, PartOfRotation
 from tauloop.motion.free.costs import power, wear
-from tauloop.motion.free.jumps import without_jumps
+from tauloop.motion.free.jumps import smooth_at_jumps
 from tauloop.motion.free.loops import IteratedLoops
 from tauloop.motion.free.obstacles import Obstacle
 
-#: Projections that find where a rod is nearest to an obstacle, and points of it that are looked at
-#: afterwards.
-PROJECTIONS, LOOKS_ON_RODS = 4, 129
+#: Number of projections that locate the point of a rod nearest to an obstacle, and number of its points
+#: that are checked afterwards.
+PROJECTIONS, ROD_POINTS = 4, 129
 #: Share of a rod's squared length that keeps the distance of two rods smooth where they cross or
 #: are parallel.
-SMOOTHED = 1e-12
-#: Distances are counted in this, m.
-FAR = 0.01
+SQUARED_LENGTH_SHARE = 1e-12
+#: Unit of distances in the rows, m.
+DISTANCE_UNIT = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings(Options):
-    """What stands in the way, and how far the machine keeps from it.
+    """Obstacles, and the clearance of the machine from them.
 
     Attributes:
         obstacles: boxes and spheres.
-        tool_radius: of a ball about the tool centre point that keeps off them, m.
-        rod_radius: of the rods, which then keep off them and off each other, m; rods are not looked
-            at without it.
+        tool_radius: radius of a ball about the tool centre point that avoids them, m.
+        rod_radius: radius of the rods, which then avoid them and each other, m; rods are ignored
+            without it.
         clearance: least distance, m.
 
     Examples:
@@ -80,13 +80,16 @@ class Surroundings(Options):
     clearance: float = option(0.002, least=0.0, below=np.inf)
 
     def distances(self, model: Model, q: np.ndarray, tool: np.ndarray) -> dict[str, np.ndarray]:
-        """Distances (N,) of what is nearest, at coordinates (N, n_q) with the tool at (N, 3), m; by name."""
+        """Return the distances (N,) to the nearest obstacle, by name, m.
+
+        The coordinates are (N, n_q) and the tool is at (N, 3).
+        """
         table = {}
         rods = rod_clearance(model) if self.rod_radius is not None else None
         on_rods = None
         if rods is not None and rods.rods:
             ends = rods.segments(q)
-            share = np.linspace(0.0, 1.0, LOOKS_ON_RODS)[:, None]
+            share = np.linspace(0.0, 1.0, ROD_POINTS)[:, None]
             on_rods = ends[:, :, None, 0] * (1.0 - share) + ends[:, :, None, 1] * share
         for name, obstacle in zip(names_of(self.obstacles), self.obstacles, strict=True):
             table[name] = obstacle.distances(tool) - self.tool_radius
@@ -101,7 +104,7 @@ class Surroundings(Options):
 
 
 def require_no_cables(model: Model) -> None:
-    """Refuse machines whose motion is no expression.
+    """Refuse machines whose motion is not an expression.
 
     Raises:
         InputError: cables.
@@ -112,13 +115,13 @@ def require_no_cables(model: Model) -> None:
 
 
 def names_of(obstacles: tuple[Obstacle, ...]) -> list[str]:
-    """Names of obstacles by kind and order: box 1, sphere 2."""
+    """Return the names of obstacles by kind and order: box 1, sphere 2."""
     return [f"{type(obstacle).kind} {i + 1}" for i, obstacle in enumerate(obstacles)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRows:
-    """What is kept at one point.
+    """Limits at one point.
 
     Attributes:
         y: free coordinates, their velocities and accelerations (3 m,).
@@ -145,10 +148,13 @@ class PointRows:
     wear: tuple[ca.SX, ca.SX]
     measure: ca.SX
 
-    def without_jumps(self, y: np.ndarray, loops: np.ndarray) -> PointRows:
-        """The same without jumps of friction, for a start with y (N, 3 m) and the loops' symbols (N, k)."""
+    def smooth_at_jumps(self, y: np.ndarray, loops: np.ndarray) -> PointRows:
+        """Return the rows without jumps of friction.
+
+        The start has y (N, 3 m) and the loops' symbols (N, k).
+        """
         values = [self.values, self.forces, self.power, *self.wear]
-        made = without_jumps(values, [self.y, self.loops.symbols], [y, loops])
+        made = smooth_at_jumps(values, [self.y, self.loops.symbols], [y, loops])
         return replace(self, values=made[0], forces=made[1], power=made[2], wear=(made[3], made[4]))
 
     @property
@@ -181,7 +187,7 @@ class _Point:
         self.values = self._of(LOADED_INVERSE_DYNAMICS if payload else INVERSE_DYNAMICS, **loaded)
 
     def _of(self, spec: ProgramSpec, **inputs: ca.SX) -> dict[str, ca.SX]:
-        """Values of a program, some inputs apart."""
+        """Return the values of a program from some of its inputs."""
         return unfolded(
             self.model.platform.runner.program(spec),
             {**self._inputs, **inputs},
@@ -189,12 +195,12 @@ class _Point:
         )
 
     def _embedding(self) -> ca.SX:
-        """Velocities of all coordinates per unit of the entry's (n_v, m)."""
+        """Return the velocities of all coordinates per unit of the entry's (n_v, m)."""
         still = ca.SX(self._velocity.numel(), 1)
         return ca.reshape(self._of(EMBEDDING, velocity=still)["G"], -1, self._velocity.numel())
 
     def _turn_in_part(self, parts: tuple[PartOfRotation, ...], first: ca.SX, second: ca.SX) -> None:
-        """Put in the velocities and accelerations of rotations of which only part is given, as `entry_rates` has them.
+        """Set velocities and accelerations of partly given rotations, as in `entry_rates`.
 
         Given rows of p' = E(p) w / 2, with w = G v_given, are solved for what turns; likewise for
         p''.
@@ -223,12 +229,15 @@ class _Point:
         a[turning] = inverse @ (second[numbers] - ca.vertcat(*bias) - whole @ a)
 
     def lost(self) -> ca.SX:
-        """Power that friction takes, W; springs and its constant part, which act at rest too, give theirs back."""
+        """Return the power that friction takes, W.
+
+        Springs and the constant part of friction, which also act at rest, return theirs.
+        """
         still = self._of(TERMS, velocity=ca.SX(self._velocity.numel(), 1))["losses"]
         return ca.SX(ca.dot(self._of(TERMS)["losses"] - still, self._velocity))
 
     def measure(self) -> ca.SX:
-        """Logarithm of the bound of the condition number."""
+        """Return the logarithm of the bound of the condition number."""
         loops, ports = self.model.assembly.loops, self.model.platform.ports
         m = ports.velocity.size
         A = (
@@ -241,7 +250,7 @@ class _Point:
         return ca.SX(np.log(2.0) + 0.5 * m * size - 0.5 * ca.sum1(ca.log(ca.diag(R) ** 2)))
 
     def bodies(self, rods: RodClearance | None) -> tuple[ca.SX, list[tuple[ca.SX, ca.SX]]]:
-        """The tool's place (3,) and both ends of each rod."""
+        """Return the tool's position (3,) and both ends of each rod."""
         mechanism, q = self.model.mechanism, self.values["q"]
         motion = symbolic_motion(self.model.topology, nominal(mechanism), is_moving=False)
         places = [motion.point(mechanism.platform.tool).p]
@@ -253,7 +262,7 @@ class _Point:
         return tool, list(zip(ends[0::2], ends[1::2], strict=True))
 
     def pull(self) -> ca.SX:
-        """Acceleration of the tool (3,)."""
+        """Return the acceleration of the tool (3,)."""
         parts, values = (self.model.topology, nominal(self.model.mechanism)), self.values
         motion = tree_motion(*parts, Configuration(values["q"], {}), values["v"], values["a"])
         return motion.point(self.model.mechanism.platform.tool).a
@@ -269,7 +278,7 @@ def rows_at(
     copper: np.ndarray | float,
     exponent: float = 3.0,
 ) -> PointRows:
-    """All that is kept at one point.
+    """Return all limits at one point.
 
     Args:
         model: the machine.
@@ -350,7 +359,7 @@ def rows_at(
 
 
 def _rods(model: Model, limits: PathLimits) -> dict[str, int]:
-    """Columns of the closure forces that are forces of rods, where these have limits."""
+    """Return the columns of the closure forces that are forces of rods, where these have limits."""
     if min(limits.tension, limits.compression) == np.inf:
         return {}
     rods = {rod.name for rod in model.mechanism.rods} - set(cables(model.mechanism))
@@ -359,7 +368,7 @@ def _rods(model: Model, limits: PathLimits) -> dict[str, int]:
 
 
 def _ranges(model: Model, q: ca.SX, ends: np.ndarray) -> Iterator[tuple[str, ca.SX, float, float]]:
-    """Ranges of coordinates that the tree has, widened to the ends of the motion."""
+    """Return the ranges of coordinates that the tree has, widened to the ends of the motion."""
     limits = model.limits
     for name, column, low, high in zip(
         limits.names, limits.columns, limits.lower, limits.upper, strict=False
@@ -376,22 +385,32 @@ def _distances(
     bars: list[tuple[ca.SX, ca.SX]],
     rods: RodClearance | None,
 ) -> Iterator[tuple[str, ca.SX, float, float]]:
-    """Distances from obstacles, and between rods."""
+    """Return the distances from obstacles, and between rods."""
     free, radius = surroundings.clearance, float(surroundings.rod_radius or 0.0)
     for name, obstacle in zip(
         names_of(surroundings.obstacles), surroundings.obstacles, strict=True
     ):
-        least = (free + surroundings.tool_radius) / FAR
-        yield name, obstacle.expression(tool) / FAR, least, np.inf
+        least = (free + surroundings.tool_radius) / DISTANCE_UNIT
+        yield name, obstacle.expression(tool) / DISTANCE_UNIT, least, np.inf
         for a, b in bars:
             distance = obstacle.expression(_nearest(obstacle, a, b))
-            yield f"{name} to rods", distance / FAR, (free + radius) / FAR, np.inf
+            yield (
+                f"{name} to rods",
+                distance / DISTANCE_UNIT,
+                (free + radius) / DISTANCE_UNIT,
+                np.inf,
+            )
     for i, k in rods.pairs.tolist() if rods is not None else []:
-        yield "rod to rod", _between(*bars[i], *bars[k]) / FAR, (free + 2.0 * radius) / FAR, np.inf
+        yield (
+            "rod to rod",
+            _between(*bars[i], *bars[k]) / DISTANCE_UNIT,
+            (free + 2.0 * radius) / DISTANCE_UNIT,
+            np.inf,
+        )
 
 
 def _nearest(obstacle: Obstacle, a: ca.SX, b: ca.SX) -> ca.SX:
-    """The point of segment ab that is nearest to an obstacle, by projections to and fro."""
+    """Return the point of segment ab nearest to an obstacle, by alternating projections."""
     u, x = b - a, 0.5 * (a + b)
     for _ in range(PROJECTIONS):
         share = ca.dot(obstacle.nearest(x) - a, u) / ca.dot(u, u)
@@ -400,15 +419,15 @@ def _nearest(obstacle: Obstacle, a: ca.SX, b: ca.SX) -> ca.SX:
 
 
 def _between(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
-    """Distance of segments ab and cd; as `segment_distances`, whose source it has."""
+    """Return the distance of segments ab and cd (see `segment_distances` for the source)."""
     u, w, r = b - a, d - c, a - c
     uu, ww, uw, ur, wr = ca.dot(u, u), ca.dot(w, w), ca.dot(u, w), ca.dot(u, r), ca.dot(w, r)
 
     def clip(value: ca.SX) -> ca.SX:
         return ca.fmin(ca.fmax(value, 0.0), 1.0)
 
-    s = clip((uw * wr - ww * ur) / (uu * ww - uw**2 + SMOOTHED * uu * ww))
+    s = clip((uw * wr - ww * ur) / (uu * ww - uw**2 + SQUARED_LENGTH_SHARE * uu * ww))
     t = clip((uw * s + wr) / ww)
     s = clip((uw * t - ur) / uu)
     difference = r + s * u - t * w
-    return ca.SX(ca.sqrt(ca.dot(difference, difference) + SMOOTHED * uu))
+    return ca.SX(ca.sqrt(ca.dot(difference, difference) + SQUARED_LENGTH_SHARE * uu))

@@ -1,9 +1,9 @@
-"""Quadratic programs in turn: from a solution nearby a few are enough, where a barrier needs many steps.
+"""Sequential quadratic programs: few suffice from a nearby solution, unlike barrier steps.
 
     least  g'd + d'Hd / 2   with   lower <= r + J d <= upper
 
-H is the exact Hessian of the Lagrangian, with eigenvalues of a share of the largest at least. Whole
-steps are taken: what does not settle within a few is left to who asks.
+H is the exact Hessian of the Lagrangian, with eigenvalues of at least a share of the largest. Full
+steps are taken; if they do not converge within a few, the caller must use another method.
 
 Source: Nocedal and Wright 2006, Numerical Optimization, algorithm 18.1; Arnstrom, Bemporad, Axehill
 2022, A dual active-set solver for embedded quadratic programming using recursive LDL' updates
@@ -18,24 +18,24 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-#: Most programs in turn; a step that ends them, over the room of each unknown; the least eigenvalue
-#: over the largest.
-MOST, STILL, LEAST = 10, 2e-3, 3e-3
-#: A step beyond so many times the room of an unknown is none.
-WILD = 1.0
-#: Rows farther from their bounds are looked at afterwards; what a step may exceed; how often rows
-#: are added.
-NEARBY, BEYOND, ROUNDS = 0.5, 1e-4, 4
-#: The solver of quadratic programs, of those that come with CasADi.
+#: Largest number of programs; step that ends them, relative to the range of each unknown; smallest
+#: eigenvalue relative to the largest.
+MAX_PROGRAMS, STEP_TOLERANCE, MIN_EIGENVALUE = 10, 2e-3, 3e-3
+#: Largest step, relative to the range of an unknown, that is accepted.
+MAX_STEP = 1.0
+#: Distance from bounds up to which rows are included at first; tolerance of a step for the others;
+#: largest number of times that rows are added.
+ROW_MARGIN, ROW_TOLERANCE, MAX_ROW_ROUNDS = 0.5, 1e-4, 4
+#: Name of the CasADi solver of quadratic programs.
 SOLVER = "daqp"
 SETTINGS: dict[str, Any] = {"error_on_fail": False, "daqp": {"primal_tol": 1e-9, "dual_tol": 1e-9}}
 
 
 class Sequential:
-    """Solves a nonlinear program from a solution nearby."""
+    """Solver of a nonlinear program from a nearby solution."""
 
     def __init__(self, derivatives: Mapping[str, ca.Function]) -> None:
-        """Lay the quadratic program out.
+        """Set the quadratic program up.
 
         Args:
             derivatives: as IPOPT takes them: `grad_f`, `jac_g` and `hess_lag`.
@@ -45,7 +45,9 @@ class Sequential:
     def solved(
         self, x: np.ndarray, p: np.ndarray, weights: np.ndarray, bounds: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], int] | None:
-        """The solution, the multipliers of bounds and rows, and the number of programs; None where it does not settle.
+        """Return solution, multipliers and number of programs; None if it does not converge.
+
+        The multipliers are those of bounds and rows.
 
         Args:
             x: where it starts (n,).
@@ -55,26 +57,29 @@ class Sequential:
         """
         room = bounds["ubx"] - bounds["lbx"]
         room = np.where(np.isfinite(room), room, np.abs(x))
-        for k in range(MOST):
+        for k in range(MAX_PROGRAMS):
             step = self._step(x, p, weights, bounds)
-            if step is None or not np.abs(step[0] / room).max() < WILD:
+            if step is None or not np.abs(step[0] / room).max() < MAX_STEP:
                 return None
             x, weights = x + step[0], step[2]
-            if np.abs(step[0] / room).max() < STILL:
+            if np.abs(step[0] / room).max() < STEP_TOLERANCE:
                 return x, step[1:], k + 1
         return None
 
     def _step(
         self, x: np.ndarray, p: np.ndarray, weights: np.ndarray, bounds: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """The step of one quadratic program, with rows near their bounds alone, and its multipliers; None without."""
+        """Return the step of one quadratic program, and its multipliers; None without a solution.
+
+        Only rows near their bounds are included.
+        """
         _, gradient = self._derivatives["grad_f"](x, p)
         rows, slopes = self._derivatives["jac_g"](x, p)
         r = rows.full().ravel()
         lower, upper = bounds["lbg"] - r, bounds["ubg"] - r
         hessian = _convex(self._derivatives["hess_lag"](x, p, 1.0, weights).full())
-        counted = np.minimum(upper, -lower) < NEARBY
-        for _ in range(ROUNDS):
+        counted = np.minimum(upper, -lower) < ROW_MARGIN
+        for _ in range(MAX_ROW_ROUNDS):
             kept = np.flatnonzero(counted)
             part = slopes[kept.tolist(), :]
             shapes = {"h": ca.Sparsity.dense(*hessian.shape), "a": part.sparsity()}
@@ -91,7 +96,7 @@ class Sequential:
             if not (np.isfinite(d).all() and np.isfinite(made).all()):
                 return None
             ahead = (slopes @ d).full().ravel()
-            beyond = np.maximum(ahead - upper, lower - ahead) > BEYOND
+            beyond = np.maximum(ahead - upper, lower - ahead) > ROW_TOLERANCE
             if not (beyond & ~counted).any():
                 return (d, solution["lam_x"].full().ravel(), made) if not beyond.any() else None
             counted |= beyond
@@ -99,6 +104,11 @@ class Sequential:
 
 
 def _convex(upper: np.ndarray) -> np.ndarray:
-    """A symmetric matrix of which the upper triangle is given, with eigenvalues of a share of the largest at least."""
+    """Return a symmetric matrix from its upper triangle, with eigenvalues bounded from below.
+
+    The bound is a share of the largest eigenvalue.
+    """
     values, vectors = np.linalg.eigh(upper, UPLO="U")
-    return np.asarray((vectors * np.maximum(values, LEAST * np.abs(values).max())) @ vectors.T)
+    return np.asarray(
+        (vectors * np.maximum(values, MIN_EIGENVALUE * np.abs(values).max())) @ vectors.T
+    )
