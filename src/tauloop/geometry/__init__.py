@@ -1,4 +1,4 @@
-"""Machines as solids: those that a description states, and for the rest what its joints let one design.
+"""Machines as solids: those of the description, and designed ones for the other parts.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Where bodies and rods are: the frames to which solids are fixed, at any number of states."""
+"""Frames of bodies and rods, to which solids are fixed, at any number of states."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def frames(
 ) -> dict[str, FramePose]:
     """Return the poses of bodies and rods in the base frame at N states, by name.
 
-    A rod's z runs from A to B; its x is the direction across it that stays as it is on its start
-    body, less its part along the rod.
+    A rod's z points from A to B. Its x is a fixed direction of its start body without the component
+    along the rod. The result is by name.
 
     Args:
         mechanism: the machine.

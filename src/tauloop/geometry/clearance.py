@@ -1,4 +1,4 @@
-"""How near the rods of a machine come to each other."""
+"""Distances between the rods of a machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Rods whose centre lines are nearer than this at the reference pose, m per characteristic length,
-#: share a joint.
+#: Distance of centre lines at the reference pose, relative to the characteristic length, below which
+#: rods share a joint.
 JOINED = 1e-3
 
 
@@ -32,13 +32,13 @@ class RodClearance:
     ends: BatchFunction | None
 
     def segments(self, q: np.ndarray) -> np.ndarray:
-        """Ends of all rods (N, n_rods, 2, 3), m."""
+        """Return the ends of all rods (N, n_rods, 2, 3), m."""
         if self.ends is None:
             return np.zeros((len(q), 0, 2, 3))
         return self.ends([np.ascontiguousarray(q)], len(q))[0].reshape(len(q), -1, 2, 3)
 
     def distances(self, q: np.ndarray) -> np.ndarray:
-        """Distances (N, n_pairs) of the centre lines of all pairs, m."""
+        """Return the distances (N, n_pairs) of the centre lines of all pairs, m."""
         segments = self.segments(q)
         first, second = segments[:, self.pairs[:, 0]], segments[:, self.pairs[:, 1]]
         return segment_distances(
@@ -47,7 +47,7 @@ class RodClearance:
 
 
 def rod_clearance(model: Model) -> RodClearance:
-    """Prepare the distances between the rods of a machine."""
+    """Return the function of distances between the rods of a machine."""
     mechanism = model.mechanism
     names = tuple(rod.name for rod in mechanism.rods)
     none = RodClearance(rods=names, pairs=np.zeros((0, 2), dtype=int), ends=None)
@@ -62,7 +62,7 @@ def rod_clearance(model: Model) -> RodClearance:
 
 
 def segment_distances(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """Shortest distances (...) between segments ab and cd, arrays (..., 3).
+    """Return the shortest distances (...) between segments ab and cd, arrays (..., 3).
 
     The unconstrained minimum of |a + s u - c - t w|^2, clamped to the segments one parameter after
     the other. Source: Ericson, Real-Time Collision Detection, section 5.1.9.

@@ -1,7 +1,7 @@
-"""Solids for a machine of which only the kinematics is known: what a drawing by its joints leaves to imagine.
+"""Design of solids for a machine of which only the kinematics is known.
 
-Every measure is a multiple of one radius, which is small beside the machine and beside the room
-between parts that are not joined; a plane linkage is built in layers, so that its links pass each
+All dimensions are multiples of one radius, which is small compared with the machine and with the
+distances between unconnected parts. A plane linkage is built in layers, so that its links pass each
 other as those of a real one do.
 """
 
@@ -30,12 +30,12 @@ from tauloop.mechanism.rigid_tree import VECTORS
 from tauloop.mechanism.solid import Solid
 from tauloop.mechanism.visual import solid_at
 
-#: The radius of a link over the machine's size, at most; and over the least distance of parts that
-#: are not joined.
+#: Largest radius of a link relative to the machine's size, and relative to the least distance of
+#: unconnected parts.
 RADIUS, ROOM = 0.013, 0.42
-#: Least share of the usual radius that room may leave: a machine of hairs shows nothing.
+#: Smallest share of the usual radius, so that links stay visible.
 THINNEST = 0.3
-#: Sizes over that radius.
+#: Dimensions relative to that radius.
 ROD, CABLE, PIN, HOUSING, MOTOR, BALL, CARRIAGE, RAIL, TIP = (
     0.55,
     0.22,
@@ -56,7 +56,7 @@ SHORTEST, LONGEST = 0.7, 1.3
 
 
 def designed(mechanism: Mechanism, geometry: MachineGeometry) -> tuple[Solid, ...]:
-    """Solids of a machine, those that its description gives in place of those that are designed.
+    """Return the solids of a machine: those of its description, and designed ones for the rest.
 
     Args:
         mechanism: the machine.
@@ -74,7 +74,7 @@ def designed(mechanism: Mechanism, geometry: MachineGeometry) -> tuple[Solid, ..
 
 
 def _radius(mechanism: Mechanism, geometry: MachineGeometry) -> float:
-    """The radius (m) from which all sizes follow."""
+    """Return the radius (m) from which all sizes follow."""
     usual = RADIUS * geometry.size
     names, ends = _centre_lines(geometry)
     joined = _joined(mechanism)
@@ -88,12 +88,12 @@ def _radius(mechanism: Mechanism, geometry: MachineGeometry) -> float:
         return usual
     first, second = (ends[list(side)] for side in zip(*pairs, strict=True))
     apart = segment_distances(first[:, 0], first[:, 1], second[:, 0], second[:, 1])
-    near = apart[apart > 1e-6 * geometry.size]  # what crosses stays crossed however thin it is
+    near = apart[apart > 1e-6 * geometry.size]  # crossing parts cross at any thickness
     return float(np.clip(ROOM * near.min(initial=np.inf), THINNEST * usual, usual))
 
 
 def _centre_lines(geometry: MachineGeometry) -> tuple[list[str], np.ndarray]:
-    """Names of moving bodies and rods, and the lines (n, 2, 3) about which they are built, in the base frame."""
+    """Return names and centre lines (n, 2, 3) of moving bodies and rods in the base frame."""
     names, ends = [], [np.zeros((0, 2, 3))]
     for body in geometry.shape.bodies:
         if body.name != BASE:
@@ -110,11 +110,11 @@ def _centre_lines(geometry: MachineGeometry) -> tuple[list[str], np.ndarray]:
 def _shifts(
     mechanism: Mechanism, geometry: MachineGeometry, radius: float
 ) -> dict[str, np.ndarray]:
-    """How far each body is drawn from its place along hinges that are all parallel, (3,) in its own coordinates, m.
+    """Return displacements (3,) of drawn bodies along parallel hinges, in body coordinates, m.
 
-    Bodies that a hinge holds together, or that cross, lie in different layers: each gets the lowest
-    that is free, from the base outwards; what slides on a body lies in its layer. Empty where
-    hinges have different directions, or joints and rods are there that a layer would part.
+    Bodies that a hinge connects, or that cross, are in different layers: each gets the lowest free
+    one, from the base outwards. A slider is in the layer of its body. The result is empty where
+    hinges have different directions, or where layers would separate joints or rods.
     """
     turns = frames(mechanism, geometry, geometry)
     hinges = [joint for joint in mechanism.joints if joint.kind == "revolute"]
@@ -158,7 +158,7 @@ def _shifts(
 
 
 def _group(name: str, stuck: list[set[str]]) -> set[str]:
-    """A body with all that is stuck to it."""
+    """Return a body with all bodies fixed to it."""
     group, before = {name}, set[str]()
     while group != before:
         before = set(group)
@@ -167,7 +167,7 @@ def _group(name: str, stuck: list[set[str]]) -> set[str]:
 
 
 def _joined(mechanism: Mechanism) -> set[frozenset[str]]:
-    """Pairs of bodies and rods that a joint holds together, and pairs of rods that end in one place."""
+    """Return pairs of bodies and rods with a common joint, and of rods with a common end."""
     joined = {frozenset((joint.parent.body, joint.child.body)) for joint in mechanism.joints}
     ends = [
         (rod.name, side.body, placement_pose(mechanism, side).position)
@@ -183,7 +183,7 @@ def _joined(mechanism: Mechanism) -> set[frozenset[str]]:
 
 
 def _axis(mechanism: Mechanism, placement: Placement, letter: str) -> tuple[np.ndarray, np.ndarray]:
-    """Origin (3,) and direction (3,) of an axis in the coordinates of its body."""
+    """Return the origin (3,) and direction (3,) of an axis in the coordinates of its body."""
     pose = placement_pose(mechanism, placement)
     return pose.position, pose.rotation @ VECTORS[letter]
 
@@ -205,7 +205,7 @@ class _Design:
     shifts: Mapping[str, np.ndarray]
 
     def solids(self) -> Iterator[Solid]:
-        """All solids, each in the layer of its body."""
+        """Return all solids, each in the layer of its body."""
         for solid in self._in_plane():
             x, y, z = (solid.position + self.shifts.get(solid.body, np.zeros(3))).tolist()
             yield replace(solid, position=(x, y, z))
@@ -233,13 +233,9 @@ class _Design:
 
     def _body(self, body: BodyShape) -> Iterator[Solid]:
         is_base = body.name == BASE
-        role = (
-            "base"
-            if is_base
-            else "platform"
-            if body.name == self.geometry.shape.platform
-            else "link"
-        )
+        role = "base" if is_base else "link"
+        if body.name == self.geometry.shape.platform:
+            role = "platform"
         r = self.radius
         for line in _lines(body.arcs):
             yield mesh(body.name, tube(line, r), role)
@@ -263,12 +259,15 @@ class _Design:
             yield ball(body.name, points[0], 1.6 * r, role)
 
     def _is_bolted(self, name: str) -> bool:
-        """Whether a body is fixed to another, and to nothing else: its mass centre is no part of a linkage."""
+        """Return whether a body is only fixed to another one.
+
+        Its mass centre is then not part of a linkage.
+        """
         joints = [j for j in self.mechanism.joints if name in (j.parent.body, j.child.body)]
         return all(joint.kind == "fixed" for joint in joints)
 
     def _is_rail(self, point: np.ndarray) -> bool:
-        """Whether a point of the base is where a slide starts."""
+        """Return whether a slide starts at a point of the base."""
         slides = [
             s for s in self.geometry.shape.segments if s.kind == "slide" and s.bodies[0] == BASE
         ]
@@ -345,7 +344,10 @@ class _Design:
             )
 
     def _is_pair(self, segment: Segment) -> bool:
-        """Whether a rod stands for a parallelogram: alone between its bodies, it holds a platform that cannot turn."""
+        """Return whether a rod represents a parallelogram.
+
+        It is alone between its bodies and holds a platform that cannot rotate.
+        """
         platform = self.mechanism.platform.body
         hinge = next(
             (
@@ -395,7 +397,10 @@ class _Design:
         return self.shifts.get(body, np.zeros(3))
 
     def _slide(self, joint: Joint) -> Iterator[Solid]:
-        """A rail over the range on the parent, a carriage on the child that reaches from the rail to its joints."""
+        """Return a rail over the range on the parent, and a carriage on the child.
+
+        The carriage reaches from the rail to the child's joints.
+        """
         r = self.radius
         at, axis, reach = self._rail(joint)
         beside, middle = self._beside(joint, axis), at + reach.mean() * axis
@@ -430,7 +435,10 @@ class _Design:
             )
 
     def _beside(self, joint: Joint, axis: np.ndarray) -> np.ndarray:
-        """How far a rail on the base is drawn from the joint centre (3,), m: away from the rods that end there."""
+        """Return the displacement of a rail on the base from the joint centre (3,), m.
+
+        It points away from the rods that end there.
+        """
         segments = zip(self.geometry.shape.segments, self.geometry.segments[0], strict=True)
         rods = [
             (s, ends) for s, ends in segments if s.kind == "rod" and joint.child.body in s.bodies
@@ -447,7 +455,7 @@ class _Design:
         return 2.8 * self.radius * away / length if length > 0.1 else np.zeros(3)
 
     def _rail(self, joint: Joint) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Origin (3,) and direction (3,) of a rail on its body, and its range (2,), m."""
+        """Return origin (3,) and direction (3,) of a rail on its body, and its range (2,), m."""
         at, axis = _axis(self.mechanism, joint.parent, joint.axes[0])
         freedom = joint.freedoms[-1] if joint.freedoms else None
         reach = np.array([freedom.lower, freedom.upper]) if freedom else np.array([-np.inf, np.inf])
@@ -457,7 +465,7 @@ class _Design:
         return at, axis, np.where(np.isfinite(reach), reach, usual) + beyond
 
     def _rail_frames(self) -> Iterator[Solid]:
-        """Frames that join the ends of parallel rails on the base."""
+        """Return the frames that join the ends of parallel rails on the base."""
         slides = [
             j for j in self.mechanism.joints if j.kind == "prismatic" and j.parent.body == BASE
         ]
@@ -488,7 +496,7 @@ class _Design:
 
 
 def _along(across: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """A rotation (3, 3) whose z is an axis (3,) and whose x is a vector across it (3,), any if that is zero."""
+    """Return a rotation (3, 3): z along an axis (3,), x along a perpendicular vector (3,)."""
     length = np.linalg.norm(across)
     if length == 0.0:
         return about(axis)
@@ -497,7 +505,7 @@ def _along(across: np.ndarray, axis: np.ndarray) -> np.ndarray:
 
 
 def _lines(pieces: np.ndarray) -> Iterator[np.ndarray]:
-    """Straight pieces (m, 2, 3) put together to lines (k, 3): each goes on while a piece starts where one ended."""
+    """Return lines (k, 3) joined from straight pieces (m, 2, 3) that continue each other."""
     line: list[np.ndarray] = []
     for start, end in pieces:
         if line and np.linalg.norm(line[-1] - start) > 1e-9:

@@ -1,4 +1,4 @@
-"""The solids of a machine at its reference pose, and put together for drawing."""
+"""The solids of a machine at its reference pose, and their meshes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.model import Model
 
 
 def machine_solids(model: Model) -> tuple[Solid, ...]:
-    """Solids of a machine: those that its description states, and designed ones for bodies and rods without any.
+    """Return the solids of a machine, with designed ones for bodies and rods without any.
 
     Solids of a body go with it (see `frames` for where bodies and rods are). Designed ones are
     tubes for rods and links, plates, arcs, housings, rails and a base, as thick as the room between
@@ -27,7 +27,7 @@ def machine_solids(model: Model) -> tuple[Solid, ...]:
 
 
 def parts(solids: Iterable[Solid], sections: int = SECTIONS) -> dict[tuple[str, str], Mesh]:
-    """Solids as one mesh for each body and colour, in the frame of the body, m.
+    """Return one mesh per body and colour, in the frame of the body, m.
 
     Args:
         solids: of a machine.
@@ -44,7 +44,7 @@ def parts(solids: Iterable[Solid], sections: int = SECTIONS) -> dict[tuple[str, 
 
 
 def joined(meshes: list[Mesh]) -> Mesh:
-    """Several meshes as one."""
+    """Return several meshes as a single one."""
     first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes[:-1])])
     faces = [mesh.faces + start for mesh, start in zip(meshes, first, strict=True)]
     return Mesh(

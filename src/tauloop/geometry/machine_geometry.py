@@ -1,7 +1,7 @@
-"""A machine to be looked at: joint centres, lines and faces of its bodies, its rods and rails, at any number of states.
+"""The geometry of a machine for pictures: joint centres, lines, faces, rods and rails.
 
-What belongs to a body is constant in the body's coordinates, so a state adds only the poses of the
-bodies. Nothing here draws: figures and the viewer take their lines from here.
+Shapes are constant in body coordinates, so a state adds only the poses of the bodies. This module
+draws nothing; figures and the viewer use its lines.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mec
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.model import Model
 
-#: Points nearer than this are one, characteristic lengths.
+#: Distance below which points coincide, characteristic lengths.
 SAME_POINT = 1e-9
-#: Points that leave a line or a plane by less than this share of their extent lie in it.
+#: Deviation from a line or a plane, relative to the extent, below which points are on it.
 FLAT = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyShape:
-    """What is drawn of a body, in its own coordinates.
+    """The drawn shape of a body in its own coordinates.
 
     Attributes:
         name: of the body.
@@ -93,7 +93,7 @@ class DriveAxis:
 
 @dataclass(frozen=True, kw_only=True)
 class MachineShape:
-    """What is constant of a machine's picture, and the function that gives the poses of its bodies.
+    """The constant geometry of a machine, and the function that gives the poses of its bodies.
 
     Attributes:
         bodies: the base first, then the moving bodies.
@@ -119,7 +119,7 @@ class MachineShape:
         return {body.name: i for i, body in enumerate(self.bodies)}
 
     def at(self, q: np.ndarray) -> MachineGeometry:
-        """The machine at coordinates (N, n_q)."""
+        """Return the machine at coordinates (N, n_q)."""
         n = len(q)
         flat = self.poses([q], n)[0].reshape(n, -1, 12)
         R = np.concatenate(
@@ -148,16 +148,16 @@ class MachineGeometry:
         return len(self.origins)
 
     def fixed_to(self, body: str, points: np.ndarray) -> np.ndarray:
-        """Places (N, k, 3) of points (k, 3) given in the coordinates of a body."""
+        """Return the positions (N, k, 3) of points (k, 3) given in the coordinates of a body."""
         i = self.shape.index[body]
         return np.asarray(self.origins[:, i, None] + points @ self.rotations[:, i].mT)
 
     def points(self, body: str) -> np.ndarray:
-        """Joint centres of a body (N, k, 3)."""
+        """Return the joint centres of a body (N, k, 3)."""
         return self.fixed_to(body, self.shape.bodies[self.shape.index[body]].points)
 
     def arcs(self, body: str) -> np.ndarray:
-        """Straight pieces (N, m, 2, 3) of the arcs of a body."""
+        """Return the straight pieces (N, m, 2, 3) of the arcs of a body."""
         pieces = self.shape.bodies[self.shape.index[body]].arcs
         return self.fixed_to(body, pieces.reshape(-1, 3)).reshape(len(self), -1, 2, 3)
 
@@ -176,7 +176,7 @@ class MachineGeometry:
         )
 
     def of_kind(self, kind: str) -> np.ndarray:
-        """Ends of the segments of one kind (N, r, 2, 3)."""
+        """Return the ends of the segments of one kind (N, r, 2, 3)."""
         return self.segments[:, [segment.kind == kind for segment in self.shape.segments]]
 
     @property
@@ -221,25 +221,28 @@ class MachineGeometry:
 
     @property
     def size(self) -> float:
-        """Largest side of the extent, m; the characteristic length where everything is in one place."""
+        """Largest side of the extent, m; the characteristic length if the extent is a point."""
         low, high = self.extent
         return float(np.max(high - low)) or self.shape.length
 
     @property
     def plane(self) -> tuple[int, ...]:
-        """The axes of the base in which the machine is to be drawn: the two of its plane, or all three."""
+        """Axes of the base in which the machine is drawn: the two of its plane, or all three."""
         low, high = self.extent
         thin = np.flatnonzero(high - low < FLAT * self.size)
         return tuple(i for i in range(3) if not len(thin) or i != thin[-1])
 
 
 def machine_geometry(model: Model, q: np.ndarray) -> MachineGeometry:
-    """A machine at coordinates (N, n_q); keep `machine_shape` where that is asked again and again."""
+    """Return a machine at coordinates (N, n_q).
+
+    For repeated calls, store the result of `machine_shape`.
+    """
     return machine_shape(model.assembly.loops).at(np.atleast_2d(q))
 
 
 def machine_shape(loops: Loops) -> MachineShape:
-    """Points, lines and axes of a machine at its nominal parameter values."""
+    """Return the points, lines and axes of a machine at its nominal parameter values."""
     mechanism, values = loops.mechanism, nominal(loops.mechanism)
     motion = symbolic_motion(loops.topology, values, is_moving=False)
     names = [body.name for body in mechanism.bodies if body.name != BASE]
@@ -275,7 +278,10 @@ def machine_shape(loops: Loops) -> MachineShape:
 
 
 def _mass_centre(mechanism: Mechanism, body: Body) -> np.ndarray | None:
-    """Mass centre (3,) of a moving body in its own coordinates; shows how one turns that has a single joint centre."""
+    """Return the mass centre (3,) of a moving body in its own coordinates.
+
+    It shows the rotation of a body with a single joint centre.
+    """
     if body.inertia is None or body.name == BASE:
         return None
     m, *moment = (mechanism.value(x) for x in body.inertia.parameters[:4])
@@ -283,7 +289,10 @@ def _mass_centre(mechanism: Mechanism, body: Body) -> np.ndarray | None:
 
 
 def _joint_centres(mechanism: Mechanism) -> Iterator[Placement]:
-    """Ends of rods and frames of joints; joints that leave a body free to move all over have no centre."""
+    """Return the ends of rods and frames of joints.
+
+    Joints that leave a body free to translate in space have no centre.
+    """
     for rod in mechanism.rods:
         yield from (rod.start, rod.end)
     for joint in mechanism.joints:
@@ -311,7 +320,7 @@ def _segments(mechanism: Mechanism) -> Iterator[Segment]:
 
 
 def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
-    """Axes of the coordinates that actuators drive."""
+    """Return the axes of the coordinates that actuators drive."""
     rods = {rod.name: rod for rod in mechanism.rods}
     joints = {name: joint for joint in mechanism.joints for name in joint.velocity_names}
     for actuator in mechanism.actuators:
@@ -342,25 +351,26 @@ def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
 
 
 def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
-    """Axis of one freedom of a joint: its letter, whether it turns, and the frame that it belongs to."""
+    """Return the letter of the axis of a joint's freedom, whether it rotates, and its frame."""
     slides = {"translational": 3, "planar": 2, "schoenflies": 3, "free": 3, "spherical": 0}.get(
         joint.kind
     )
     if slides is not None:
         about_z = joint.kind in ("planar", "schoenflies")
-        letter = (
-            "xyz"[freedom] if freedom < slides else ("z" if about_z else "xyz"[freedom - slides])
-        )
+        if freedom < slides:
+            letter = "xyz"[freedom]
+        else:
+            letter = "z" if about_z else "xyz"[freedom - slides]
         return letter, freedom >= slides, joint.parent
     if joint.kind == "universal":
         return joint.axes[freedom], True, (joint.parent, joint.child)[freedom]
-    # what slides carries its motor's name along
+    # a slider carries the name of its motor
     frame = joint.child if joint.kind == "prismatic" else joint.parent
     return next(iter(joint.axes), "z"), JOINT_KINDS[joint.kind].angular[freedom], frame
 
 
 def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAxis:
-    """The axis of an actuator on a spherical body, shown where the body's arcs end on it."""
+    """Return the axis of an actuator on a spherical body, moved to the end of the body's arcs."""
     if axis.direction is None or axis.body not in spherical:
         return axis
     ends = spherical[axis.body].ends
@@ -371,7 +381,10 @@ def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAx
 def _body_shape(
     name: str, points: np.ndarray, spherical: SphericalBody | None, length: float
 ) -> BodyShape:
-    """A body by its joint centres (k, 3); a spherical one by the ends of its axes, and a mass centre that is away."""
+    """Return the shape of a body from its joint centres (k, 3).
+
+    A spherical body has the ends of its axes; a distant mass centre is added.
+    """
     points = _distinct(points, length)
     edges, faces = body_lines(points)
     if spherical is None:
@@ -384,7 +397,7 @@ def _body_shape(
 
 
 def _distinct(points: np.ndarray, length: float) -> np.ndarray:
-    """Return those of points (k, 3) that do not lie on an earlier one, on a machine of some characteristic length."""
+    """Return the points (k, 3) that do not coincide with an earlier one."""
     distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
     return points[
         [i for i in range(len(points)) if not (distance[i, :i] < SAME_POINT * length).any()]
@@ -392,7 +405,7 @@ def _distinct(points: np.ndarray, length: float) -> np.ndarray:
 
 
 def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lines (e, 2) and triangles (f, 3) that make a body of distinct points (k, 3).
+    """Return lines (e, 2) and triangles (f, 3) that form a body of distinct points (k, 3).
 
     Points on a line are a chain, points in a plane have the outline of their convex hull, points in
     space the edges of theirs, without those inside its plane faces. Points within are on no line.

@@ -7,12 +7,12 @@ import numpy as np
 from tauloop.mechanism.solid import Mesh, Solid, SolidShape, convex
 from tauloop.mechanism.visual import solid_at
 
-#: Corners of a round section, and of the rounding of a plate's corner.
+#: Number of corners of a round section, and of the rounding of a plate's corner.
 SECTION, CORNER = 16, 12
 
 
 def about(axis: np.ndarray) -> np.ndarray:
-    """A rotation (3, 3) whose z is along a vector (3,) with some length."""
+    """Return a rotation (3, 3) whose z is along a vector (3,) with some length."""
     z = axis / np.linalg.norm(axis)
     x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
     x /= np.linalg.norm(x)
@@ -22,7 +22,7 @@ def about(axis: np.ndarray) -> np.ndarray:
 def bar(
     body: str, ends: np.ndarray, radius: float, role: str, shape: SolidShape = "capsule"
 ) -> Solid:
-    """A round bar between two different points (2, 3)."""
+    """Return a round bar between two different points (2, 3)."""
     way = ends[1] - ends[0]
     return solid_at(
         body, shape, (radius, float(np.linalg.norm(way))), ends.mean(axis=0), about(way), role
@@ -30,17 +30,17 @@ def bar(
 
 
 def ball(body: str, centre: np.ndarray, radius: float, role: str) -> Solid:
-    """A sphere."""
+    """Return a sphere."""
     return solid_at(body, "sphere", (radius,), centre, np.eye(3), role)
 
 
 def mesh(body: str, triangles: Mesh, role: str) -> Solid:
-    """A solid of triangles in the frame of its body."""
+    """Return a solid of triangles in the frame of its body."""
     return Solid(body=body, shape="mesh", size=(1.0, 1.0, 1.0), role=role, mesh=triangles)
 
 
 def plate(points: np.ndarray, radius: float, thickness: float) -> Mesh:
-    """A plate through points (k, 3) that lie in a plane, with round corners about them."""
+    """Return a plate through points (k, 3) that lie in a plane, with round corners about them."""
     middle = points.mean(axis=0)
     _, _, axes = np.linalg.svd(points - middle)
     angles = np.linspace(0.0, 2 * np.pi, CORNER, endpoint=False)
@@ -52,7 +52,7 @@ def plate(points: np.ndarray, radius: float, thickness: float) -> Mesh:
 
 
 def tube(line: np.ndarray, radius: float) -> Mesh:
-    """A round tube along a line of different points (k, 3), closed at its ends."""
+    """Return a closed round tube along a line of different points (k, 3)."""
     ways = np.diff(line, axis=0)
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
     tangents = np.concatenate([ways[:1], ways[:-1] + ways[1:], ways[-1:]])
@@ -61,7 +61,7 @@ def tube(line: np.ndarray, radius: float) -> Mesh:
     angles = np.linspace(0.0, 2 * np.pi, SECTION, endpoint=False)
     rings = []
     for point, tangent in zip(line, tangents, strict=True):
-        x = x - tangent * (x @ tangent)  # carried along without a twist
+        x = x - tangent * (x @ tangent)  # transported without a twist
         x /= np.linalg.norm(x)
         rings.append(
             point

@@ -1,4 +1,4 @@
-"""Bodies of spherical linkages: all their axes meet in one point, so that arcs between the axes show what they are."""
+"""Arcs between the axes of bodies of spherical linkages, whose axes meet in one point."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tauloop.equations.values import Values
 from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 
-#: Axes whose unit vectors have a cross product below this are one.
+#: Cross product of unit vectors below which axes are parallel.
 PARALLEL = 1e-6
-#: Radius of arcs, over the machine's characteristic length: where all of it is one spherical
-#: linkage, and where such a linkage is a part of it, such as a wrist.
+#: Radius of arcs relative to the characteristic length: for a machine that is one spherical linkage,
+#: and for a linkage that is a part of it, such as a wrist.
 WHOLE, PART = 1.0, 0.05
-#: Radius of a body's arcs over that of the body before it on the way from the base: arcs would lie
-#: on each other.
+#: Ratio of the radius of a body's arcs to that of the previous body from the base; equal radii would
+#: overlap.
 INWARDS = 0.86
 #: Angle of one straight piece of an arc, rad.
 PIECE = np.radians(3.0)
@@ -41,11 +41,11 @@ class SphericalBody:
 def spherical_bodies(
     mechanism: Mechanism, values: Values, places: Mapping[str, np.ndarray], length: float
 ) -> dict[str, SphericalBody]:
-    """Bodies that are drawn by arcs between their axes.
+    """Return the bodies that are drawn by arcs between their axes.
 
     A body is spherical when its joint centres are one point, at least two axes of revolute joints
     meet there that are not parallel, and one of these joints leads to another such body: the cross
-    of two pins is none. A joint's end is on the side that its axis points to, in both bodies.
+    of two pins is not spherical. A joint's end is on the side that its axis points to, in both bodies.
 
     Args:
         mechanism: the machine.
@@ -66,14 +66,13 @@ def spherical_bodies(
         if len(points) and np.ptp(points, axis=0).max() < length * 1e-9
     }
     several = {name: lines for name, lines in axes.items() if name in single and _meet(lines)}
-    spherical = {
-        name: lines
-        for name, lines in several.items()
-        if any(other in several for *_, other in lines)
-    }
-    is_whole = not mechanism.rods and single >= {
-        name for name, points in places.items() if len(points)
-    }
+    spherical = {}
+    for name, lines in several.items():
+        neighbors = {other for *_, other in lines}
+        if neighbors & several.keys():
+            spherical[name] = lines
+    with_points = {name for name, points in places.items() if len(points)}
+    is_whole = not mechanism.rods and single >= with_points
     outermost, depth = (WHOLE if is_whole else PART) * length, _depths(hinges, spherical)
     radius = {name: outermost * INWARDS**steps for name, steps in depth.items()}
     return {name: _body(lines, radius[name], radius) for name, lines in spherical.items()}
@@ -101,7 +100,7 @@ def _body(
 
 
 def _depths(hinges: list[Joint], spherical: Collection[str]) -> dict[str, int]:
-    """Steps over revolute joints from the base, or where that is not spherical from the first body that is."""
+    """Return the steps over revolute joints from the base, or from the first spherical body."""
     depth: dict[str, int] = {}
     pairs = [
         hinge.bodies
@@ -115,7 +114,7 @@ def _depths(hinges: list[Joint], spherical: Collection[str]) -> dict[str, int]:
 
 
 def great_arcs(ends: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Straight pieces (m, 2, 3) of the great arcs that join ends (k, 3) about a centre (3,), one after the other.
+    """Return straight pieces (m, 2, 3) of the great arcs that join ends (k, 3) about a centre (3,).
 
     More than two ends make a closed ring. Ends that are opposite to each other have no arc.
     """
@@ -136,11 +135,11 @@ def great_arcs(ends: np.ndarray, centre: np.ndarray) -> np.ndarray:
 
 
 def _line(frame: Placement, letter: str, values: Values) -> tuple[np.ndarray, np.ndarray]:
-    """A point on an axis and its direction, in the body's coordinates."""
+    """Return a point on an axis and its direction, in the body's coordinates."""
     R, p = values.placement(frame)
     return ca.evalf(p).full()[:, 0], ca.evalf(R).full()[:, "xyz".index(letter)]
 
 
 def _meet(lines: list[tuple[np.ndarray, np.ndarray, str]]) -> bool:
-    """Whether two axes at least have different directions."""
+    """Return whether two axes at least have different directions."""
     return any(np.linalg.norm(np.cross(lines[0][1], a)) > PARALLEL for _, a, _ in lines[1:])

@@ -1,4 +1,4 @@
-"""Solids as triangles, by trimesh: for screens, and for formats that want meshes."""
+"""Solids as triangle meshes, by trimesh, for screens and for formats with meshes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tauloop.common.errors import EngineError, InputError
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.solid import Mesh, Solid
 
-#: Corners of round sections.
+#: Number of corners of round sections.
 SECTIONS = 24
-#: Most bytes and triangles of a mesh that is read.
+#: Largest number of bytes and triangles of a mesh file.
 LARGEST_FILE, MOST_FACES = 200_000_000, 2_000_000
 
 
 def triangles(solid: Solid, sections: int = SECTIONS) -> Mesh:
-    """A solid as triangles in the frame of its body.
+    """Return a solid as triangles in the frame of its body.
 
     Args:
         solid: any solid.
@@ -37,7 +37,7 @@ def triangles(solid: Solid, sections: int = SECTIONS) -> Mesh:
 
 
 def _shape(solid: Solid, sections: int) -> Any:
-    """The solid in its own frame; anything with vertices and faces."""
+    """Return the solid in its own frame, as any object with vertices and faces."""
     if isinstance(solid.mesh, Mesh):
         return Mesh(vertices=solid.mesh.vertices * np.array(solid.size), faces=solid.mesh.faces)
     creation = _trimesh().creation
@@ -59,7 +59,7 @@ def _shape(solid: Solid, sections: int) -> Any:
 
 
 def _read(path: Path, scale: np.ndarray) -> Mesh:
-    """The triangles of a file."""
+    """Return the triangles of a file."""
     trimesh = _trimesh()
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -73,7 +73,7 @@ def _read(path: Path, scale: np.ndarray) -> Mesh:
         )
     except InputError:
         raise
-    except Exception as error:  # trimesh raises what its readers raise
+    except Exception as error:  # trimesh passes all errors of its readers on
         raise InputError.of(
             str(path), f"is no mesh that can be read ({error})", "check the file"
         ) from error
