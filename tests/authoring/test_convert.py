@@ -49,7 +49,7 @@ def test_a_machine_whose_start_values_are_open_comes_back_in_its_mode(
 
 
 def test_a_target_that_names_no_format_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"m\.txt does not say the format"):
+    with pytest.raises(InputError, match=r"m\.txt does not determine the format"):
         tl.convert("five_bar", tmp_path / "m.txt")
     with pytest.raises(InputError, match="did you mean mjcf"):
         tl.convert("five_bar", tmp_path / "m.xml", tl.ConvertOptions(to="mjfc"))

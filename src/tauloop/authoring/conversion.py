@@ -1,4 +1,4 @@
-"""A machine written in another format, with the solids by which others show it."""
+"""Conversion of a machine to another format, with solids that other tools show."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from tauloop.model.model import MachineSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertOptions(Options):
-    """How a machine is written in another format.
+    """Options of a conversion to another format.
 
     Attributes:
-        to: format to write, by its name (yaml, mjcf, sdf, urdf, or what an installed package
-            brings); that of the target's ending if empty.
-        solids: write designed solids for what the description states none of, so that others show
-            the machine; a machine file gets none, since whoever reads it designs them again.
+        to: name of the format to write (yaml, mjcf, sdf, urdf, or one of an installed plugin); that of
+            the target's ending if empty.
+        solids: write designed solids for bodies and rods without any, so that other tools show the
+            machine; a machine file gets none, because Tauloop designs them when it reads the file.
         side: side file of a URDF that is read.
-        reading: choices of whoever imports.
+        reading: import options.
 
     Examples:
         >>> import tauloop as tl
@@ -52,10 +52,10 @@ class ConvertOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion(Result):
-    """The files that were written, and what is not as in the mechanism.
+    """Written files, and differences from the mechanism.
 
     Attributes:
-        mechanism: what was written.
+        mechanism: the written machine.
         format: name of the format.
         written: files and notes.
     """
@@ -65,7 +65,7 @@ class Conversion(Result):
     written: Written = field(metadata=json_keys(files="files", notes="notes"))
 
     def variables(self) -> Iterator[Variable]:
-        """The machine's parameters."""
+        """Return the machine's parameters."""
         return self.mechanism.parameters.variables()
 
 
@@ -77,10 +77,10 @@ def convert(
 ) -> Conversion:
     """Write a machine in another format.
 
-    A machine file reads back to an equal machine, with all its parameters. The others hold numbers:
-    their loops are cut, rods are bodies, and what they cannot hold is listed. What is written is
-    read again before: a machine that would not be readable is refused, and the result is doubtful
-    where forces at random states or the tool differ.
+    A machine file reads back as an equal machine with all its parameters. Other formats contain
+    numbers: loops are cut, rods become bodies, and omissions are listed. The text is read back before
+    it is written. A machine that would not be readable is refused. The result is doubtful if forces at
+    random states or the tool's pose differ.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -107,7 +107,7 @@ def convert(
     to = options.to or next(iter(by_ending), "")
     if not to:
         what, remedy = (
-            f"{target.name} does not say the format",
+            f"{target.name} does not determine the format",
             f"choose among {', '.join(FORMATS)}",
         )
         raise InputError.of("to", what, remedy)
@@ -132,7 +132,7 @@ def convert(
 
 
 def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Diagnostic, ...]:
-    """Write a machine into a folder of its own, read it again, and return how well forces agree.
+    """Return how well forces agree after writing a machine and reading it again.
 
     Raises:
         DescriptionError: what was written cannot be read.
@@ -155,7 +155,7 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Dia
 
 
 def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, ...]]:
-    """The machine where its loops close, cut as Tauloop cuts it, with solids for all of it; and what was changed.
+    """Return the machine with closed loops, cut joints and designed solids, and notes on changes.
 
     A machine without a regular reference pose stays as it is.
     """
@@ -178,11 +178,8 @@ def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, .
     shifts = limited_cuts(mechanism, shut).positions(q[None])[0] - [sum(j.reference) for j in cuts]
     moves = (q - topology.reference) / model.assembly.loops.coordinate_scale
     shifts = np.concatenate([moves, np.sin(shifts / 2)])
-    moved = [
-        n
-        for n, s in zip((*ends, *(j.name for j in cuts)), shifts.tolist(), strict=True)
-        if abs(s) > OPEN
-    ]
+    names = [*ends, *(joint.name for joint in cuts)]
+    moved = [name for name, shift in zip(names, shifts.tolist(), strict=True) if abs(shift) > OPEN]
     joints = [
         replace(j, reference=at[j.name]) if j.name in at else replace(j, is_cut=True)
         for j in mechanism.joints

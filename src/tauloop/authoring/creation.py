@@ -1,4 +1,4 @@
-"""A machine file of one's own dimensions: written, checked, and what to change where it cannot do its work."""
+"""New machine files with user dimensions: written, checked, and with remedies if unsuitable."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
 
-#: Poses along each axis of the work volume at which a machine must reach.
+#: Number of poses along each axis of the work volume that a machine must reach.
 ALONG = 3
-#: One dimension after the other is tried at these multiples of its value, and as many cures are
-#: named at most.
+#: Multiples of its value that are tried for each dimension, and largest number of remedies that are
+#: reported.
 FACTORS, CURES = (1.25, 0.8, 2.0, 0.5), 3
-#: A cure is narrowed so many times by halving, towards the value that does not do.
+#: Number of bisections of a remedy towards the insufficient value.
 NARROWED = 3
-#: Units of what may be tried: dimensions, and no masses.
+#: Units of values that may be tried: dimensions, not masses.
 _GEOMETRY = ("m", "rad")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMachineOptions(Options):
-    """Own values of a machine file that is made from another.
+    """Options of a machine file that is made from another.
 
     Attributes:
         values: change parameters for this run, such as "arm_length=0.3 m"; numbers alone are SI;
             others keep the values of the source.
         side: side file of a URDF.
-        reading: choices of whoever imports a URDF or MJCF.
+        reading: import options of a URDF or MJCF.
 
     Examples:
         >>> import tauloop as tl
@@ -76,16 +76,16 @@ class NewMachineOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMachine(Result):
-    """A new machine file, and whether the machine works as described.
+    """A new machine file with the result of its check.
 
     Attributes:
-        text: of the file.
+        text: text of the file.
         source: the template or file that it is made from.
         dimensions: its named values.
-        changed: names of those that are own ones.
-        inspection: what `check` says of it.
-        cures: one dimension each that alone lets it reach its whole work volume.
-        folder: where files lie that its text names.
+        changed: names of the values that the user has set.
+        inspection: result of `check`.
+        cures: changes of one dimension that suffice to reach the whole work volume.
+        folder: folder of the files that its text refers to.
     """
 
     text: str = field(metadata=OMITTED)
@@ -97,16 +97,16 @@ class NewMachine(Result):
     folder: Path = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """The machine's parameters."""
+        """Return the machine's parameters."""
         return self.inspection.model.mechanism.parameters.variables()
 
     def write(self, path: str | Path) -> tuple[Path, ...]:
-        """Write the machine file, and beside it the schema by which editors complete and check it.
+        """Write the machine file, and next to it the schema for editors.
 
         Raises:
-            DescriptionError: the text names files (drive lines, meshes) that are not there, seen
-                from the new folder.
-            InputError: the folder is not there or cannot be written.
+            DescriptionError: files (drive lines, meshes) that the text refers to do not exist
+                relative to the new folder.
+            InputError: the folder does not exist or cannot be written.
         """
         path = Path(path)
         read_machine(self.text, path.name, path.parent)
@@ -115,7 +115,7 @@ class NewMachine(Result):
 
 
 def dimensions(source: str | Path) -> tuple[NamedValue, ...]:
-    """What a new machine from this source is asked for: values with bounds and a note; all named ones where none has.
+    """Return the values of a source with bounds and notes; all named values if none has bounds.
 
     Args:
         source: a template's name, a shipped machine, or a file.
@@ -141,7 +141,9 @@ def new_machine(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> NewMachine:
-    """Make a machine file of one's own dimensions, and check it: closure, mobility, units, reach over its work volume.
+    """Return a machine file with user dimensions, and its check.
+
+    Closure, mobility, units and reach over the work volume are checked.
 
     The work volume is the box of the platform's limits, or of the actuated joints' where the
     platform has none.
@@ -156,19 +158,19 @@ def new_machine(
         source: a template's name (`TEMPLATES`), a shipped machine, a machine file, a URDF or an
             MJCF.
         options: own values.
-        progress: called with trials done and trials in all, where the machine does not reach and it
-            is sought why.
+        progress: called with trials done and trials in all, where the machine does not reach its
+            work volume and the cause is searched.
 
     Raises:
         DescriptionError: the source cannot be read.
-        InputError: the name is none, a value is unknown, has another unit or is out of bounds, or
+        InputError: the name is invalid, a value is unknown, has another unit or is out of bounds, or
             the machine does not close with these values: which of them alone would have to change,
             and to what.
     """
     options = options or NewMachineOptions()
     if not IDENTIFIER.fullmatch(name):
         raise InputError.of(
-            "name", f"{name!r} is no name", "use letters, digits and _, and begin with a letter"
+            "name", f"{name!r} is not a name", "use letters, digits and _, and begin with a letter"
         )
     text, folder, origin = _source(source, options, name)
 
@@ -203,7 +205,7 @@ def new_machine(
     )
     remedy = (
         " or ".join(item.remedy for item in cures)
-        or "no dimension alone mends it: change several, or the stroke"
+        or "no single dimension corrects it: change several, or the stroke"
     )
     advice = f"{blame} of the poses tried; {remedy}"
     diagnostics = (
@@ -231,7 +233,7 @@ def new_machine(
 
 
 def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[str, Path, str]:
-    """Text of a machine file, the folder that it lies in, and what it is called where it is no template.
+    """Return the text of a machine file, its folder, and its name if it is not a template.
 
     Raises:
         DescriptionError: there is no such source, or it is wrong.
@@ -264,10 +266,10 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
 
 
 def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
-    """Share of the work volume at which the machine works, and how many of its poses each element excludes.
+    """Return the usable share of the work volume, and how many poses each element excludes.
 
-    None without loops, for a serial chain reaches whatever its joints do, and where no limits state
-    a volume.
+    None without loops, because a serial chain reaches all positions of its joints, and where no limits
+    state a volume.
     """
     limits, assembly = model.limits, model.assembly
     if not assembly.loops.names or assembly.findings:
@@ -313,19 +315,14 @@ def _cures(
     reaches: Callable[[Mapping[str, str | float]], bool],
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Problem, ...]:
-    """What to change, one dimension alone each: the value nearest to the present one with which all is reached.
+    """Return changes of single dimensions with which the whole work volume is reached.
 
-    Values that the user states are those of a real machine: they are never changed where any other
-    dimension helps, by `FACTORS`. Only then each of them is tried, towards that of the source.
+    Each is the value nearest to the present one.
+
+    Values that the user states belong to a real machine. They are changed only if no other dimension
+    helps by `FACTORS`; then each is tried towards the value of the source.
     """
-    before, after = (
-        {
-            item.name: item
-            for item, _ in named_values(body).values()
-            if _value(item) and _unit(item) in _GEOMETRY
-        }
-        for body in (text, with_values(text, "trial", own))
-    )
+    before, after = _dimensions(text), _dimensions(with_values(text, "trial", own))
     stated = [
         (item, _value(after[name]) / _value(item), 1.0)
         for name, item in before.items()
@@ -356,8 +353,17 @@ def _cures(
     return tuple(cures.values())
 
 
+def _dimensions(text: str) -> dict[str, NamedValue]:
+    """Return the lengths and angles with a value among the named values of a text."""
+    return {
+        item.name: item
+        for item, _ in named_values(text).values()
+        if _value(item) and _unit(item) in _GEOMETRY
+    }
+
+
 def _value(item: NamedValue) -> float:
-    """Its value, SI; zero of a formula, which follows from others."""
+    """Return the value of a dimension, SI; zero for a formula of other values."""
     return item.value or 0.0
 
 

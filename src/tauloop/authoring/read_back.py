@@ -1,4 +1,4 @@
-"""A machine that was written and read again is compared with what was written: forces at random states."""
+"""Comparison of a written machine with the one read back, by forces at random states."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 
-#: Largest difference of forces and of motor speeds that is rounding, of the largest.
+#: Difference of forces and motor speeds, relative to the largest, that counts as rounding.
 SAME_FORCES = 1e-9
-#: Speeds of the states, of the usual ones: friction of slow motions is seen, and that of fast ones.
+#: Speeds of the states relative to the usual ones; they show friction of slow and of fast motions.
 SPEEDS = np.array([1.0, 0.1, 0.01, 0.001])
-#: States that are compared, and how far they are from the reference pose: rad, or characteristic
-#: lengths. Where one is out of reach, all are taken nearer.
+#: Number of compared states, and their distances from the reference pose, rad or characteristic
+#: lengths; if one state is out of reach, all are moved nearer.
 STATES, DISTANCES = len(SPEEDS), (0.02, 0.002, 0.0)
 
 
 def read_back_diagnostics(
     before: Mechanism, after: Mechanism, names: Mapping[str, str]
 ) -> tuple[Diagnostic, ...]:
-    """Return the largest differences between a machine and what was read back; a reason where there are none.
+    """Return the largest differences between a machine and the one read back.
+
+    A reason is returned where they cannot be compared.
 
     At random states, the forces on the independent coordinates (M a + h, with friction and
     springs), the speeds of the motors by those of the coordinates, and the pose of the tool are
     compared.
 
     Args:
-        before: what was written.
-        after: what was read back.
+        before: the written machine.
+        after: the machine read back.
         names: names in the file by those of the machine, where they differ.
     """
     try:
@@ -74,7 +76,7 @@ def _not_compared(reason: str) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A machine and its copy, the motions by which they are compared, and how that of the copy gives the other."""
+    """A machine and its copy, with the motions for the comparison."""
 
     models: tuple[Model, Model]
     motions: tuple[Motion, Motion]
@@ -84,7 +86,9 @@ class _Pair:
     def answers(
         self, x: np.ndarray, v: np.ndarray, a: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return pairs of numbers (N, n): forces on rotations and on lengths, speeds of motors, places of the tool.
+        """Return pairs of numbers (N, n): forces, speeds of motors, positions of the tool.
+
+        Forces on rotations and on lengths are separate pairs.
 
         Args:
             x, v, a: the motion of the copy (N, n); forces are those on its velocities.
@@ -120,7 +124,7 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
     length = pair.models[0].mechanism.characteristic_length
     reference = ports.at(model.assembly.q)
     columns = zip(ports.position.columns, ports.position.units, strict=True)
-    # quaternions stay as they are
+    # quaternions are unchanged
     scales = [
         (length if unit == "m" else 1.0) * (name in ports.velocity.columns)
         for name, unit in columns
@@ -159,7 +163,7 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
 def _answers(
     motion: Motion, model: Model, length: float, x: np.ndarray, v: np.ndarray, a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the forces (N, n) on the given velocities, the speeds of the motors (N, n_u), the tool's pose (N, 12)."""
+    """Return forces (N, n) on given velocities, motor speeds (N, n_u) and tool poses (N, 12)."""
     forces = np.einsum("kij,kj->ki", motion.mass_matrix(x), a) + motion.bias(x, v)
     speeds = np.zeros((len(x), 0))
     if model.mechanism.actuators:
@@ -173,7 +177,7 @@ def _answers(
 
 
 def _relative(expected: np.ndarray, actual: np.ndarray) -> float:
-    """Return the largest difference, of the largest number."""
+    """Return the largest difference relative to the largest number."""
     largest = float(np.abs(expected).max())
     difference = float(np.abs(actual - expected).max())
     return difference / largest if largest > 0.0 else difference

@@ -1,4 +1,4 @@
-"""The motion of a machine that a motion of its copy is, by columns of the same names or by all coordinates."""
+"""Equal motions of a machine and its copy, by columns of the same names or all coordinates."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tauloop.mechanism.poses import quaternion_rotation, rotation_about, rotatio
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 
-#: Axes of the three hinges that stand for a ball, in this order; each has the ball's name, a point
-#: and its word.
+#: Axes of the three hinges that replace a ball, in this order; the name of each is the ball's, a point
+#: and its axis.
 HINGES = ("x", "y", "z")
 
 
 @dataclass(frozen=True, slots=True)
 class GivenMotion:
-    """Positions, velocities and accelerations (N, n), and the rates of this motion by those of the other (N, n, m)."""
+    """Positions, velocities and accelerations (N, n), and rates by those of the copy (N, n, m)."""
 
     position: np.ndarray
     velocity: np.ndarray
@@ -29,7 +29,7 @@ class GivenMotion:
 
 @dataclass(frozen=True, slots=True)
 class SameColumns:
-    """Both are given the same columns, in another order.
+    """Relation of a machine and a copy with the same columns in another order.
 
     Attributes:
         position, velocity: where the columns of the machine are among those of its copy.
@@ -39,7 +39,7 @@ class SameColumns:
     velocity: list[int]
 
     def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> GivenMotion:
-        """Return the motion of the machine that a motion of its copy is."""
+        """Return the motion of the machine that equals a motion of its copy."""
         rates = np.broadcast_to(
             np.eye(len(self.velocity))[self.velocity], (len(x), *[len(self.velocity)] * 2)
         )
@@ -48,7 +48,7 @@ class SameColumns:
 
 @dataclass(frozen=True, slots=True)
 class HingedBall:
-    """A ball of the machine, for which three hinges stand in its copy: R = R_start R_x R_y R_z.
+    """A ball of the machine that three hinges replace in the copy: R = R_start R_x R_y R_z.
 
     Attributes:
         q, v: where its quaternion and its rates begin in the machine.
@@ -79,7 +79,7 @@ class HingedBall:
         return self._to_parent(q) @ self._axes(q)
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Return the change of the ball's rates (N, 3): the axes of the later hinges turn with the earlier."""
+        """Return the change of the ball's rates (N, 3) due to the rotation of the hinges' axes."""
         axes, hinge_v, hinge_a = self._axes(q), v[:, self.hinge_v], a[:, self.hinge_v]
         total, turning = np.zeros((len(q), 3)), np.zeros((len(q), 3))
         for k in range(3):
@@ -100,7 +100,7 @@ class HingedBall:
         return np.stack([turn[..., k] for k, turn in enumerate(self._turns(q)[:3])], axis=-1)
 
     def _to_parent(self, q: np.ndarray) -> np.ndarray:
-        """Return what takes rates of the hinges (N, 3, 3) to those of the child in the axes of the parent."""
+        """Return matrices (N, 3, 3) from hinge rates to the child's rates in the parent's axes."""
         if self.is_reversed:
             return -np.swapaxes(self._turns(q)[-1], -1, -2)
         return np.broadcast_to(quaternion_rotation(self.start), (len(q), 3, 3))
@@ -108,13 +108,13 @@ class HingedBall:
 
 @dataclass(frozen=True, slots=True)
 class SameCoordinates:
-    """Both have the same coordinates, whichever of them are given.
+    """Relation of a machine and a copy with the same coordinates, whichever are given.
 
     Attributes:
         motions: of the machine and of its copy.
         q, v: where coordinates and velocities of the machine are among those of its copy; -1 where
             they are not.
-        balls: balls for which hinges stand.
+        balls: balls that hinges replace in the copy.
     """
 
     motions: tuple[Motion, Motion]
@@ -124,7 +124,7 @@ class SameCoordinates:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that is given to the machine is known, and as many velocities are given to its copy."""
+        """Whether all values given to the machine are known, with equal numbers of velocities."""
         first, second = (motion.ports for motion in self.motions)
         known_q = {i for i, column in enumerate(self.q) if column >= 0}
         known_v = {i for i, column in enumerate(self.v) if column >= 0}
@@ -138,7 +138,7 @@ class SameCoordinates:
         )
 
     def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> GivenMotion:
-        """Return the motion of the machine that a motion of its copy is."""
+        """Return the motion of the machine that equals a motion of its copy."""
         first, second = self.motions
         state = second.kinematics(x, v, a)
         assert state.v is not None, "velocities are given"
@@ -156,7 +156,9 @@ class SameCoordinates:
 
 
 def same_columns(motions: tuple[Motion, Motion], renamed: Mapping[str, str]) -> SameColumns | None:
-    """Return how the motion of a machine follows from that of its copy; None where other columns are given.
+    """Return how the motion of a machine follows from that of its copy.
+
+    None where the columns differ.
 
     Args:
         motions: of the machine and of its copy.
@@ -173,7 +175,9 @@ def same_columns(motions: tuple[Motion, Motion], renamed: Mapping[str, str]) -> 
 def same_coordinates(
     models: tuple[Model, Model], motions: tuple[Motion, Motion], renamed: Mapping[str, str]
 ) -> SameCoordinates | None:
-    """Return how the motion of a machine follows from all coordinates of its copy; None where some are not there.
+    """Return how the motion of a machine follows from all coordinates of its copy.
+
+    None where some are missing.
 
     Args:
         models: the machine and its copy.
@@ -196,13 +200,13 @@ def same_coordinates(
 
 
 def _order(names: Sequence[str], others: Sequence[str], renamed: Mapping[str, str]) -> list[int]:
-    """Return where each of the names is among others; -1 where it is not there."""
+    """Return the index of each name among others; -1 where it is missing."""
     places = {name: k for k, name in enumerate(others)}
     return [places.get(renamed.get(name, name), -1) for name in names]
 
 
 def _hinged_ball(edge: TreeJoint, copy: Model, renamed: Mapping[str, str]) -> HingedBall | None:
-    """Return a ball for which hinges stand in the copy; None where none do."""
+    """Return a ball that hinges replace in the copy; None without such hinges."""
     joint, topology = edge.joint, copy.topology
     names = [f"{joint.name}.{word}" for word in HINGES]
     hinge_q = _order(names, topology.coordinate_names, renamed)

@@ -1,4 +1,4 @@
-"""Named values in the text of a machine file: what each is, and the same text with others; comments stay."""
+"""Named values in the text of a machine file, and replacement of values that keeps comments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.mechanism.description.units import UnitError, literal, read_quantit
 from tauloop.mechanism.suggestions import unknown_names
 
 _LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: What a changed value says of itself in a file that has other sources.
+#: Status and source of a changed value in a file with other sources.
 OWN = {"status": "chosen", "source": "own dimension"}
 
 
@@ -22,10 +22,10 @@ class NamedValue:
     """A named value of a machine file.
 
     Attributes:
-        name: as parameters are called: ``arm_length``, or ``tower1.arm`` of one leg.
-        text: as it is written, with its unit; a formula where it follows from others.
-        note: what it is, in words; "" where the file says nothing.
-        bounds: least and greatest, as written; empty without any.
+        name: name of the parameter: ``arm_length``, or ``tower1.arm`` of one leg.
+        text: the value as written, with its unit; a formula if it depends on others.
+        note: description; "" without one.
+        bounds: least and greatest value as written; empty without any.
     """
 
     name: str
@@ -35,14 +35,14 @@ class NamedValue:
 
     @property
     def value(self) -> float | None:
-        """Its value, SI; None of a formula."""
+        """Value, SI; None for a formula."""
         try:
             return literal(self.text).value
         except UnitError:
             return None
 
     def written(self, value: str | float) -> str:
-        """A value for it as a machine file has it: a number alone is in SI units and gets its unit.
+        """Return a value as a machine file writes it; a number alone gets its SI unit.
 
         Raises:
             UnitError: a unit of something else.
@@ -50,13 +50,13 @@ class NamedValue:
         text = f"{value:.12g}" if isinstance(value, int | float) else value.strip()
         try:
             own, other = literal(self.text), literal(text)
-        except UnitError:  # a formula, here or there, which is judged when the file is read
+        except UnitError:  # either is a formula, which is checked when the file is read
             return text
         read_quantity(text, own.dimension, is_si=True)
         return text if other.unit or not str(own.dimension) else f"{text} {own.dimension}"
 
     def accepted(self, answer: str) -> str:
-        """An answer as a machine file has it.
+        """Return an input as a machine file writes it.
 
         Raises:
             InputError: a unit of something else, or a value out of bounds.
@@ -78,28 +78,30 @@ class NamedValue:
         return text
 
     def scaled(self, factor: float) -> str:
-        """Its value times a factor, in its own unit and three digits."""
+        """Return its value times a factor, in its unit with three digits."""
         own = literal(self.text)
         return f"{float(f'{own.number * factor:.3g}'):g} {own.unit}".strip()
 
 
 def named_values(text: str) -> dict[str, tuple[NamedValue, yaml.Node]]:
-    """Named values of a machine file by name, each with its node; the text has been read as a machine file."""
+    """Return the named values of a machine file by name, each with its node.
+
+    The text must be a valid machine file.
+    """
     return {
         item.name: (item, node) for item, node in _values(_keys(yaml.compose(text, Loader=_LOADER)))
     }
 
 
 def with_values(text: str, name: str, values: Mapping[str, str | float], origin: str = "") -> str:
-    """The text of a machine file with another name and other values.
+    """Return the text of a machine file with another name and other values.
 
     Args:
         text: of a machine file that has been read.
         name: of the machine.
         values: by name of the value; of `tower.arm` each leg's. Numbers are SI.
-        origin: what the file is of, where its description and its sources are another machine's:
-            changed values then say that they are own dimensions, and the description what was
-            changed.
+        origin: name of the original machine, if description and sources belong to another one;
+            changed values then state that they are own dimensions, and the description lists them.
 
     Raises:
         InputError: unknown names, and units of something else.
@@ -110,7 +112,7 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
         leg, dot, rest = key.partition(".")
         if dot and leg.rstrip("0123456789") + dot + rest not in known:
             groups.setdefault(leg.rstrip("0123456789") + dot + rest, []).append(key)
-    problems += unknown_names(values, groups, "is no named value of this machine")
+    problems += unknown_names(values, groups, "is not a named value of this machine")
     root = _keys(yaml.compose(text, Loader=_LOADER))
     edits = [(root["name"], name)]
     if origin and values and isinstance(root.get("description"), yaml.ScalarNode):
@@ -126,7 +128,7 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
                 problems.add(key, error.what, error.remedy)
     InputError.raise_if_any(problems)
     for node, new in sorted(edits, key=lambda edit: edit[0].start_mark.index, reverse=True):
-        # of a block: where the next one begins
+        # the end of a block is the start of the next one
         start, end = node.start_mark.index, node.end_mark.index
         text = text[:start] + new + text[start + len(text[start:end].rstrip()) :]
     return text
@@ -158,7 +160,10 @@ def _dimension(name: str, node: yaml.Node) -> NamedValue:
 
 
 def _edit(node: yaml.Node, text: str, is_foreign: bool) -> tuple[yaml.Node, str]:
-    """What is replaced, and by what: the value alone where the file's source holds for it, else with its own source."""
+    """Return the replaced text and its replacement.
+
+    It is the value alone where the source of the file applies, else the value with its own source.
+    """
     keys = _keys(node)
     if not is_foreign:
         return keys.get("value", node), _flow(text)
@@ -170,7 +175,7 @@ def _edit(node: yaml.Node, text: str, is_foreign: bool) -> tuple[yaml.Node, str]
 
 
 def _flow(value: object) -> str:
-    """A value as it stands between braces, on one line."""
+    """Return a value as written between braces, on one line."""
     text = yaml.safe_dump([value], default_flow_style=True, width=10**9, allow_unicode=True)
     return text.strip()[1:-1]
 
