@@ -280,7 +280,7 @@ def test_text_stands_for_numbers_with_units_names_and_several(
         (lambda: tl.SimulationOptions(duration="-3 ms"), "duration: is -0.003"),
         (lambda: tl.SimulationOptions(route="direct"), "route: 'direct' is unknown"),
         (lambda: tl.CountOptions(entry="legs"), "entry: 'legs' is unknown"),
-        (lambda: tl.ControllerOptions(limit=("1 N", "2 s")), "limit: '2 s' is a time"),
+        (lambda: tl.ControllerOptions(limit=("1 N", "2 s")), "limit[1]: '2 s' is a time"),
     ],
 )
 def test_text_with_another_meaning_is_refused_by_name(make: Callable[[], object], message: str):

@@ -160,3 +160,17 @@ def test_nested_options_are_keywords_where_their_names_are_unambiguous() -> None
     assert {"rtol", "step", "duration"} <= set(calls_of(tl.simulate))
     fit = tl.simulate("four_bar", duration="1 ms", rtol=1e-6)
     assert fit.status is not None
+
+
+@dataclass(frozen=True)
+class _Pair(Options):
+    """Options that may be given by their place."""
+
+    first: float
+    second: float = 1.0
+
+
+def test_fields_that_may_be_given_by_their_place_are() -> None:
+    assert _Pair(2.0) == _Pair(first=2.0, second=1.0)
+    with pytest.raises(tl.InputError, match="_Pair: is given 3 values by their place"):
+        _Pair(1.0, 2.0, 3.0)  # type: ignore[call-arg]

@@ -101,7 +101,7 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "evaluator": Interpreted(),
         "locks": DEFAULT_LOCKS,
     }
-    return cases | {"Model": (tl.Model, {"mechanism": machine.mechanism} | settings)}
+    return cases | {"Model": (tl.Model, {"machine": machine.mechanism} | settings)}
 
 
 CASES = [(machine, method) for machine in MACHINES for method in methods(machine)]
@@ -143,7 +143,9 @@ def test_what_an_argument_cannot_be_is_refused_by_its_name(machine: str, name: s
     method(**arguments)
     for key in arguments:
         for spoiled in NOTHING.values():
-            refused(method, arguments, key, spoiled)
+            # text is the name of a machine
+            if key != "machine" or not isinstance(spoiled, str):
+                refused(method, arguments, key, spoiled)
 
 
 @pytest.mark.parametrize(

@@ -355,7 +355,7 @@ def test_without_a_compiler_it_says_so(tmp_path, machine, monkeypatch):
 def test_unknown_names_are_refused(tmp_path, machine):
     with pytest.raises(InputError, match="'dynamics' is unknown"):
         load_function(machine, "dynamics", folder=tmp_path)
-    with pytest.raises(InputError, match="entry: is 'motors', of type str"):
+    with pytest.raises(InputError, match="entry: 'motors' is unknown"):
         load_function(machine, options=FunctionOptions(entry="motors"), folder=tmp_path)
     with pytest.raises(InputError, match="not an output of inverse_dynamics"):
         load_function(machine, outputs=("torque",), folder=tmp_path)

@@ -179,7 +179,7 @@ class Options(Shown):
                 if name not in known:
                     remedy = suggestion(name, known) or f"choose among {', '.join(known)}"
                     problems.add(name, f"is not a field of {cls.__name__}", remedy)
-            if places:
+            if len(places) > sum(not item.kw_only for item in fields(cls)):
                 what = f"is given {len(places)} values by their place"
                 problems.add(cls.__name__, what, "give them by the names of fields")
             InputError.raise_if_any(problems)
@@ -305,7 +305,7 @@ def _in_si(name: str, value: Any, unit: tuple[QuantityUnit, ...]) -> Any:
     if isinstance(value, Mapping):
         return {key: _in_si(f"{name}.{key}", part, unit) for key, part in value.items()}
     if isinstance(value, tuple | list):
-        return tuple(_in_si(name, part, unit) for part in value)
+        return tuple(_in_si(f"{name}[{k}]", part, unit) for k, part in enumerate(value))
     if not isinstance(value, str):
         return value
     try:
