@@ -95,7 +95,7 @@ NAMES = ("rise_time", "overshoot", "settling_time", "energy", "final_error", "sw
 
 
 def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Criteria over their weights (N, k), in the order of the weights.
+    """Return the criteria over their weights (N, k), in the order of the weights.
 
     Raises:
         InputError: a criterion is unknown, or a weight is not positive and finite.
@@ -113,17 +113,17 @@ def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
 
 
 def weighted_sum(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Sum of criteria over their weights (N,) (Gantry-Tau paper, eq. 2 and the cost before it)."""
+    """Return the sum of criteria over their weights (N,) (Gantry-Tau paper, eq. 2 and the cost before it)."""
     return weighted(criteria, weights).sum(axis=1)
 
 
 def weighted_worst(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Largest of the criteria over their weights (N,): what a max-min design makes small (Gantry-Tau paper, eq. 3)."""
+    """Return the largest of the criteria over their weights (N,): what a max-min design makes small (Gantry-Tau paper, eq. 3)."""
     return weighted(criteria, weights).max(axis=1)
 
 
 def priced(criteria: Criteria, duration: np.ndarray) -> Criteria:
-    """The same with the price in place of what failed runs have measured.
+    """Return the same with the price in place of what failed runs have measured.
 
     Args:
         criteria: as measured; numbers of failed runs may be anything.

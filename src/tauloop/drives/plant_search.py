@@ -74,7 +74,7 @@ class PlantUnknown:
     logarithmic: bool = True
 
     def at(self, share: np.ndarray) -> np.ndarray:
-        """Values (N,) at shares (N,) of the range."""
+        """Return the values (N,) at shares (N,) of the range."""
         if self.logarithmic:
             return np.asarray(self.lower * (self.upper / self.lower) ** share)
         return np.asarray(self.lower + share * (self.upper - self.lower))
@@ -86,7 +86,7 @@ class PlantUnknown:
         return self.upper - self.lower
 
     def share(self, value: float) -> float:
-        """Where a value lies in the range, from 0 to 1 within it."""
+        """Return where a value lies in the range, from 0 to 1 within it."""
         if self.logarithmic:
             return float(np.log(value / self.lower) / np.log(self.upper / self.lower))
         return (value - self.lower) / (self.upper - self.lower)
@@ -127,7 +127,7 @@ class PlantFit(Shown):
         return self.directions[self.sensitivities < DETERMINED]
 
     def named(self, direction: np.ndarray) -> str:
-        """A direction (n,) by the unknowns that make up most of it, the largest first."""
+        """Return a direction (n,) by the unknowns that make up most of it, the largest first."""
         largest = [
             k for k in np.argsort(-np.abs(direction), kind="stable") if abs(direction[k]) >= NAMED
         ]
@@ -145,7 +145,7 @@ def predicted(
     *,
     signed: bool = False,
 ) -> np.ndarray:
-    """All printed figures (N, m) of N plants, in the order of the observations, in one batch.
+    """Return all printed figures (N, m) of N plants, in the order of the observations, in one batch.
 
     Args:
         axis: the compiled drive line.
@@ -262,7 +262,7 @@ def _batches(
     shares: np.ndarray,
     known: Mapping[str, float] | None,
 ) -> Iterator[_Batch]:
-    """The runs of N plants at shares (N, n), a batch for every use of the motors."""
+    """Return the runs of N plants at shares (N, n), a batch for every use of the motors."""
     values = {name: np.full(len(shares), value) for name, value in (known or {}).items()}
     values |= {
         unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)
@@ -295,7 +295,7 @@ def _batches(
 
 
 def _printed(observation: Observation, criteria: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """What is printed of an observation, from its criteria, or its change from theirs."""
+    """Return what is printed of an observation, from its criteria, or its change from theirs."""
     weights = observation.weights
     return [
         np.sum([criteria[key] / weight for key, weight in weights.items()], axis=0)
@@ -436,7 +436,7 @@ def assess_plant(
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
 ) -> PlantFit:
-    """How well given figures meet the printed ones, and what the printed ones tell about them.
+    """Return how well given figures meet the printed ones, and what the printed ones tell about them.
 
     Args:
         axis, unknowns, observations, integrator, known: as of `search_plant`.
@@ -481,7 +481,7 @@ def assess_plant(
 
 
 def _loss(residuals: np.ndarray) -> np.ndarray:
-    """Losses (N,) of residuals (N, m), which a few that cannot be met do not govern."""
+    """Return the losses (N,) of residuals (N, m), which a few that cannot be met do not govern."""
     clipped = np.clip(residuals, -WORST, WORST)
     return np.asarray(np.sum(np.sqrt(1.0 + clipped**2) - 1.0, axis=1))
 

@@ -21,7 +21,7 @@ def shipped_drives() -> tuple[str, ...]:
 
 
 def load_drive(name_or_path: str | Path) -> DriveLine:
-    """A drive line from the name of a shipped one, or from a file.
+    """Return a drive line from the name of a shipped one, or from a file.
 
     Args:
         name_or_path: a plain word is a shipped name; anything else is a path.
@@ -33,7 +33,7 @@ def load_drive(name_or_path: str | Path) -> DriveLine:
 
 
 def drive_text(name_or_path: str | Path) -> tuple[str, str]:
-    """The text of a drive line's file, and a name for it; arguments and errors are those of `load_drive`."""
+    """Return the text of a drive line's file, and a name for it; arguments and errors are those of `load_drive`."""
     if isinstance(name_or_path, str) and name_or_path.isidentifier():
         known = shipped_drives()
         if name_or_path not in known:

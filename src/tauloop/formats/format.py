@@ -57,11 +57,11 @@ class Format(ABC):
     refused: ClassVar[Mapping[str, str]] = {"side": "which has no side file"}
 
     def claims(self, path: Path) -> bool:
-        """Whether a file is of this format; by its ending, unless formats share that."""
+        """Return whether a file is of this format; by its ending, unless formats share that."""
         return path.suffix.lower() in self.endings
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
-        """The mechanism of a file.
+        """Return the mechanism of a file.
 
         Args:
             path: the file.
@@ -85,12 +85,12 @@ class Format(ABC):
 
     @property
     def reads(self) -> bool:
-        """Whether machines are read from it."""
+        """Return whether machines are read from it."""
         return type(self).read is not Format.read
 
     @property
     def writes(self) -> bool:
-        """Whether machines are written in it."""
+        """Return whether machines are written in it."""
         return type(self).write is not Format.write
 
     def require_meaning(
@@ -114,7 +114,7 @@ class Format(ABC):
 
 
 def named(name: str, formats: Mapping[str, Format]) -> Format:
-    """The format of a name.
+    """Return the format of a name.
 
     Raises:
         InputError: there is none.

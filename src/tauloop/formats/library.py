@@ -25,7 +25,7 @@ FORMATS = Offered("tauloop.formats", Format, {candidate.name: candidate for cand
 
 
 def format_of(path: Path) -> Format:
-    """The format of a file, by its ending and, where formats share that, by what it holds; else a machine file."""
+    """Return the format of a file, by its ending and, where formats share that, by what it holds; else a machine file."""
     own = next((candidate for candidate in _OWN if candidate.claims(path)), None)
     return own or next(
         (candidate for candidate in FORMATS.values() if candidate.claims(path)), _OWN[0]
@@ -50,7 +50,7 @@ def load(
     *,
     options: ImportOptions | None = None,
 ) -> Mechanism:
-    """A mechanism from the name of a shipped machine, from a machine file, or from a description of another tool.
+    """Return a mechanism from the name of a shipped machine, from a machine file, or from a description of another tool.
 
     Args:
         name_or_path: a plain word is a shipped name (``./word`` is a file); anything else is a
@@ -83,7 +83,7 @@ def load(
 
 @keywords()
 def loads(text: str, file: str = "<text>") -> Mechanism:
-    """A mechanism from the text of a machine file.
+    """Return a mechanism from the text of a machine file.
 
     Args:
         text: the description.

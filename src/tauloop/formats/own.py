@@ -51,7 +51,7 @@ class Mjcf(Format):
     }
 
     def claims(self, path: Path) -> bool:
-        """Whether the root element is MuJoCo's: URDF files may end so too."""
+        """Return whether the root element is MuJoCo's: URDF files may end so too."""
         from tauloop.formats.xml.nodes import read_xml
 
         return super().claims(path) and (
@@ -81,7 +81,7 @@ class Sdf(Format):
     refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes"}
 
     def claims(self, path: Path) -> bool:
-        """Whether the ending is one of SDF, or it is a xacro of an SDF."""
+        """Return whether the ending is one of SDF, or it is a xacro of an SDF."""
         from tauloop.formats.xml.nodes import read_xml
 
         is_xacro = path.suffix.lower() == ".xacro" and unreadable(path) is None

@@ -53,7 +53,7 @@ class Channel:
 def port_channels(
     quantity: str, columns: Sequence[str], units: Sequence[str], values: np.ndarray
 ) -> list[Channel]:
-    """Channels of samples (N, n) by the names and units of their columns."""
+    """Return the channels of samples (N, n) by the names and units of their columns."""
     return [
         Channel(
             quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, i]), unit=unit
@@ -88,7 +88,7 @@ class Signals(Shown):
         return replace(self, time=self.time[samples], channels=channels)
 
     def dataset(self) -> xr.Dataset:
-        """The same as labelled arrays."""
+        """Return the same as labelled arrays."""
         log = build_log(self.time, self.channels)
         return log.assign_attrs(notes=list(self.notes)) if self.notes else log
 
@@ -100,7 +100,7 @@ def units_of(variable: xr.DataArray | xr.Variable) -> str | None:
 
 
 def as_signals(log: Log) -> Signals:
-    """A log of either kind as plain arrays, nothing copied."""
+    """Return a log of either kind as plain arrays, nothing copied."""
     if isinstance(log, Signals):
         return log
     listed = (
@@ -140,7 +140,7 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
 
 
 def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
-    """A log of some quantities over time; channels that are not known all the time are left out."""
+    """Return a log of some quantities over time; channels that are not known all the time are left out."""
     variables = {variable.name: variable for variable in table.variables()}
     chosen = (
         Channel(
@@ -157,7 +157,7 @@ def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
 
 
 def by_channel(log: Log, quantity: str) -> dict[str, np.ndarray]:
-    """Samples (N,) of a quantity on each of its channels, in the order of the log; the log's own arrays."""
+    """Return the samples (N,) of a quantity on each of its channels, in the order of the log; the log's own arrays."""
     return {
         channel.channel: channel.values
         for channel in as_signals(log).channels
@@ -171,7 +171,7 @@ def channels(log: Log, quantity: str) -> tuple[str, ...]:
 
 
 def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.ndarray:
-    """Samples of one quantity as a matrix.
+    """Return the samples of one quantity as a matrix.
 
     Args:
         log: a log as of `read_log`.

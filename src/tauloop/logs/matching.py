@@ -12,7 +12,7 @@ from tauloop.mechanism.suggestions import listing, suggestion
 def channel_problems(
     log: Log, wanted: Mapping[str, Mapping[str, str]], file: str = ""
 ) -> list[Problem]:
-    """All channels that are missing or have another unit.
+    """Return all channels that are missing or have another unit.
 
     Args:
         log: a log as of `read_log`.

@@ -44,7 +44,7 @@ def measure(
     sensors: Sensors,
     rng: np.random.Generator,
 ) -> xr.Dataset:
-    """A log as the machine's controller would write it.
+    """Return a log as the machine's controller would write it.
 
     Args:
         time: s (N,).

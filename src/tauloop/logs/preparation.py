@@ -77,7 +77,7 @@ class Preparation(Options):
         return self.cutoffs.get(channel, self.cutoff)
 
     def source_of(self, channel: str) -> str:
-        """Where the velocity of a channel comes from, of `SOURCES`."""
+        """Return where the velocity of a channel comes from, of `SOURCES`."""
         return self.velocities.get(channel, self.velocity or "positions")
 
 
@@ -129,7 +129,7 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
     velocities = dict(zip(names, velocities_of_source(raw, sources).T, strict=True))
 
     def motion(channel: Channel) -> Motion:
-        """Positions, or measured velocities, are low-passed and differentiated."""
+        """Return the positions, or measured velocities, are low-passed and differentiated."""
         cutoff, order = preparation.cutoff_of(channel.channel), preparation.order
         assert cutoff is not None
         wide = wider(cutoff, rate)
@@ -187,7 +187,7 @@ def common_cutoff(log: Log, preparation: Preparation) -> float | None:
 
 
 def with_motions(log: Signals, motion: Callable[[Channel], Motion], standstill: float) -> Signals:
-    """Position, velocity and acceleration of every channel of positions, and what else was measured.
+    """Return the position, velocity and acceleration of every channel of positions, and what else was measured.
 
     Args:
         log: as measured.

@@ -172,7 +172,7 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
 
 
 def read_recorded(path: str | Path) -> xr.Dataset:
-    """The log of a table, or of a YAML that describes a recording, as it was measured: not prepared.
+    """Return the log of a table, or of a YAML that describes a recording, as it was measured: not prepared.
 
     Raises:
         LogError: everything that is wrong, with lines.
@@ -196,7 +196,7 @@ def _preparation(place: Cursor | None, content: dict[str, Any] | None) -> Prepar
 
 
 def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | None:
-    """The law of one channel; None where it cannot be read, which is noted."""
+    """Return the law of one channel; None where it cannot be read, which is noted."""
     content = contents(place, values) or {}
     if ("table" in content) == ("polynomial" in content):
         place.problem("is no table and no polynomial, or both", "give table or polynomial")
@@ -228,7 +228,7 @@ def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | 
 def _units(
     place: Cursor, forces: Sequence[Amount], positions: Sequence[Amount], powers: bool
 ) -> tuple[str, str] | None:
-    """Units of position and force that all dimensions suit, "" where several do; None where none do, noted."""
+    """Return the units of position and force that all dimensions suit, "" where several do; None where none do, noted."""
     suits: list[tuple[str, str]] = []
     for way, way_unit in ((LENGTH, "m"), (ANGLE, "rad")):
         for force, force_unit in ((FORCE, "N"), (TORQUE, "N m")):

@@ -28,7 +28,7 @@ HIGHEST_CUTOFF = 0.45
 
 
 def sample_period(log: Log) -> float:
-    """Mean time between samples, s.
+    """Return the mean time between samples, s.
 
     Raises:
         InputError: fewer than two samples, or the stamps are not evenly spaced.
@@ -138,7 +138,7 @@ def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
 
 
 def central_differences(x: np.ndarray, period: float) -> np.ndarray:
-    """Time derivative by central differences, (x[k+1] - x[k-1]) / (2 T); of second order at the two ends too.
+    """Return the time derivative by central differences, (x[k+1] - x[k-1]) / (2 T); of second order at the two ends too.
 
     Args:
         x: (N, ...) with N >= 3.
@@ -234,7 +234,7 @@ def _filtered_in_parts(
 
 
 def _band(factor: int, stretch: float) -> np.ndarray:
-    """Matrix (outputs, inputs) that makes neighbouring filtered samples of all samples their filters reach."""
+    """Return the matrix (outputs, inputs) that makes neighbouring filtered samples of all samples their filters reach."""
     half = _half_length(stretch)
     reach = np.arange(-half, half + 1)
     impulse_response = np.hamming(len(reach)) * np.sinc(reach / stretch)
@@ -272,5 +272,5 @@ def _require_taps(n: int, factor: int) -> None:
 
 
 def taps(factor: int) -> int:
-    """Length of the filter of `decimate`, in samples."""
+    """Return the length of the filter of `decimate`, in samples."""
     return 2 * _HALF_LENGTH * factor + 1

@@ -79,10 +79,10 @@ class LogTable(ABC):
 
     @abstractmethod
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """The chosen columns, (N, len(columns)); whatever is not a finite number goes to the findings."""
+        """Return the chosen columns, (N, len(columns)); whatever is not a finite number goes to the findings."""
 
     def channels(self) -> list[tuple[str, str, str]]:
-        """Quantity, channel and column of what the names say by themselves, as ``quantity.channel``."""
+        """Return the quantity, channel and column of what the names say by themselves, as ``quantity.channel``."""
         parts = [(name.partition("."), name) for name in self.names]
         return [
             (quantity, channel, name)
@@ -91,7 +91,7 @@ class LogTable(ABC):
         ]
 
     def clock(self, columns: Sequence[str]) -> str | None:
-        """The column of time that samples of these columns have without anybody's naming one."""
+        """Return the column of time that samples of these columns have without anybody's naming one."""
         return None
 
     def line(self, row: int) -> int | None:
@@ -117,12 +117,12 @@ class LogTable(ABC):
 
 
 def _are_sound(values: np.ndarray) -> bool:
-    """Whether all numbers are finite and can be reckoned with; column by column, for tables are long."""
+    """Return whether all numbers are finite and can be reckoned with; column by column, for tables are long."""
     return all(bool((np.abs(column) <= MOST).all()) for column in values.T)
 
 
 def _name_and_unit(header: str) -> tuple[str, str]:
-    """A column's name, and what stands in brackets behind it."""
+    """Return a column's name, and what stands in brackets behind it."""
     name, bracket, unit = header.strip().removesuffix("]").rpartition("[")
     if not bracket or not header.strip().endswith("]") or "]" in unit:
         return header.strip(), ""
@@ -195,7 +195,7 @@ class CsvTable(LogTable):
         return next((line for index, (line, _) in enumerate(self._rows()) if index == row), None)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """The chosen columns: fast when the whole table is sound, else cell by cell with all that is wrong."""
+        """Return the chosen columns: fast when the whole table is sound, else cell by cell with all that is wrong."""
         try:
             with self._stream() as stream:
                 table = np.loadtxt(
@@ -297,7 +297,7 @@ class ParquetTable(LogTable):
         super().__init__(str(path), self._headers, brackets_are_units=True)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """The chosen columns; nulls are found as NaN."""
+        """Return the chosen columns; nulls are found as NaN."""
         path = Path(self.file)
         require_ratio(path, 8 * self._rows * max(len(columns), 1))
         numeric = [
@@ -353,7 +353,7 @@ class ArrayTable(LogTable):
         self.units = tuple(units.get(name, "") for name in columns)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """The chosen columns; all must have the same count."""
+        """Return the chosen columns; all must have the same count."""
         chosen = [self._columns[self.names[column]] for column in columns]
         lengths = {len(values) for values in chosen}
         if len(lengths) > 1:

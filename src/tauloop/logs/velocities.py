@@ -79,7 +79,7 @@ class MeasuredVelocity:
     saturated: int
 
     def problem(self) -> Problem | None:
-        """Why this is no velocity of its channel, or nothing."""
+        """Return why this is no velocity of its channel, or nothing."""
         where, otherwise = (
             f"velocity.{self.channel}",
             "correct the column or its unit; it is not used",
@@ -106,7 +106,7 @@ class MeasuredVelocity:
 
 
 def wrong_velocities(log: Log) -> dict[str, Problem]:
-    """Channels of velocity that are not the derivative of the position of their channel, and of whose they are."""
+    """Return the channels of velocity that are not the derivative of the position of their channel, and of whose they are."""
     problems = {
         name: problem
         for name, measured in measured_velocities(log).items()
@@ -128,7 +128,7 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
 
 
 def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
-    """What each channel of velocity with a position of its own is worth; none of a log too short to tell.
+    """Return what each channel of velocity with a position of its own is worth; none of a log too short to tell.
 
     Raises:
         InputError: the log is not evenly sampled.
@@ -140,7 +140,7 @@ def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
 
 
 def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions and velocity (N,) of a channel, and where the positions' derivative stands for a saturated velocity."""
+    """Return the positions and velocity (N,) of a channel, and where the positions' derivative stands for a saturated velocity."""
     position, velocity = (by_channel(log, kind)[name] for kind in ("position", "velocity"))
     derived = central_differences(position, sample_period(log))
     saturated = np.zeros(len(position), dtype=bool)
@@ -182,7 +182,7 @@ def _compared(
 
 
 def _agreement(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
-    """Correlation of the integral with the positions, both without their straight line, and the scale of it."""
+    """Return the correlation of the integral with the positions, both without their straight line, and the scale of it."""
     moved, turned = (_without_line(x) for x in (position, integrated(velocity, period)))
     own, common, other = moved @ moved, moved @ turned, turned @ turned
     correlation = float(common / np.sqrt(own * other)) if own > 0.0 and other > 0.0 else 0.0
@@ -190,7 +190,7 @@ def _agreement(position: np.ndarray, velocity: np.ndarray, period: float) -> tup
 
 
 def _whole_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
-    """The delay of a velocity, where that is told; a few steps make up for its being taken as small."""
+    """Return the delay of a velocity, where that is told; a few steps make up for its being taken as small."""
     delay = _delay(position, velocity, period)
     for _ in range(DELAY_STEPS if delay else 0):
         delay += _delay_left(position, earlier(velocity, delay, period), period)[0]
@@ -198,7 +198,7 @@ def _whole_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> f
 
 
 def earlier(velocity: np.ndarray, delay: float, period: float) -> np.ndarray:
-    """Samples (N,) earlier by some time, s, by straight lines between them; the last or first value goes on."""
+    """Return the samples (N,) earlier by some time, s, by straight lines between them; the last or first value goes on."""
     if not delay:
         return velocity
     places = np.arange(len(velocity), dtype=float)
@@ -212,7 +212,7 @@ def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
 
 
 def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
-    """The delay d of p = c (V + d v) with the integral V of a velocity, and what it explains of the difference."""
+    """Return the delay d of p = c (V + d v) with the integral V of a velocity, and what it explains of the difference."""
     moved, turned, rate = (
         _without_line(x) for x in (position, integrated(velocity, period), velocity)
     )
@@ -226,18 +226,18 @@ def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tu
 
 
 def _without_line(x: np.ndarray) -> np.ndarray:
-    """Samples (N,) less the straight line that fits them best."""
+    """Return the samples (N,) less the straight line that fits them best."""
     columns = np.stack([np.linspace(-1.0, 1.0, len(x)), np.ones(len(x))], axis=1)
     return np.asarray(x - columns @ np.linalg.lstsq(columns, x, rcond=None)[0])
 
 
 def integrated(velocity: np.ndarray, period: float) -> np.ndarray:
-    """Integral (N,) over time by the trapezoidal rule, zero at the first sample."""
+    """Return the integral (N,) over time by the trapezoidal rule, zero at the first sample."""
     return np.concatenate([[0.0], np.cumsum(0.5 * period * (velocity[1:] + velocity[:-1]))])
 
 
 def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
-    """Standard deviations of white noise of a velocity and of positions, from the velocity less their derivative.
+    """Return the standard deviations of white noise of a velocity and of positions, from the velocity less their derivative.
 
     Central differences make of white noise of positions the density (sin(2 pi f T) / T)^2 times
     theirs; both shares are fitted to the density, each time relative to the fit before, so that all
@@ -268,7 +268,7 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
 
 
 def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
-    """Velocities (N, n) of the channels whose source is not their positions, not yet low-passed; zero of the others.
+    """Return the velocities (N, n) of the channels whose source is not their positions, not yet low-passed; zero of the others.
 
     Measured: the channel without its delay and offset, divided by its scale (see
     `MeasuredVelocity`). Fused: with the noise of both white, the combination of least variance

@@ -87,7 +87,7 @@ class Checkup(Result):
 
     @property
     def missing(self) -> tuple[CheckedPart, ...]:
-        """Parts that are not there."""
+        """Return the parts that are not there."""
         return tuple(part for part in self.parts if not part.state)
 
 
@@ -128,7 +128,7 @@ def _python() -> tuple[CheckedPart, ...]:
 
 
 def _compiler(compiler: Compiler | None) -> tuple[CheckedPart, ...]:
-    """The compiler, the vector registers that it may use, and cores."""
+    """Return the compiler, the vector registers that it may use, and cores."""
     count = CheckedPart(name="cores", state=str(cores()))
     use = "compiled functions: 10 to 100 times faster"
     if compiler is None:
@@ -158,7 +158,7 @@ def _cache() -> tuple[CheckedPart, ...]:
 
 
 def _extras() -> tuple[CheckedPart, ...]:
-    """Every package that an extra for users brings, by what the installed distribution says."""
+    """Return every package that an extra for users brings, by what the installed distribution says."""
     own = metadata_of("tauloop")
     needs = [
         re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need)
@@ -187,7 +187,7 @@ def _extras() -> tuple[CheckedPart, ...]:
 
 
 def _linuxcnc() -> CheckedPart:
-    """What builds modules for LinuxCNC; it comes with LinuxCNC itself."""
+    """Return what builds modules for LinuxCNC; it comes with LinuxCNC itself."""
     return CheckedPart(
         name="LinuxCNC",
         state=shutil.which("halcompile") or "",
@@ -214,7 +214,7 @@ def _gpu() -> CheckedPart:
 
 
 def install_command(extra: str) -> str:
-    """The command that brings an extra to this very environment: a clone installs itself, another takes the package."""
+    """Return the command that brings an extra to this very environment: a clone installs itself, another takes the package."""
     own = metadata_of("tauloop")
     origin = json.loads((own.read_text("direct_url.json") if own else None) or "{}")
     is_clone = bool(origin.get("dir_info", {}).get("editable")) or own is None
@@ -228,7 +228,7 @@ def install_command(extra: str) -> str:
 
 
 def metadata_of(package: str) -> metadata.Distribution | None:
-    """What is installed of a package; None if nothing is."""
+    """Return what is installed of a package; None if nothing is."""
     try:
         return metadata.distribution(package)
     except metadata.PackageNotFoundError:
@@ -236,7 +236,7 @@ def metadata_of(package: str) -> metadata.Distribution | None:
 
 
 def _compiled() -> tuple[Diagnostic, ...]:
-    """Whether a function can be compiled here, and how far it is from the interpreter at random states."""
+    """Return whether a function can be compiled here, and how far it is from the interpreter at random states."""
     machine = next(row.name for row in machine_index().machines if row.group == "core")
     model = Model(load(machine), evaluator=Interpreted())
     x = model.platform.ports.at(model.assembly.states)

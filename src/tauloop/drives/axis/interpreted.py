@@ -98,7 +98,7 @@ class _Step:
     def to_the_end(
         self, times: np.ndarray, kept: tuple[np.ndarray, np.ndarray, np.ndarray]
     ) -> np.ndarray:
-        """The report of the run (k,)."""
+        """Return the report of the run (k,)."""
         run = self.run
         tick, sample, out = 1, 0, self.system.output
         outcome = int(Outcome.SUCCESS)
@@ -234,7 +234,7 @@ class _Step:
 
 
 def _halved(holds: Callable[[float], bool], a: float, b: float) -> tuple[float, float]:
-    """The place in [a, b] up to which a condition holds, from both sides."""
+    """Return the place in [a, b] up to which a condition holds, from both sides."""
     for _ in range(HALVINGS):
         x = 0.5 * (a + b)
         if holds(x):

@@ -177,7 +177,7 @@ class _Rest:
     rows: np.ndarray
 
     def response(self, frequency: np.ndarray) -> np.ndarray:
-        """Deflection and judged position over the element's force (N, 2) at frequencies (N,), rad/s."""
+        """Return the deflection and judged position over the element's force (N, 2) at frequencies (N,), rad/s."""
         shifted = 1j * frequency[:, None, None] * np.eye(len(self.matrix)) - self.matrix
         return np.asarray(
             np.linalg.solve(shifted, np.tile(self.push[:, None], (len(frequency), 1, 1)))[..., 0]
@@ -195,7 +195,7 @@ class _Rest:
 
 
 def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
-    """The axis without the element of that name, linear: no dry friction, no limits."""
+    """Return the axis without the element of that name, linear: no dry friction, no limits."""
     shaft = Shaft(stiffness=Leaf(_STIFFNESS), damping=Leaf(_DAMPING))
     extra = tuple(Parameter(name=key, value=0.0) for key in (_STIFFNESS, _DAMPING))
     table = ParameterTable((*line.parameters, *extra))
@@ -237,7 +237,7 @@ def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
 
 
 def measure(record: Record, judged: str) -> LimitCycle | None:
-    """Amplitude and frequency of what a position still does at the end of a record; None where it has no period.
+    """Return the amplitude and frequency of what a position still does at the end of a record; None where it has no period.
 
     Args:
         record: a run, long enough for the step to have died away.

@@ -68,7 +68,7 @@ class SensitiveAxis:
         duration: float = 10.0,
         integrator: Integrator | None = None,
     ) -> CriteriaGradients:
-        """Criteria of steps, as `simulate_axis` gives them, and their gradients, all in one batch.
+        """Return the criteria of steps, as `simulate_axis` gives them, and their gradients, all in one batch.
 
         A time at which the position passes a level changes by -(dx/dp)/v; the overshoot by dx/dp
         where it is reached. A criterion that stays as it is (no overshoot; a level that is not
@@ -141,18 +141,18 @@ class CriteriaGradients:
     by: Mapping[str, np.ndarray]
 
     def weighted_sum(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Gradients, shaped as those of criteria, of the sum of criteria over their weights."""
+        """Return the gradients, shaped as those of criteria, of the sum of criteria over their weights."""
         return np.sum([self.by[name] / weight for name, weight in weights.items()], axis=0)
 
     def weighted_worst(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Gradients, shaped as those of criteria, of the largest of the criteria over their weights."""
+        """Return the gradients, shaped as those of criteria, of the largest of the criteria over their weights."""
         worst = weighted(self.criteria, weights).argmax(axis=1)
         by = np.stack([np.atleast_2d(self.by[name]) / weight for name, weight in weights.items()])
         return by[worst, np.arange(len(worst))].reshape(next(iter(self.by.values())).shape)
 
 
 def differentiable_names(axis: Axis) -> tuple[str, ...]:
-    """Parameters that criteria have gradients by: those that change neither the position's factor nor the sample time.
+    """Return the parameters that criteria have gradients by: those that change neither the position's factor nor the sample time.
 
     Those of a line whose encoders count have none.
     """

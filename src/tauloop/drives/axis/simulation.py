@@ -76,7 +76,7 @@ class Axis:
             self._prepare(LINE_INTEGRATOR)
 
     def _prepare(self, integrator: Integrator) -> Callable[..., None] | None:
-        """The compiled run of an integrator; None where runs are interpreted."""
+        """Return the compiled run of an integrator; None where runs are interpreted."""
         if self._interpreted is not None:
             return None
         tableau = integrator.method.tableau
@@ -94,7 +94,7 @@ class Axis:
         return self._compiled[tableau]
 
     def with_motors(self, motors: str) -> Axis:
-        """The axis with its motors used in one of the ways of `DriveOptions`, made once.
+        """Return the axis with its motors used in one of the ways of `DriveOptions`, made once.
 
         Raises:
             InputError: as of `with_motors`.
@@ -111,7 +111,7 @@ class Axis:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether runs are machine code."""
+        """Return whether runs are machine code."""
         return self._interpreted is None
 
     def parameters(
@@ -151,7 +151,7 @@ class Axis:
         return np.ascontiguousarray(rows)
 
     def figures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Whether the control means anything (N,); and position factor, settling band and sample time (N, 3).
+        """Return whether the control means anything (N,); and position factor, settling band and sample time (N, 3).
 
         Raises:
             InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
@@ -217,7 +217,7 @@ def simulate_axis(
     load_time: float = 0.0,
     integrator: Integrator | None = None,
 ) -> Criteria:
-    """Criteria of steps of the reference from `start` to `start + step` at t = 0, of a line at rest at zero.
+    """Return the criteria of steps of the reference from `start` to `start + step` at t = 0, of a line at rest at zero.
 
     Args:
         axis: the compiled drive line.
@@ -252,7 +252,7 @@ def prepared_runs(
     load: float | np.ndarray,
     load_time: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Parameter sets (N, n_p), figures of each run (N, 8), and whether its control means anything (N,)."""
+    """Return the parameter sets (N, n_p), figures of each run (N, 8), and whether its control means anything (N,)."""
     quantities = {
         "step": step,
         "start": start,
@@ -287,7 +287,7 @@ def prepared_runs(
 
 
 def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Criteria:
-    """Criteria (N,) from the reports of runs (N, k)."""
+    """Return the criteria (N,) from the reports of runs (N, k)."""
     column = dict(zip(REPORT, report.T, strict=True))
     outcome = np.where(sensible, column["outcome"].astype(int), int(Outcome.INVALID_PARAMETERS))
     with np.errstate(invalid="ignore"):
@@ -326,12 +326,12 @@ class Record(Tabular):
     occurrences: tuple[Occurrence, ...]
 
     def variables(self) -> Iterator[Variable]:
-        """All signals over time, such as `position.cart`."""
+        """Return all signals over time, such as `position.cart`."""
         yield time_axis(self.time)
         yield from signal_variables(self.signals)
 
     def signal(self, name: str) -> np.ndarray:
-        """Values (T,) of a signal by its name without unit.
+        """Return the values (T,) of a signal by its name without unit.
 
         Raises:
             InputError: there is no such signal.
@@ -344,7 +344,7 @@ class Record(Tabular):
 
 
 def signal_variables(signals: Mapping[str, np.ndarray]) -> Iterator[Variable]:
-    """Signals such as ``cart.position [m]`` as variables over time, such as ``position.cart``."""
+    """Return the signals such as ``cart.position [m]`` as variables over time, such as ``position.cart``."""
     for name, values in signals.items():
         channel, _, quantity = name.partition(" [")[0].rpartition(".")
         unit = name.partition(" [")[2].removesuffix("]")

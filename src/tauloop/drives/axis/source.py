@@ -34,7 +34,7 @@ REPORT = (
 
 
 def axis_routines(system: AxisSystem) -> HybridSystem:
-    """The equations of a drive line as routines; a sample finds what the control holds."""
+    """Return the equations of a drive line as routines; a sample finds what the control holds."""
     arguments = system.rate.sx_in()
     slope = ca.Function("drive_slope", arguments, [system.rate(*arguments)[0]])
 

@@ -76,7 +76,7 @@ class DriveOptions(Options):
 
     @property
     def events(self) -> tuple[ValuePassed, ...]:
-        """The events that are meant.
+        """Return the events that are meant.
 
         Raises:
             InputError: words that are not understood; all at once.
@@ -91,7 +91,7 @@ class DriveOptions(Options):
 
     @property
     def chosen(self) -> Integrator:
-        """The integrator that is meant."""
+        """Return the integrator that is meant."""
         return self.integrator or replace(LINE_INTEGRATOR, rtol=self.rtol, atol=1e-2 * self.rtol)
 
 
@@ -118,12 +118,12 @@ class DriveStep(Result):
     predicted: tuple[LimitCycle, ...] | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """All signals over time, such as `position.cart`."""
+        """Return all signals over time, such as `position.cart`."""
         return self.record.variables()
 
     @property
     def outcome(self) -> Outcome:
-        """How the run ended."""
+        """Return how the run ended."""
         return Outcome(int(self.record.criteria.outcome[0]))
 
     @property

@@ -30,14 +30,14 @@ class ControlLaw:
 
 
 def pid_states(law: Pid) -> int:
-    """Number of states: an integral and a lagged error, where it has these parts."""
+    """Return the number of states: an integral and a lagged error, where it has these parts."""
     return (law.integral_time is not None) + (law.derivative_time is not None)
 
 
 def pid(
     law: Pid, error: ca.SX, states: ca.SX, values: Values, switches: Switches, name: str
 ) -> tuple[ca.SX, ca.SX]:
-    """Output K_p (e + x_i + N (e - x_d)) within its limit, and the rates of (x_i, x_d).
+    """Return the output K_p (e + x_i + N (e - x_d)) within its limit, and the rates of (x_i, x_d).
 
     dx_i/dt = e/T_i + (limited - unlimited) / (K_p T_t); dx_d/dt = (e - x_d) N/T_d: the derivative
     part is T_d s / (1 + s T_d / N). Both states begin at zero.
@@ -87,7 +87,7 @@ def switching(e: ca.SX, least: ca.SX, most: ca.SX, switches: Switches) -> ca.SX:
 
 
 def relative_error(error: ca.SX, step: ca.SX) -> ca.SX:
-    """Size of an error over that of the step; zero without a step."""
+    """Return the size of an error over that of the step; zero without a step."""
     still = ca.fabs(step) <= 0
     # |e| has its kink below e_min, where v is constant: no mode is needed
     return ca.if_else(still, 0, ca.fabs(error) / ca.if_else(still, 1, ca.fabs(step)))
@@ -104,7 +104,7 @@ def control_law(
     switches: Switches,
     feed: tuple[ca.SX, ca.SX] | None = None,
 ) -> ControlLaw:
-    """Torques asked of the motors (Gantry-Tau paper, Figure 7, for two of them).
+    """Return the torques asked of the motors (Gantry-Tau paper, Figure 7, for two of them).
 
     With u the output of the loops, v the switching variable, P the preload, s the torque share, f
     the share of the preload fed forward and r the direction of the step: the slave gets (1 + v) s u

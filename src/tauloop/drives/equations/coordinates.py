@@ -28,7 +28,7 @@ class LineCoordinates:
 
 
 def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineCoordinates:
-    """Coordinates of the inertias.
+    """Return the coordinates of the inertias.
 
     Args:
         line: the drive line.
@@ -76,7 +76,7 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineC
 
 
 def _is_dry(friction: LineFriction | LuGre | None) -> bool:
-    """Whether a body sticks; bristles give way, so that LuGre friction does not count."""
+    """Return whether a body sticks; bristles give way, so that LuGre friction does not count."""
     return isinstance(friction, LineFriction) and friction.coulomb is not None
 
 

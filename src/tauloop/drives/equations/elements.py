@@ -15,7 +15,7 @@ NO_GAP = 1e-10
 def elastic_backlash(
     gap: ca.SX, stiffness: ca.SX, damping: ca.SX, D: ca.SX, w: ca.SX, switches: Switches, name: str
 ) -> ca.SX:
-    """Force of a gap between elastic contacts, which push but never pull.
+    """Return the force of a gap between elastic contacts, which push but never pull.
 
     With c stiffness, d damping, b gap and, in contact, tau_c = c (|D| - b/2) and tau_d = d w
     sign(D): the force is sign(D) max(0, tau_c + min(tau_c, tau_d)), and zero inside the gap. It is
@@ -64,7 +64,7 @@ def exact_backlash(
     modes: SwitchModes,
     name: str,
 ) -> ExactGap:
-    """Force of a damped elastic shaft with a gap, whose position x_b in it is a state.
+    """Return the force of a damped elastic shaft with a gap, whose position x_b in it is a state.
 
     dx_b/dt = f = w + (k/c)(D - x_b), limited: max(0, f) at x_b = -b/2, min(0, f) at x_b = b/2; the
     force is k (D - x_b) + c (w - dx_b/dt), which is zero wherever x_b moves.
@@ -151,7 +151,7 @@ def lugre(
     modes: SwitchModes,
     name: str,
 ) -> tuple[ca.SX, ca.SX]:
-    """Force sigma_0 z + sigma_1 dz/dt + sigma_2 v against the motion, and dz/dt = v - sigma_0 |v| z / g(v).
+    """Return the force sigma_0 z + sigma_1 dz/dt + sigma_2 v against the motion, and dz/dt = v - sigma_0 |v| z / g(v).
 
     Args:
         stiffness, damping, viscous: sigma_0, sigma_1, sigma_2.
@@ -182,7 +182,7 @@ def motor_torque(
     switches: Switches,
     name: str,
 ) -> ca.SX:
-    """Torque that a motor gives: within its limit, and falling to zero from rated speed to limit where it drives.
+    """Return the torque that a motor gives: within its limit, and falling to zero from rated speed to limit where it drives.
 
     A motor that brakes keeps its whole torque at any speed.
 

@@ -13,10 +13,10 @@ class Switches(ABC):
 
     @abstractmethod
     def above(self, g: ca.SX, name: str) -> ca.SX:
-        """Whether g > 0."""
+        """Return whether g > 0."""
 
     def least(self, x: ca.SX, y: ca.SX, name: str) -> ca.SX:
-        """The smaller of two expressions."""
+        """Return the smaller of two expressions."""
         return ca.if_else(self.above(x - y, name), y, x)
 
     def within(self, x: ca.SX, limit: ca.SX, name: str) -> ca.SX:
@@ -33,7 +33,7 @@ class Direct(Switches):
     """Every condition is decided where it stands."""
 
     def above(self, g: ca.SX, name: str) -> ca.SX:
-        """Whether g > 0."""
+        """Return whether g > 0."""
         return g > 0
 
 
@@ -53,13 +53,13 @@ class SwitchModes(Switches):
         self._starts: list[float] = []
 
     def above(self, g: ca.SX, name: str) -> ca.SX:
-        """A mode that follows the sign of g."""
+        """Return a mode that follows the sign of g."""
         mode = self.mode(name)
         self.guard(mode, g)
         return mode
 
     def mode(self, name: str, *, start: bool = False) -> ca.SX:
-        """A new mode, whose guard must follow."""
+        """Return a new mode, whose guard must follow."""
         symbol = ca.SX.sym(f"mode{len(self._symbols)}")
         self._symbols.append(symbol)
         self._guards.append(ca.SX(0))
@@ -74,20 +74,20 @@ class SwitchModes(Switches):
 
     @property
     def symbols(self) -> ca.SX:
-        """All modes (n_s,)."""
+        """Return all modes (n_s,)."""
         return ca.vertcat(ca.SX(0, 1), *self._symbols)
 
     @property
     def guards(self) -> ca.SX:
-        """All guards (n_s,)."""
+        """Return all guards (n_s,)."""
         return ca.vertcat(ca.SX(0, 1), *self._guards)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each mode stands for."""
+        """Return what each mode stands for."""
         return tuple(self._names)
 
     @property
     def starts(self) -> tuple[float, ...]:
-        """Modes from which the search for the first consistent ones begins."""
+        """Return the modes from which the search for the first consistent ones begins."""
         return tuple(self._starts)

@@ -91,7 +91,7 @@ class AxisSystem(LineFunctions):
 
     @property
     def coordinates(self) -> int:
-        """Numbers of positions, behind which velocities stand."""
+        """Return the numbers of positions, behind which velocities stand."""
         return sum(name.endswith(".velocity") for name in self.state_names)
 
 
@@ -154,25 +154,25 @@ class Equations:
         self.stored, self.lost, self.given = ca.SX(0), ca.SX(0), ca.SX(0)
 
     def position(self, inertia: str) -> ca.SX:
-        """Position of an inertia."""
+        """Return the position of an inertia."""
         return self.at.factor[inertia] * self.q[self.at.index[inertia]]
 
     def velocity(self, inertia: str) -> ca.SX:
-        """Velocity of an inertia."""
+        """Return the velocity of an inertia."""
         return self.at.factor[inertia] * self.v[self.at.index[inertia]]
 
     def scalar(self, expression: object) -> ca.SX:
-        """Value of an expression."""
+        """Return the value of an expression."""
         return ca.SX(self.values.scalar(expression))  # type: ignore[arg-type]
 
     def optional(self, expression: object) -> ca.SX | None:
-        """Value of an expression that may be missing."""
+        """Return the value of an expression that may be missing."""
         return None if expression is None else self.scalar(expression)
 
     # Parts
 
     def law(self) -> tuple[ControlLaw, dict[str, ca.SX]]:
-        """The control, and the torque asked of each motor."""
+        """Return the control, and the torque asked of each motor."""
         control = self.line.control
         encoders = {encoder.name: encoder.on for encoder in self.line.encoders}
         if self.is_sampled:
@@ -196,7 +196,7 @@ class Equations:
         }
 
     def held_next(self) -> ca.SX:
-        """What a sampled control holds from this instant on: its measurements, counted, and its torques."""
+        """Return what a sampled control holds from this instant on: its measurements, counted, and its torques."""
         if not self.is_sampled:
             return ca.SX(0, 1)
         control = self.line.control
@@ -218,7 +218,7 @@ class Equations:
         return ca.vertcat(position, speed, turned, *torques)
 
     def connection_force(self, connection: Connection) -> ca.SX:
-        """Force on the second inertia, in its direction."""
+        """Return the force on the second inertia, in its direction."""
         ratio = self.scalar(connection.ratio)
         D = ratio * self.position(connection.first) - self.position(connection.second)
         w = ratio * self.velocity(connection.first) - self.velocity(connection.second)
@@ -251,7 +251,7 @@ class Equations:
         return force
 
     def smooth_friction(self) -> ca.SX:
-        """Generalised forces (n,) of friction without sticking, with the rates of bristles."""
+        """Return the generalised forces (n,) of friction without sticking, with the rates of bristles."""
         forces = ca.SX(self.n, 1)
         for inertia in self.line.inertias:
             k, factor, v = (
@@ -282,7 +282,7 @@ class Equations:
         return forces
 
     def act(self) -> tuple[ca.SX, ControlLaw, ca.SX]:
-        """Generalised forces (n,) of all but dry friction, the control, and the sum of squared torques."""
+        """Return the generalised forces (n,) of all but dry friction, the control, and the sum of squared torques."""
         line = self.line
         forces = self.smooth_friction()
         for inertia in line.inertias:
@@ -360,7 +360,7 @@ class Equations:
 
 
 def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSystem:
-    """The equations of a drive line with its control.
+    """Return the equations of a drive line with its control.
 
     Args:
         line: the drive line.
@@ -426,7 +426,7 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
 
 
 def _values(a: Equations, place: str, element: object, *keys: str) -> dict[str, ca.SX]:
-    """Values of those of some quantities that an element has, by their places in the file."""
+    """Return the values of those of some quantities that an element has, by their places in the file."""
     return {
         f"{place}.{key}": a.scalar(value)
         for key in keys
@@ -435,7 +435,7 @@ def _values(a: Equations, place: str, element: object, *keys: str) -> dict[str, 
 
 
 def must_be_positive(a: Equations) -> dict[str, ca.SX]:
-    """What must be positive, by its place in the file."""
+    """Return what must be positive, by its place in the file."""
     line = a.line
     # the load on a machine has no inertia of its own
     values = {f"inertias.{i.name}": a.scalar(i.value) for i in line.inertias if i.value != ZERO}
@@ -459,7 +459,7 @@ def must_be_positive(a: Equations) -> dict[str, ca.SX]:
 
 
 def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
-    """What must not be negative, by its place in the file."""
+    """Return what must not be negative, by its place in the file."""
     values: dict[str, ca.SX] = {}
     for connection in a.line.connections:
         values |= _values(a, f"connections.{connection.name}", connection.compliance, "damping")
@@ -476,7 +476,7 @@ def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
 def senseless(
     names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], place: str = "{}"
 ) -> list[Problem]:
-    """What is wrong with figures that must be positive, and with others that must not be negative.
+    """Return what is wrong with figures that must be positive, and with others that must not be negative.
 
     Args:
         names: of both.

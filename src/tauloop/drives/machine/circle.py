@@ -91,7 +91,7 @@ class Lap:
 
     @property
     def figures(self) -> dict[str, float]:
-        """The figures by name, um."""
+        """Return the figures by name, um."""
         return {
             "circular_deviation": 1e6 * self.deviation,
             "radius_error": 1e6 * self.radius_error,
@@ -169,7 +169,7 @@ class CircleTest(Result):
 
 
 def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
-    """Three laps at rest at both ends, the one in the middle at constant speed.
+    """Return three laps at rest at both ends, the one in the middle at constant speed.
 
     Raises:
         InputError: positions that the platform does not have.
@@ -280,7 +280,7 @@ def circle_test(
 
 
 def _lap(motion: DrivenMotion, circle: Circle, trajectory: Trajectory) -> Lap:
-    """The lap in the middle."""
+    """Return the lap in the middle."""
     progress = trajectory.places(motion.time) * LAPS
     measured = (progress >= 1.0) & (progress < 2.0)
     places = [motion.columns.index(name) for name in circle.columns]

@@ -50,7 +50,7 @@ def require_lines(mechanism: Mechanism) -> None:
 
 
 def with_one_motor(line: DriveLine) -> DriveLine:
-    """The line without its slave motor and all that hangs on the load by it alone; the master takes the whole output.
+    """Return the line without its slave motor and all that hangs on the load by it alone; the master takes the whole output.
 
     A line with one motor stays as it is.
 
@@ -96,7 +96,7 @@ MOTORS = ("as-written", "preloaded", "one")
 
 
 def with_motors(line: DriveLine, motors: str) -> DriveLine:
-    """The line with its motors used in one of these `MOTORS`; parameters that it does not have any more go.
+    """Return the line with its motors used in one of these `MOTORS`; parameters that it does not have any more go.
 
     Raises:
         InputError: no slave that could pull back, or as `with_one_motor`.
@@ -119,7 +119,7 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
 
 
 def without_play(line: DriveLine) -> DriveLine:
-    """The line whose gaps are closed; their contacts are springs and dampers that push and pull."""
+    """Return the line whose gaps are closed; their contacts are springs and dampers that push and pull."""
 
     def closed(compliance: Compliance | None) -> Compliance | None:
         return compliance and Shaft(stiffness=compliance.stiffness, damping=compliance.damping)
@@ -131,7 +131,7 @@ def without_play(line: DriveLine) -> DriveLine:
 
 
 def with_rigid_shafts(line: DriveLine) -> DriveLine:
-    """The line with nothing that gives way and nothing that sticks: rigid connections, no dry friction."""
+    """Return the line with nothing that gives way and nothing that sticks: rigid connections, no dry friction."""
 
     def sliding(inertia: LineInertia) -> LineInertia:
         law = inertia.friction
@@ -149,7 +149,7 @@ def with_rigid_shafts(line: DriveLine) -> DriveLine:
 
 
 def with_lines(mechanism: Mechanism, lines: Iterable[DriveLine | None]) -> Mechanism:
-    """The machine with other drive lines on its actuators, in their order."""
+    """Return the machine with other drive lines on its actuators, in their order."""
     pairs = zip(mechanism.actuators, lines, strict=True)
     return replace(
         mechanism, actuators=tuple(replace(actuator, drive=line) for actuator, line in pairs)
@@ -159,7 +159,7 @@ def with_lines(mechanism: Mechanism, lines: Iterable[DriveLine | None]) -> Mecha
 def direct_line(
     actuator: Actuator, turns: bool, mass: float, bandwidth: float, period: float
 ) -> DriveLine:
-    """A motor that acts on the machine itself, for an actuator without drive line.
+    """Return a motor that acts on the machine itself, for an actuator without drive line.
 
     Position loop w/2 inside a speed loop 2 w mass: an error decays as (s + w)^2 where the machine
     is that mass.
@@ -222,20 +222,20 @@ def measured_ratios(
 
 
 def on_the_load(line: DriveLine) -> tuple[str, ...]:
-    """Inertias that move rigidly with the load, it included."""
+    """Return the inertias that move rigidly with the load, it included."""
     rigid = (connection for connection in line.connections if connection.compliance is None)
     return tuple(_ways(rigid, line.performance.of))
 
 
 def machine_under_load(mechanism: Mechanism) -> Mechanism:
-    """The machine that its drive lines push: inertias that are rigidly on a load move with the machine."""
+    """Return the machine that its drive lines push: inertias that are rigidly on a load move with the machine."""
     return _with_reflected(
         mechanism, {a.name: on_the_load(a.drive) for a in mechanism.actuators if a.drive}, ()
     )
 
 
 def rigid_machine(mechanism: Mechanism, *, with_dry: bool = True) -> Mechanism:
-    """The machine with its drive lines as inertia and friction of its actuators, as if nothing gave way.
+    """Return the machine with its drive lines as inertia and friction of its actuators, as if nothing gave way.
 
     An inertia that moves by r per unit of the actuator adds r^2 J, r^2 viscous and |r| coulomb.
 
@@ -292,7 +292,7 @@ def _some(expression: Expression) -> Expression | None:
 
 
 def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
-    """Gaps between the driving motor and the load of each drive line, added up at the load, m or rad, by actuator."""
+    """Return the gaps between the driving motor and the load of each drive line, added up at the load, m or rad, by actuator."""
     play = {}
     for actuator in mechanism.actuators:
         line = actuator.drive
@@ -310,7 +310,7 @@ def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
 
 
 def _ways(connections: Iterable[Connection], start: str) -> dict[str, tuple[Connection, ...]]:
-    """The connections on the way from a body to each that hangs together with it, in order; near bodies first."""
+    """Return the connections on the way from a body to each that hangs together with it, in order; near bodies first."""
     connections, waiting = tuple(connections), [start]
     ways: dict[str, tuple[Connection, ...]] = {start: ()}
     for here in waiting:  # which grows meanwhile

@@ -74,7 +74,7 @@ class Variation(enum.Enum):
 
     @property
     def label(self) -> str:
-        """What a table calls it."""
+        """Return what a table calls it."""
         return "two motors" if self is Variation.AS_DESCRIBED else self.value
 
 
@@ -120,7 +120,7 @@ class DrivenMotion(Result):
 
     @property
     def distance(self) -> np.ndarray:
-        """Distance from the reference (N,), m."""
+        """Return the distance from the reference (N,), m."""
         return np.linalg.norm(self.error, axis=1)
 
 
@@ -177,7 +177,7 @@ class DrivenMachine:
         )
 
     def _complete(self, bandwidth: float, period: float | None) -> tuple[DriveLine, ...]:
-        """A line for every actuator."""
+        """Return a line for every actuator."""
         times = [line.control.sample_time for line in self.lines if line is not None]
         known = [self.mechanism.value(time) for time in times if time is not None]
         turns = [unit == "N m" for unit in self.model.output_ports("actuators")[1]]
@@ -358,13 +358,13 @@ class PathRun:
         )
 
     def _inputs(self, n: int, integrator: Integrator) -> np.ndarray:
-        """What the lines are told at the first samples (n, n_u, n_i)."""
+        """Return what the lines are told at the first samples (n, n_u, n_i)."""
         inputs = np.zeros((n, self.reference.shape[1], len(MACHINE_INPUTS)))
         inputs[:, :, [0, 1, 4, 5]], inputs[:, :, 3] = self.reference[:n], integrator.method.atol
         return inputs
 
     def _parameters(self) -> np.ndarray:
-        """Values of the lines' parameters (n_p,).
+        """Return the values of the lines' parameters (n_p,).
 
         Raises:
             InputError: parameters that there are not; an inertia, a stiffness, a gap, a time is not
@@ -453,7 +453,7 @@ class PathRun:
     def _signals(
         self, trace: SampledTrace, actuators: np.ndarray, speeds: np.ndarray, integrator: Integrator
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-        """Signals by name; and energy in the lines, work of the motors and losses (N,), J."""
+        """Return the signals by name; and energy in the lines, work of the motors and losses (N,), J."""
         system, n = self.machine.system, len(trace.states)
         signals: dict[str, np.ndarray] = {}
         energy, work, lost = (np.zeros(n) for _ in range(3))
@@ -479,7 +479,7 @@ class PathRun:
 
 
 def has_two_motors(mechanism: Mechanism) -> bool:
-    """Whether a drive line of the machine has two motors."""
+    """Return whether a drive line of the machine has two motors."""
     return any(
         a.drive is not None and isinstance(a.drive.control.drive, DualDrive)
         for a in mechanism.actuators

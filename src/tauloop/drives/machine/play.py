@@ -126,25 +126,25 @@ class ToolSensitivity:
         )
 
     def at(self, q: np.ndarray) -> np.ndarray:
-        """Displacement of the tool per actuator displacement (N, 3, n_u), at full coordinates (N, n_q)."""
+        """Return the displacement of the tool per actuator displacement (N, 3, n_u), at full coordinates (N, n_q)."""
         jacobian = self._functions([q], len(q))[0].reshape(len(q), -1, 3).transpose(0, 2, 1)
         G = self._model.actuators.embedding(self._model.actuator_position(q), start=q)
         return np.asarray(jacobian @ G)
 
     def tool(self, q: np.ndarray) -> np.ndarray:
-        """Position of the tool centre point (N, 3), m."""
+        """Return the position of the tool centre point (N, 3), m."""
         return self._functions([q], len(q))[1]
 
 
 def worst_combination(displacements: np.ndarray) -> np.ndarray:
-    """Largest length (N,) of a sum of columns of (N, 3, n) over all their directions: play may stand at either end."""
+    """Return the largest length (N,) of a sum of columns of (N, 3, n) over all their directions: play may stand at either end."""
     n = displacements.shape[2]
     signs = np.array([(1, *rest) for rest in product((1, -1), repeat=n - 1)], dtype=float)
     return np.linalg.norm(displacements @ signs.T, axis=1).max(axis=1)
 
 
 def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
-    """A grid over the ranges that the machine file gives to the platform's positions in m.
+    """Return a grid over the ranges that the machine file gives to the platform's positions in m.
 
     Raises:
         InputError: it gives none.
@@ -266,7 +266,7 @@ def _difference(
     displacement: np.ndarray,
     play: np.ndarray,
 ) -> float:
-    """The same by forward kinematics with an actuator at both ends of its play, at evenly spread poses."""
+    """Return the same by forward kinematics with an actuator at both ends of its play, at evenly spread poses."""
     chosen = np.unique(np.linspace(0, len(q) - 1, CHECKED).astype(int))
     q, displacement = q[chosen], displacement[chosen]
     at = model.actuator_position(q)

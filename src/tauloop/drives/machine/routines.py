@@ -12,7 +12,7 @@ from tauloop.integrate.system import HybridSystem
 
 
 def sampled_machine(system: MachineSystem) -> HybridSystem:
-    """Rates of machine and lines, resets of the lines, and what their controls hold from a sample on."""
+    """Return the rates of machine and lines, resets of the lines, and what their controls hold from a sample on."""
     plant, shape, lines = system.plant, system.plant.topology, system.lines
     ports = plant.platform.ports
     sizes = {key: array.shape[1] for key, array in plant.platform.runner.empty_inputs().items()}
@@ -21,7 +21,7 @@ def sampled_machine(system: MachineSystem) -> HybridSystem:
     program, wanted = plant.platform.runner.program(KINEMATICS[1]), {"q": "q", "v": "v"}
 
     def loads(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
-        """Positions and speeds of the actuators, by pairs."""
+        """Return the positions and speeds of the actuators, by pairs."""
         return {"at": ca.vec(ca.horzcat(*actuator_motion(plant.assembly, q, v)).T)}
 
     load = (

@@ -18,7 +18,7 @@ from tauloop.mechanism.expression import leaves
 def machine_directions(
     system: MachineSystem, course: SampledRun, names: Sequence[str]
 ) -> tuple[MachineSystem, tuple[SensitivityDirection, ...]]:
-    """The system with these of its machine's parameters free, behind those of the lines, and the directions.
+    """Return the system with these of its machine's parameters free, behind those of the lines, and the directions.
 
     Args:
         system: machine and lines.

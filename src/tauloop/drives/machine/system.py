@@ -55,7 +55,7 @@ class LineSystem(LineFunctions):
 
     @property
     def measured(self) -> dict[str, int]:
-        """Place among the signals of what can be seen of a plant: what encoders measure, and all that is no state."""
+        """Return the place among the signals of what can be seen of a plant: what encoders measure, and all that is no state."""
         by_name = {name.partition(" [")[0]: k for k, name in enumerate(self.signal_names)}
         seen = {encoder.name: by_name[f"{encoder.on}.position"] for encoder in self.line.encoders}
         return seen | {name: k for name, k in by_name.items() if name not in self.state_names}
@@ -90,7 +90,7 @@ class MachineSystem:
         return self.machine_size + sum(len(line.start) + BALANCE for line in self.lines)
 
     def places(self) -> Iterator[tuple[LineSystem, int, int, int]]:
-        """Each line, and where its states, its modes and what it holds begin."""
+        """Return each line, and where its states, its modes and what it holds begin."""
         y, s, z = self.machine_size, 0, 0
         for line in self.lines:
             yield line, y, s, z
@@ -109,7 +109,7 @@ ONE_WAY = (
 def machine_system(
     mechanism: Mechanism, plant: Model, lines: tuple[DriveLine, ...]
 ) -> MachineSystem:
-    """The equations of a machine with a drive line on every actuator.
+    """Return the equations of a machine with a drive line on every actuator.
 
     Args:
         mechanism: the machine whose parameters the lines' expressions use.

@@ -215,7 +215,7 @@ def backlash_map(
     *,
     progress: Progress | None = None,
 ) -> PlayMap:
-    """Map the displacement of the tool by backlash at the actuators over the work volume.
+    """Return how play at the actuators shows at the tool, over the work volume.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -242,7 +242,7 @@ def backlash_map(
 
 
 def play_section(machine: MachineSource, options: BacklashOptions) -> PlayMap:
-    """The same in a plane section of the work volume, finer; arguments and errors as of `play`."""
+    """Return the same in a plane section of the work volume, finer; arguments and errors as of `play`."""
     model, widths = _prepared(machine, options)
     port, volume = model.platform.ports.position, _volume(model, options)
     axes = {

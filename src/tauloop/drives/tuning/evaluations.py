@@ -45,7 +45,7 @@ class Pointwise(Options):
     threads: int = option(1, least=1)
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Costs (N,) of points (N, n), in their order whatever thread is done first."""
+        """Return the costs (N,) of points (N, n), in their order whatever thread is done first."""
         if self.threads == 1 or len(points) == 1:
             return np.array([self.cost(point) for point in points], dtype=float)
         with ThreadPoolExecutor(self.threads) as pool:
@@ -55,7 +55,7 @@ class Pointwise(Options):
 def box_differences(
     values: Callable[[np.ndarray], np.ndarray], x: np.ndarray, step: float
 ) -> np.ndarray:
-    """Derivatives (n, ...) at a place (n,) of the unit box of values (N, ...), by central differences in one call.
+    """Return the derivatives (n, ...) at a place (n,) of the unit box of values (N, ...), by central differences in one call.
 
     A difference at a bound is one-sided.
 
@@ -103,16 +103,16 @@ class Evaluations:
 
     @property
     def span(self) -> np.ndarray:
-        """Width of the box (n,), in the units of the bounds."""
+        """Return the width of the box (n,), in the units of the bounds."""
         return self._upper - self._lower
 
     def point(self, place: np.ndarray) -> np.ndarray:
-        """The point (n,) at a place (n,) of the unit box."""
+        """Return the point (n,) at a place (n,) of the unit box."""
         return np.asarray(self._lower + np.clip(place, 0.0, 1.0) * self.span)
 
     @property
     def points(self) -> np.ndarray:
-        """All points so far (N, n), in the order of their evaluation."""
+        """Return all points so far (N, n), in the order of their evaluation."""
         return np.concatenate(self._points) if self._points else np.empty((0, len(self._lower)))
 
     @property
@@ -121,7 +121,7 @@ class Evaluations:
         return np.concatenate(self._costs) if self._costs else np.empty(0)
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """Costs (N,) at places (N, n) of the unit box, all finite.
+        """Return the costs (N,) at places (N, n) of the unit box, all finite.
 
         Raises:
             BudgetSpentError: no evaluation is left; a batch that is too long is cut first, and
@@ -140,7 +140,7 @@ class Evaluations:
         return np.where(np.isfinite(costs), costs, self._price())
 
     def costs_of(self, points: np.ndarray) -> np.ndarray:
-        """Costs (N,) of points (N, n), remembered; NaN where there is none."""
+        """Return the costs (N,) of points (N, n), remembered; NaN where there is none."""
         costs = np.asarray(interruptible(self._cost, points), dtype=float)
         if costs.shape != (len(points),):
             raise InputError.of(

@@ -31,18 +31,18 @@ class Grid(Shown):
 
     @property
     def cost(self) -> float:
-        """The least cost."""
+        """Return the least cost."""
         return float(np.nanmin(self.costs))
 
     @property
     def best(self) -> np.ndarray:
-        """Where it is (n,)."""
+        """Return where it is (n,)."""
         place = np.unravel_index(np.nanargmin(self.costs), self.costs.shape)
         return np.array([axis[k] for axis, k in zip(self.axes, place, strict=True)])
 
     @property
     def minima(self) -> np.ndarray:
-        """Grid points (k, n) with no better neighbour along an axis, the least first: where a method may get stuck."""
+        """Return the grid points (k, n) with no better neighbour along an axis, the least first: where a method may get stuck."""
         costs = np.where(np.isfinite(self.costs), self.costs, np.inf)
         lowest = np.isfinite(costs)
         for axis in range(costs.ndim):
@@ -58,7 +58,7 @@ class Grid(Shown):
 def dense_grid(
     cost: BatchCost, bounds: Mapping[str, tuple[float, float]], counts: tuple[int, ...]
 ) -> Grid:
-    """The cost on an even grid over the bounds, corners included.
+    """Return the cost on an even grid over the bounds, corners included.
 
     Args:
         cost: function of points (N, n) to costs (N,).

@@ -245,7 +245,7 @@ def run_generations(
 
 
 def pymoo_module(name: str) -> Any:
-    """A module of pymoo, which is optional.
+    """Return a module of pymoo, which is optional.
 
     Raises:
         EngineError: pymoo is not installed.

@@ -49,7 +49,7 @@ def pareto_front(
     population: int = 60,
     generations: int = 40,
 ) -> ParetoFront:
-    """The Pareto front by NSGA-II (Deb et al. 2002; pymoo's), seeded, one generation in one call.
+    """Return the Pareto front by NSGA-II (Deb et al. 2002; pymoo's), seeded, one generation in one call.
 
     Args:
         criteria: function of points (N, n) to criteria (N, k); a row that is not finite is never on
@@ -102,7 +102,7 @@ class Robustness(Shown):
         return np.asarray(np.mean(~np.isfinite(self.costs), axis=1))
 
     def quantiles(self, shares: tuple[float, ...] = (0.05, 0.5, 0.95)) -> np.ndarray:
-        """Costs (designs, len(shares)) that these shares of the plants stay below; a failure counts as infinite."""
+        """Return the costs (designs, len(shares)) that these shares of the plants stay below; a failure counts as infinite."""
         priced = np.where(np.isfinite(self.costs), self.costs, np.inf)
         return np.quantile(priced, shares, axis=1, method="higher").T
 
@@ -116,7 +116,7 @@ def robustness(
     samples: int,
     generator: np.random.Generator,
 ) -> Robustness:
-    """Costs of designs over plants whose parameters scatter log-normally (they are positive) about the nominal ones.
+    """Return the costs of designs over plants whose parameters scatter log-normally (they are positive) about the nominal ones.
 
     All designs see the same plants: p = nominal · exp(spread · z) with z standard normal.
 

@@ -51,7 +51,7 @@ class Minimum(Result):
     interrupted: bool
 
     def variables(self) -> Iterator[Variable]:
-        """Costs and points of all evaluations, and the least cost so far."""
+        """Return the costs and points of all evaluations, and the least cost so far."""
         over = ("evaluation",)
         yield Variable(name=over[0], values=np.arange(1, len(self.costs) + 1), over=over)
         yield Variable(name="cost", values=self.costs, over=over)
@@ -78,7 +78,7 @@ class Minimum(Result):
 
     @property
     def descent(self) -> np.ndarray:
-        """The least cost after each evaluation (N,); infinite before the first."""
+        """Return the least cost after each evaluation (N,); infinite before the first."""
         least: np.ndarray = np.minimum.accumulate(
             np.where(np.isfinite(self.costs), self.costs, np.inf)
         )
@@ -216,7 +216,7 @@ def _interruptions(interrupted: bool) -> Diagnostic:
 def checked_box(
     bounds: Mapping[str, tuple[float, float]], start: Sequence[float] | np.ndarray, budget: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bounds and start as arrays (n,).
+    """Return the bounds and start as arrays (n,).
 
     Raises:
         InputError: with all that is wrong.
@@ -234,7 +234,7 @@ def checked_box(
 def box_problems(
     bounds: Mapping[str, tuple[float, float]], start: np.ndarray, where: str
 ) -> list[Problem]:
-    """What is wrong with the bounds and a start (n,)."""
+    """Return what is wrong with the bounds and a start (n,)."""
     if not bounds:
         return [
             Problem(
@@ -276,7 +276,7 @@ def _tested(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> list[Diagnostic]:
-    """The best point evaluated anew, and beside its neighbours along the axes."""
+    """Return the best point evaluated anew, and beside its neighbours along the axes."""
     offsets = NEIGHBOUR * np.diag(upper - lower)
     neighbours = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
     tried = np.asarray(interruptible(cost, np.concatenate([best[None], neighbours])), dtype=float)

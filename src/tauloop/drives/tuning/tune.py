@@ -313,7 +313,7 @@ class _Steps:
         self.kept: dict[bytes, Mapping[str, float]] = {}
 
     def criteria(self, points: np.ndarray) -> Criteria:
-        """Criteria of tuned parameters (N, n)."""
+        """Return the criteria of tuned parameters (N, n)."""
         options = self._options
         return simulate_axis(
             self._axis,
@@ -326,7 +326,7 @@ class _Steps:
         )
 
     def cost(self, points: np.ndarray) -> np.ndarray:
-        """Costs (N,); NaN where a loop diverges."""
+        """Return the costs (N,); NaN where a loop diverges."""
         criteria = self.criteria(points)
         costs = np.where(
             criteria.failed,
@@ -342,7 +342,7 @@ class _Steps:
         return costs
 
     def compromises(self, points: np.ndarray) -> np.ndarray:
-        """The weighted criteria (N, k) in their own units."""
+        """Return the weighted criteria (N, k) in their own units."""
         criteria = self.criteria(points)
         return np.where(
             criteria.failed[:, None],
@@ -351,7 +351,7 @@ class _Steps:
         )
 
     def gradient(self) -> Gradient:
-        """The gradient of the cost at a point, by sensitivities."""
+        """Return the gradient of the cost at a point, by sensitivities."""
         options = self._options
         sensitive = SensitiveAxis(self._line, tuple(options.bounds))
 
@@ -372,7 +372,7 @@ def _told(value: object) -> object:
 
 
 def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
-    """Where the searches begin (S, n).
+    """Return where the searches begin (S, n).
 
     Raises:
         InputError: parameters that the drive line does not have, and ranges that hold nothing or
@@ -400,7 +400,7 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
 
 
 def _findings(options: TuningOptions, best: Minimum, *, has_front: bool) -> tuple[Problem, ...]:
-    """Parameters that end on a bound (the optimum may lie beyond), and a front that was interrupted."""
+    """Return the parameters that end on a bound (the optimum may lie beyond), and a front that was interrupted."""
     problems = Problems()
     if options.pareto and not has_front:
         problems.add("pareto", "interrupted before there was a front", "run on")

@@ -35,7 +35,7 @@ class Leaves:
     def leaf(
         self, name: str, value: float, unit: str, group: str, *, lower: float = -np.inf
     ) -> Leaf:
-        """A new leaf parameter; underscores behind its name where it is taken (of ``a`` and of ``a.b``)."""
+        """Return a new leaf parameter; underscores behind its name where it is taken (of ``a`` and of ``a.b``)."""
         while name in self._values:
             name += "_"
         self.parameters.append(
@@ -53,29 +53,29 @@ class Leaves:
         return Leaf(name)
 
     def value(self, expression: Expression) -> float:
-        """Nominal value of an expression over the leaves made so far, SI."""
+        """Return the nominal value of an expression over the leaves made so far, SI."""
         return float(evaluate(expression, self._values))
 
     def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
-        """A leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
+        """Return a leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
         return self.leaf(name, value, unit, group) if value != 0.0 else ZERO
 
     def vector(
         self, name: str, values: Sequence[float] | np.ndarray, unit: str, group: str
     ) -> Vector:
-        """Three structural numbers, ``name[0]`` to ``name[2]``."""
+        """Return three structural numbers, ``name[0]`` to ``name[2]``."""
         return triple(
             self.structural(f"{name}[{k}]", float(values[k]), unit, group) for k in range(3)
         )
 
     def origin(self, name: str, value: float, unit: str) -> Expression:
-        """A number of an origin: a leaf, or the constant zero where zeros are structure."""
+        """Return a number of an origin: a leaf, or the constant zero where zeros are structure."""
         return (
             self.leaf(name, value, unit, "geometry") if self.zero_origins or value != 0.0 else ZERO
         )
 
     def inertia(self, name: str, link: LinkInertia, *, lower: float = 0.0) -> Inertia:
-        """Ten inertial leaves (zero or not: all may be identified), the mass with a lower bound."""
+        """Return ten inertial leaves (zero or not: all may be identified), the mass with a lower bound."""
         mass = self.leaf(f"{name}.mass", link.mass, "kg", "inertia", lower=lower)
         center = triple(
             self.leaf(f"{name}.center[{k}]", float(link.center[k]), "m", "inertia")
@@ -93,7 +93,7 @@ class Leaves:
         return about_origin(mass, center, moments)
 
     def friction(self, name: str, turns: bool, **terms: float) -> dict[str, Leaf]:
-        """Terms of a friction by the keys of machine files, those that are not zero."""
+        """Return the terms of a friction by the keys of machine files, those that are not zero."""
         return {
             part.name: self.leaf(
                 f"{name}.friction.{part.name}",
@@ -106,7 +106,7 @@ class Leaves:
         }
 
     def rotor(self, name: str, value: float, turns: bool) -> Leaf | None:
-        """Inertia of a rotor, unless it is zero."""
+        """Return the inertia of a rotor, unless it is zero."""
         return (
             self.leaf(f"{name}.inertia", value, "kg m^2" if turns else "kg", "drive")
             if value

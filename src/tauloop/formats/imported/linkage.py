@@ -17,7 +17,7 @@ from tauloop.mechanism.rigid_tree import LinkInertia
 
 
 def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:
-    """Axis (3,) of a joint that is fixed to one of its bodies, in coordinates of that body; z where it has none."""
+    """Return the axis (3,) of a joint that is fixed to one of its bodies, in coordinates of that body; z where it has none."""
     if not joint.axes:
         letter = "z"
     else:
@@ -40,18 +40,18 @@ class Linkage:
 
     @cached_property
     def length(self) -> float:
-        """A typical distance between joints, m."""
+        """Return a typical distance between joints, m."""
         return self.mechanism.characteristic_length
 
     @cached_property
     def world(self) -> dict[str, FramePose]:
-        """Poses of all bodies at the reference coordinates, along the joints that are not cut."""
+        """Return the poses of all bodies at the reference coordinates, along the joints that are not cut."""
         return spread(
             {BASE: FramePose()}, (j for j in self.mechanism.joints if not j.is_cut), self._across
         )
 
     def _across(self, joint: Joint) -> FramePose:
-        """Pose of a joint's child body in its parent body at the reference coordinates."""
+        """Return the pose of a joint's child body in its parent body at the reference coordinates."""
         if joint.name not in self._poses:
             parent, child = (
                 placement_pose(self.mechanism, side) for side in (joint.parent, joint.child)
@@ -76,13 +76,13 @@ class Linkage:
         return groups
 
     def is_needed(self, link: Iterable[str]) -> bool:
-        """Whether a link is the platform or carries a rod of the file."""
+        """Return whether a link is the platform or carries a rod of the file."""
         link = set(link)
         ends = {placement.body for rod in self.mechanism.rods for placement in (rod.start, rod.end)}
         return self.mechanism.platform.body in link or bool(link & ends)
 
     def joints_out_of(self, link: Sequence[str]) -> list[Joint]:
-        """Joints that are no welds with one side on a link."""
+        """Return the joints that are no welds with one side on a link."""
         return [
             joint
             for joint in self.mechanism.joints
@@ -90,35 +90,35 @@ class Linkage:
         ]
 
     def inner(self, joint: Joint, link: Sequence[str]) -> str:
-        """The body of a link that a joint is on."""
+        """Return the body of a link that a joint is on."""
         return joint.parent.body if joint.parent.body in link else joint.child.body
 
     def passes(self, body: str, joint: Joint) -> Joint | None:
-        """The next joint behind a massless body that two joints lead to and nothing else; None behind any other."""
+        """Return the next joint behind a massless body that two joints lead to and nothing else; None behind any other."""
         if body == BASE or self.is_needed((body,)) or not self.is_massless(body):
             return None
         others = [other for other in joints_of(self.mechanism, body) if other is not joint]
         return others[0] if len(others) == 1 and others[0].kind != "fixed" else None
 
     def is_massless(self, body: str) -> bool:
-        """Whether a body has no inertia at all."""
+        """Return whether a body has no inertia at all."""
         inertia = self.mechanism.body(body).inertia
         return inertia is None or not any(self.mechanism.value(p) for p in inertia.parameters)
 
     def mass(self, body: str) -> float:
-        """Mass of a body, kg."""
+        """Return the mass of a body, kg."""
         inertia = self.mechanism.body(body).inertia
         return 0.0 if inertia is None else self.mechanism.value(inertia.mass)
 
     def pose_in(self, link: Sequence[str], body: str) -> FramePose:
-        """Pose of a body of a link in the frame of the link's first body, through the welds."""
+        """Return the pose of a body of a link in the frame of the link's first body, through the welds."""
         inside = (
             weld for weld in self._welds if weld.parent.body in link and weld.child.body in link
         )
         return spread({link[0]: FramePose()}, inside, self._across)[body]
 
     def inertia(self, link: Sequence[str]) -> LinkInertia:
-        """Inertia of a link, in the frame of its first body."""
+        """Return the inertia of a link, in the frame of its first body."""
         mass, first, about = 0.0, np.zeros(3), np.zeros((3, 3))
         for body in link:
             inertia = self.mechanism.body(body).inertia
@@ -140,5 +140,5 @@ class Linkage:
         )
 
     def reached(self, joints: Iterable[Joint]) -> dict[str, int]:
-        """Bodies that joints with coordinates lead to from the base, with how many joints are on the way."""
+        """Return the bodies that joints with coordinates lead to from the base, with how many joints are on the way."""
         return steps_from(BASE, (joint.bodies for joint in joints if not joint.is_cut))

@@ -65,7 +65,7 @@ _READ_OF_CONTROLLED = ("command_interface", "state_interface", "param")
 def read_motor_elements(
     file: str, robot: XmlNode, joints: Collection[str], followers: Collection[str]
 ) -> MotorElements:
-    """What the elements of a file state of motors.
+    """Return what the elements of a file state of motors.
 
     Args:
         file: name of the file for messages.
@@ -132,7 +132,7 @@ def driven_names(nodes: Sequence[XmlNode]) -> set[str]:
 
 
 def with_unique_names(motors: Sequence[StatedMotor]) -> tuple[StatedMotor, ...]:
-    """The motors, each once; two motors of one name are called after their joints too."""
+    """Return the motors, each once; two motors of one name are called after their joints too."""
     motors = tuple(dict.fromkeys(motors))
     count = Counter(motor.name for motor in motors)
 
@@ -153,7 +153,7 @@ class _JointNames(XmlReader):
         self._joints = joints
 
     def joint(self, node: XmlNode, where: str) -> str:
-        """The joint that an element names; empty where there is none that turns or slides, which is noted."""
+        """Return the joint that an element names; empty where there is none that turns or slides, which is noted."""
         name = identifier(self.text(node, where, "name"))
         if name not in self._joints and f"{name}_joint" in self._joints:  # a link has this name too
             name = f"{name}_joint"
@@ -165,7 +165,7 @@ class _JointNames(XmlReader):
         return ""
 
     def content(self, node: XmlNode, where: str, tags: Sequence[str], default: float) -> float:
-        """The number in the first child of one of these tags."""
+        """Return the number in the first child of one of these tags."""
         child = next((child for child in node.children if child.tag in tags), None)
         if child is None or not child.content:
             return default
@@ -186,7 +186,7 @@ class _TransmissionReader(_JointNames):
         self.passive: list[str] = []
 
     def motors(self, nodes: Sequence[XmlNode], passive: Collection[str]) -> tuple[StatedMotor, ...]:
-        """The motors of transmissions, without those whose joints are all passive."""
+        """Return the motors of transmissions, without those whose joints are all passive."""
         motors: list[StatedMotor] = []
         for node in nodes:
             made = self._motors(node)
@@ -244,7 +244,7 @@ class _TransmissionReader(_JointNames):
         return motors
 
     def _type(self, node: XmlNode) -> str:
-        """The type of a transmission: of ROS 2 its plugin, of Drake and old ROS 1 an attribute."""
+        """Return the type of a transmission: of ROS 2 its plugin, of Drake and old ROS 1 an attribute."""
         for tag in ("plugin", "type"):
             child = node.first(tag)
             if child is not None:
@@ -252,7 +252,7 @@ class _TransmissionReader(_JointNames):
         return node.attributes.get("type", "").strip()
 
     def _by_role(self, node: XmlNode, where: str, tag: str) -> list[XmlNode]:
-        """Joints or actuators in the order of their roles; in the order of the file where none has a role."""
+        """Return the joints or actuators in the order of their roles; in the order of the file where none has a role."""
         nodes = [*node.all(tag)]
         roles = [self._role(child) for child in nodes]
         if not any(roles):
@@ -288,7 +288,7 @@ class _TransmissionReader(_JointNames):
             self.problem(node, where, what, "keep one of them")
 
     def _is_measured(self, node: XmlNode, name: str) -> bool:
-        """Whether a transmission connects a joint to state interfaces alone (ROS 1)."""
+        """Return whether a transmission connects a joint to state interfaces alone (ROS 1)."""
         for joint in node.all("joint"):
             interfaces = [child.content for child in joint.all("hardwareInterface")]
             if interfaces and identifier(joint.attributes.get("name", "")) in (
@@ -312,7 +312,7 @@ class _ControlReader(_JointNames):
         self.couplings: list[UrdfCoupling] = []
 
     def statement(self, controls: Sequence[XmlNode]) -> MotorStatement:
-        """All such elements of a file together."""
+        """Return all such elements of a file together."""
         driven: list[str] = []
         measured: list[str] = []
         for control in controls:
@@ -426,7 +426,7 @@ def _rotors(
 def _unread(
     empty: Sequence[XmlNode], controls: Sequence[XmlNode], transmissions: Sequence[XmlNode]
 ) -> list[str]:
-    """Notes on elements that name no joint, and on what is inside the others and not used."""
+    """Return the notes on elements that name no joint, and on what is inside the others and not used."""
     counts = Counter(node.tag for node in empty)
     for node in transmissions:
         others = [child.tag for child in node.children if child.tag not in _READ_OF_TRANSMISSION]

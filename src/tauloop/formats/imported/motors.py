@@ -47,12 +47,12 @@ class ChosenMotors:
 
 
 def scalar_joints(tree: UrdfTree) -> dict[str, UrdfJoint]:
-    """The joints that turn or slide, by name."""
+    """Return the joints that turn or slide, by name."""
     return {joint.name: joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")}
 
 
 def direct(names: Iterable[str]) -> tuple[StatedMotor, ...]:
-    """Motors of ratio 1, called after their joints."""
+    """Return the motors of ratio 1, called after their joints."""
     return tuple(StatedMotor(name=name, drives=((name, 1.0),)) for name in names)
 
 
@@ -65,7 +65,7 @@ def choose_motors(
     is_open: bool,
     problems: Problems,
 ) -> ChosenMotors:
-    """The motors by the first source that states any.
+    """Return the motors by the first source that states any.
 
     Args:
         tree: the URDF.
@@ -108,7 +108,7 @@ def choose_motors(
 def _named(
     tree: UrdfTree, wanted: Sequence[str], actuators: tuple[Actuator, ...], problems: Problems
 ) -> ChosenMotors:
-    """The motors that the caller names."""
+    """Return the motors that the caller names."""
     known: dict[str, StatedMotor | Actuator] = {
         motor.name: motor for motor in direct(scalar_joints(tree))
     }
@@ -138,7 +138,7 @@ def _named(
 
 
 def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> ChosenMotors:
-    """The motors of one kind of element."""
+    """Return the motors of one kind of element."""
     driven = {name for motor in statement.motors for name, _ in motor.drives}
     others = [name for name in scalar_joints(tree) if name not in driven and name not in passive]
     notes = [
@@ -168,7 +168,7 @@ def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> Cho
 
 
 def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> ChosenMotors | None:
-    """The motors by efforts; None where these state nothing."""
+    """Return the motors by efforts; None where these state nothing."""
     efforts = [joint.effort for joint in scalar_joints(tree).values() if joint.effort is not None]
     efforts += tree.cut_efforts
     if not any(effort == 0.0 for effort in efforts) or not any(effort > 0.0 for effort in efforts):
@@ -192,7 +192,7 @@ def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> Chos
 def make_actuators(
     chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
 ) -> tuple[tuple[Actuator, ...], list[str]]:
-    """The actuators of a machine, their ratios leaf parameters unless they are 1 or -1; and notes on their names."""
+    """Return the actuators of a machine, their ratios leaf parameters unless they are 1 or -1; and notes on their names."""
     joints = scalar_joints(tree)
     taken = {link.name for link in tree.links} | {joint.name for joint in tree.joints}
     taken |= {loop.name for loop in tree.loops} | {coupling.name for coupling in tree.couplings}

@@ -42,7 +42,7 @@ class End:
 
 
 def ends_of(linkage: Linkage, link: Sequence[str]) -> tuple[End, End] | None:
-    """The two ends of a link; None if it is no rod."""
+    """Return the two ends of a link; None if it is no rod."""
     if linkage.is_needed(link):
         return None
     joints = linkage.joints_out_of(link)
@@ -110,7 +110,7 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
 
 
 def orientation(linkage: Linkage, link: Sequence[str], end: End, z: np.ndarray) -> float:
-    """Sign of the second axis along h x z at the reference pose, h and z as in `Rod.first_axis`."""
+    """Return the sign of the second axis along h x z at the reference pose, h and z as in `Rod.first_axis`."""
     turned = linkage.world[link[0]].rotation
     h = linkage.world[end.outside.body].rotation @ end.first_axis
     return 1.0 if float(np.cross(h, turned @ z) @ turned @ end.second_axis) >= 0.0 else -1.0

@@ -43,12 +43,12 @@ class _AboutLine:
 
     @property
     def is_thin(self) -> bool:
-        """Whether it has no inertia about the line."""
+        """Return whether it has no inertia about the line."""
         return self.is_symmetric and self.axial <= _NO_AXIAL * self.across
 
 
 def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLine:
-    """A link seen along the line of its part."""
+    """Return a link seen along the line of its part."""
     mass, about, z, r = inertia.mass, inertia.about_center, part.line, inertia.center - part.end
     P = np.eye(3) - np.outer(z, z)
     flat, axial = P @ about @ P, float(z @ about @ z)
@@ -62,7 +62,7 @@ def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLin
 
 
 def source_of(mechanism: Mechanism, link: Sequence[str]) -> str:
-    """Where the figures of a link come from."""
+    """Return where the figures of a link come from."""
     return f"{Path(mechanism.file).name}: {', '.join(link)}"
 
 
@@ -105,7 +105,7 @@ def rod_inertias(
     notes: list[str],
     words: tuple[str, str],
 ) -> RodInertias | None:
-    """A rod's parts as a slender rod or, behind a universal joint, as a full one; None where it is neither, noted.
+    """Return a rod's parts as a slender rod or, behind a universal joint, as a full one; None where it is neither, noted.
 
     Args:
         linkage: the machine.
@@ -167,7 +167,7 @@ def rod_inertias(
 
 
 def _turned(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkInertia:
-    """The same in axes that R (3, 3) turns to, from another origin (3,)."""
+    """Return the same in axes that R (3, 3) turns to, from another origin (3,)."""
     return LinkInertia(
         mass=inertia.mass,
         center=R @ (inertia.center - origin),
@@ -176,7 +176,7 @@ def _turned(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkIner
 
 
 def _slender(leaves: Leaves, name: str, mass: float, line: _AboutLine) -> SlenderPart:
-    """Inertia about its end of a link with its mass centre on its line and a moment across it about that centre."""
+    """Return the inertia about its end of a link with its mass centre on its line and a moment across it about that centre."""
     m = leaves.leaf(f"{name}.mass", mass, "kg", "inertia")
     s = leaves.leaf(f"{name}.center", line.center, "m", "inertia")
     across = leaves.leaf(f"{name}.inertia", line.across, "kg m^2", "inertia")

@@ -40,7 +40,7 @@ from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
 def recognise_rods(
     mechanism: Mechanism, options: RodRecognition
 ) -> tuple[Mechanism, tuple[str, ...]]:
-    """The same machine with its rods as rods, and what was done.
+    """Return the same machine with its rods as rods, and what was done.
 
     A body that only rods are left to carry gets a free joint to the base.
 
@@ -132,7 +132,7 @@ def recognise_rods(
 def finished(
     mechanism: Mechanism, notes: Sequence[str], options: ImportOptions, *, is_platform_open: bool
 ) -> Mechanism:
-    """An imported machine: rods recognised where asked for, welds merged, a start within ranges, notes in its text.
+    """Return an imported machine: rods recognised where asked for, welds merged, a start within ranges, notes in its text.
 
     Args:
         mechanism: as the file has it.
@@ -194,7 +194,7 @@ def _rod(
     options: RodRecognition,
     notes: list[str],
 ) -> tuple[Rod, list[Parameter]] | None:
-    """The rod, called after its heaviest body, with its leaf parameters; None where it must stay a body, noted."""
+    """Return the rod, called after its heaviest body, with its leaf parameters; None where it must stay a body, noted."""
     name = max(link, key=linkage.mass)
     if ends[1].kind == "universal":
         ends = (ends[1], ends[0])

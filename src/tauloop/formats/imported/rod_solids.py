@@ -37,7 +37,7 @@ class RodLink:
 def rod_solids(
     linkage: Linkage, mechanism: Mechanism, links: Mapping[str, RodLink]
 ) -> Iterator[Solid]:
-    """Solids of links on the rods that these have become.
+    """Return the solids of links on the rods that these have become.
 
     Args:
         linkage: the machine as it was.

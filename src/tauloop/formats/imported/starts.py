@@ -15,7 +15,7 @@ OUTSIDE = 1e-9
 
 
 def starting_inside(mechanism: Mechanism, *, is_chosen: bool) -> tuple[Mechanism, tuple[str, ...]]:
-    """The same machine whose start values are within the ranges of their joints, and what was moved.
+    """Return the same machine whose start values are within the ranges of their joints, and what was moved.
 
     Args:
         mechanism: as its file has it.
@@ -60,7 +60,7 @@ def _inside(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> J
 def free_joint(
     name: str, body: str, pose: FramePose, freedoms: tuple[Freedom, ...] = (Freedom(),) * 6
 ) -> Joint:
-    """A joint with six freedoms from the base, whose body starts at a pose in the base frame."""
+    """Return a joint with six freedoms from the base, whose body starts at a pose in the base frame."""
     return Joint(
         name=name,
         kind="free",

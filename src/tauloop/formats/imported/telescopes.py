@@ -49,7 +49,7 @@ class Leg:
 
 
 def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
-    """Pairs of links on a slide with a ball or universal joint at either end; why others are none is noted."""
+    """Return the pairs of links on a slide with a ball or universal joint at either end; why others are none is noted."""
     listed: list[Leg] = []
     for slide in linkage.mechanism.joints:
         if slide.kind != "prismatic" or slide.is_cut:
@@ -78,7 +78,7 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
 
 
 def _far_end(linkage: Linkage, link: Sequence[str], slide: Joint) -> End | None:
-    """The end of a link on a slide that carries nothing else."""
+    """Return the end of a link on a slide that carries nothing else."""
     others = [joint for joint in linkage.joints_out_of(link) if joint is not slide]
     if linkage.is_needed(link) or len(others) != 1:
         return None
@@ -117,7 +117,7 @@ def _leg(
 def telescopic_rod(
     linkage: Linkage, leg: Leg, options: RodRecognition, notes: list[str]
 ) -> tuple[Rod, list[Parameter]] | None:
-    """The rod with its leaf parameters; None where the leg must stay two bodies, which is noted."""
+    """Return the rod with its leaf parameters; None where the leg must stay two bodies, which is noted."""
     name, freedom = leg.slide.name, _along(leg)
     if freedom.lower <= 0.0 and np.isfinite(freedom.lower):
         notes.append(
@@ -153,7 +153,7 @@ def telescopic_rod(
 
 
 def _along(leg: Leg) -> Freedom:
-    """What acts on the slide, on the length l = sense q + shift."""
+    """Return what acts on the slide, on the length l = sense q + shift."""
     (freedom,) = leg.slide.freedoms or (Freedom(),)
     shift = leg.length - leg.sense * (leg.slide.reference[0] if leg.slide.reference else 0.0)
     spring, friction = freedom.spring, freedom.friction
@@ -172,7 +172,7 @@ def _along(leg: Leg) -> Freedom:
 
 
 def driving(actuator: Actuator, shrinking: set[str]) -> Actuator:
-    """The actuator with its ratios turned round where a length shrinks as the slide's coordinate grows."""
+    """Return the actuator with its ratios turned round where a length shrinks as the slide's coordinate grows."""
     drives = tuple(
         (name, negate(ratio) if name in shrinking else ratio) for name, ratio in actuator.drives
     )

@@ -17,7 +17,7 @@ from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism
 
 
 def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
-    """The same machine, in which one body of every welded link carries all its inertia, and notes on what was merged.
+    """Return the same machine, in which one body of every welded link carries all its inertia, and notes on what was merged.
 
     The others stay as massless bodies, so that frames keep their names and places. The nominal
     inertia is that of the sum at the nominal parameters.
@@ -60,7 +60,7 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
 
 
 def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
-    """The body of a link that no weld hangs on another."""
+    """Return the body of a link that no weld hangs on another."""
     hanging = {
         joint.child.body for joint in mechanism.joints if joint.kind == "fixed" and not joint.is_cut
     }
@@ -68,7 +68,7 @@ def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
 
 
 def _table(mechanism: Mechanism, bodies: tuple[Body, ...], made: list[Parameter]) -> ParameterTable:
-    """The parameters that are left: those made take the places of their names, or come last."""
+    """Return the parameters that are left: those made take the places of their names, or come last."""
     new = {parameter.name: parameter for parameter in made}
     pairs = zip(mechanism.bodies, bodies, strict=True)
     gone = leaves(tuple(old.inertia for old, body in pairs if old.inertia != body.inertia))

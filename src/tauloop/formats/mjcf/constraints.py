@@ -144,7 +144,7 @@ class ConstraintReader:
     def _body_ends(
         self, node: XmlNode, name: str
     ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
-        """Bodies with the frames that coincide; where the file gives one frame, the initial pose gives the other."""
+        """Return the bodies with the frames that coincide; where the file gives one frame, the initial pose gives the other."""
         reader = self._reader
         names = [reader.word(node, "body1"), reader.word(node, "body2") or "world"]
         known, remedy = self._bodies.body_names, "name a body of the worldbody"
@@ -226,7 +226,7 @@ class ConstraintReader:
         return Coupling(name=name, terms=tuple(coupled), offset=offset, turns=turns)
 
     def _side(self, node: XmlNode, name: str, key: str) -> list[tuple[str, float]]:
-        """Joints with their coefficients behind one side of a coupling; none where it names none, which is noted."""
+        """Return the joints with their coefficients behind one side of a coupling; none where it names none, which is noted."""
         if node.tag == "joint":
             joint = self._scalar(node, name, key)
             return [] if joint is None else [(joint, 1.0)]
@@ -239,7 +239,7 @@ class ConstraintReader:
         )
 
     def _scalar(self, node: XmlNode, name: str, key: str) -> str | None:
-        """The hinge or slide that an attribute names; None if it names none, which is noted."""
+        """Return the hinge or slide that an attribute names; None if it names none, which is noted."""
         word = self._reader.word(node, key)
         what, remedy = f"there is no joint {word!r}", "name a joint of the worldbody"
         joint = self._reader.look_up(node, name, word, self._bodies.joint_names, what, remedy)
@@ -253,7 +253,7 @@ class ConstraintReader:
     # Actuators
 
     def actuators(self, root: XmlNode) -> tuple[Actuator, ...]:
-        """Motors on joints and on fixed tendons; others are listed among the notes."""
+        """Return the motors on joints and on fixed tendons; others are listed among the notes."""
         actuators: list[Actuator] = []
         for section in root.all("actuator"):
             for k, plain in enumerate(section.children):
@@ -427,7 +427,7 @@ class ConstraintReader:
         self._springs[name] = (stiffness, rest)
 
     def _drives(self, node: XmlNode, name: str) -> tuple[tuple[str, Expression], ...]:
-        """Coordinates with their ratios; none where the transmission cannot be represented, which is noted."""
+        """Return the coordinates with their ratios; none where the transmission cannot be represented, which is noted."""
         reader = self._reader
         gear = (reader.numbers(node, name, "gear") or (1.0,))[0]
         key = next(
@@ -509,7 +509,7 @@ class ConstraintReader:
         )
 
     def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:
-        """The larger end of a range where it limits anything; a motor has one limit for both directions."""
+        """Return the larger end of a range where it limits anything; a motor has one limit for both directions."""
         ends = self._reader.numbers(node, name, key)
         limited = self._reader.word(node, switch, "auto")
         if (

@@ -116,7 +116,7 @@ class GeomReader:
         return "legacy" if asset is None else self._reader.word(asset, "inertia", "legacy")
 
     def notes(self) -> list[str]:
-        """What is not drawn as the file has it."""
+        """Return what is not drawn as the file has it."""
         counts = ", ".join(f"{kind} ({count})" for kind, count in sorted(self._not_drawn.items()))
         notes = [f"geoms that are not drawn: {counts}"] if counts else []
         return notes + self._files.notes(self._reader.problems)
@@ -137,7 +137,7 @@ class GeomReader:
         return solid_at(body, SHAPES[SHAPES.index(kind)], tuple(size.tolist()), p, R, colour=colour)
 
     def _mesh(self, node: XmlNode, body: str, frame: FramePose, colour: str) -> Solid | None:
-        """A mesh: its corners less `refpos`, turned back by `refquat`, then scaled, in the frame of the geom."""
+        """Return a mesh: its corners less `refpos`, turned back by `refquat`, then scaled, in the frame of the geom."""
         reader, name = self._reader, self._reader.word(node, "mesh")
         asset = reader.look_up(node, body, name, self._meshes, f"there is no mesh {name!r}", "")
         if asset is None:
@@ -166,7 +166,7 @@ class GeomReader:
         )
 
     def _triangles(self, asset: XmlNode, name: str) -> Path | Mesh | None:
-        """The file or the triangles of a mesh; without faces, as of MuJoCo's, the hull of its corners."""
+        """Return the file or the triangles of a mesh; without faces, as of MuJoCo's, the hull of its corners."""
         reader, file = self._reader, self._reader.word(asset, "file")
         if file:
             name = Path(file).name if reader.compiler.has_bare_names else file

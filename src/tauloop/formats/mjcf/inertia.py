@@ -57,7 +57,7 @@ def body_inertia(
     geoms: Sequence[tuple[XmlNode, FramePose]],
     meshes: MeshSource,
 ) -> LinkInertia | None:
-    """Inertia of a body about its mass centre, in body axes; None where it has no mass.
+    """Return the inertia of a body about its mass centre, in body axes; None where it has no mass.
 
     Args:
         reader: reads attributes and collects problems.
@@ -191,7 +191,7 @@ def _mesh(
 def geom_shape(
     reader: MjcfReader, body: str, kind: str, node: XmlNode, frame: FramePose
 ) -> tuple[np.ndarray | None, FramePose]:
-    """Sizes of a shape (half lengths, radii) and its pose on the body."""
+    """Return the sizes of a shape (half lengths, radii) and its pose on the body."""
     size = np.array(reader.numbers(node, body, "size"))
     ends = reader.numbers(node, body, "fromto")
     if ends and kind != "sphere":

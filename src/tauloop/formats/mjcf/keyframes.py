@@ -19,7 +19,7 @@ def keyframe_names(root: XmlNode) -> tuple[str, ...]:
 def started_at(
     reader: MjcfReader, root: XmlNode, joints: Sequence[Joint], kinds: Mapping[str, str], name: str
 ) -> tuple[Joint, ...]:
-    """The joints with the start values of a keyframe (``qpos``: rad and m whatever the compiler's angles are).
+    """Return the joints with the start values of a keyframe (``qpos``: rad and m whatever the compiler's angles are).
 
     Args:
         reader: collects problems.

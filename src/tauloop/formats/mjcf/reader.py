@@ -165,7 +165,7 @@ def _motors(
     joints: Sequence[Joint],
     wanted: Sequence[str],
 ) -> tuple[Actuator, ...]:
-    """The actuators of a file, or those that the caller names: of the file, or motors of ratio 1 on joints."""
+    """Return the actuators of a file, or those that the caller names: of the file, or motors of ratio 1 on joints."""
     if not wanted:
         return stated
     scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
@@ -306,7 +306,7 @@ def _platform(
 
 
 def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
-    """Elements and attributes that were not used, counted; those that only draw, collide or steer the solver apart."""
+    """Return the elements and attributes that were not used, counted; those that only draw, collide or steer the solver apart."""
     elements: Counter[str] = Counter()
     attributes: Counter[str] = Counter()
 

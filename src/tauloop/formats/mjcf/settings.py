@@ -101,16 +101,16 @@ class MjcfReader(XmlReader):
     # What MJCF has no place for
 
     def extra(self, kind: str, node: XmlNode, what: str, default: float = 0.0) -> float:
-        """A figure of a joint or actuator, SI, that `mjcf_writer` put into ``<custom>``."""
+        """Return a figure of a joint or actuator, SI, that `mjcf_writer` put into ``<custom>``."""
         return self._extras.get(f"{CUSTOM}{kind}.{node.attributes.get('name', '')}.{what}", default)
 
     def kept_friction(self, kind: str, node: XmlNode) -> dict[str, float]:
-        """Terms of the friction of a joint or actuator that `mjcf_writer` put there."""
+        """Return the terms of the friction of a joint or actuator that `mjcf_writer` put there."""
         return {key: self.extra(kind, node, f"friction.{key}") for key in KEPT_FRICTION}
 
     @property
     def payload(self) -> float:
-        """The rated payload, kg, that `mjcf_writer` put there."""
+        """Return the rated payload, kg, that `mjcf_writer` put there."""
         return self._extras.get(f"{CUSTOM}platform.payload", 0.0)
 
     def listed(self, what: str) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class MjcfReader(XmlReader):
         return self._lists.get(f"{CUSTOM}{what}", ())
 
     def texts(self, what: str) -> tuple[str, ...]:
-        """Texts that `mjcf_writer` put into ``<custom>``, with a number each; empty where there are none."""
+        """Return the texts that `mjcf_writer` put into ``<custom>``, with a number each; empty where there are none."""
         return tuple(
             text for name, text in self._texts.items() if name.startswith(f"{CUSTOM}{what}.")
         )
@@ -135,7 +135,7 @@ class MjcfReader(XmlReader):
     # Defaults
 
     def resolved(self, node: XmlNode, childclass: str) -> XmlNode:
-        """An element with the attributes that it takes from its class."""
+        """Return an element with the attributes that it takes from its class."""
         self.use(node, "class")
         name = node.attributes.get("class", "") or childclass or MAIN
         what, remedy = f"there is no default class {name!r}", "define it under <default>"
@@ -146,7 +146,7 @@ class MjcfReader(XmlReader):
         return replace(node, attributes={**defaults.get(tag, {}), **node.attributes})
 
     def childclass(self, node: XmlNode, inherited: str) -> str:
-        """The class of the elements below a body or frame."""
+        """Return the class of the elements below a body or frame."""
         self.use(node, "childclass")
         return node.attributes.get("childclass", inherited)
 
@@ -227,16 +227,16 @@ class MjcfReader(XmlReader):
         )
 
     def is_used(self, node: XmlNode, attribute: str) -> bool:
-        """Whether an attribute of an element was read."""
+        """Return whether an attribute of an element was read."""
         return (node.file, node.line, f"{node.tag} {attribute}") in self._used
 
     def word(self, node: XmlNode, attribute: str, default: str = "") -> str:
-        """An attribute that is a word."""
+        """Return an attribute that is a word."""
         self.use(node, attribute)
         return node.attributes.get(attribute, default).strip()
 
     def value(self, node: XmlNode, where: str, attribute: str, default: float = 0.0) -> float:
-        """A number; where several are allowed (polynomials), the first, and the others are listed if not zero."""
+        """Return a number; where several are allowed (polynomials), the first, and the others are listed if not zero."""
         self.use(node, attribute)
         words = node.attributes.get(attribute, "").split()
         if len(words) > 1 and all(map(_is_zero, words[1:])):
@@ -256,18 +256,18 @@ class MjcfReader(XmlReader):
         attribute: str,
         default: tuple[float, float, float] = (0.0, 0.0, 0.0),
     ) -> np.ndarray:
-        """Three numbers (3,)."""
+        """Return three numbers (3,)."""
         self.use(node, attribute)
         return np.array(self.vector(node, where, attribute, default))
 
     def pose(self, node: XmlNode, where: str) -> FramePose:
-        """Position and orientation of an element, in any of the five ways to say it."""
+        """Return the position and orientation of an element, in any of the five ways to say it."""
         return FramePose(
             position=self.triple(node, where, "pos"), rotation=self.orientation(node, where)
         )
 
     def orientation(self, node: XmlNode, where: str) -> np.ndarray:
-        """Axes (3, 3) of an element."""
+        """Return the axes (3, 3) of an element."""
         keys = [key for key in _ORIENTATIONS if key in node.attributes]
         self.use(node, *keys)
         if len(keys) > 1:
@@ -294,7 +294,7 @@ class MjcfReader(XmlReader):
         return rotation
 
     def _rotation(self, kind: str, x: np.ndarray) -> np.ndarray | None:
-        """Axes (3, 3) by one of MuJoCo's five conventions; None where a direction has length zero."""
+        """Return the axes (3, 3) by one of MuJoCo's five conventions; None where a direction has length zero."""
         if kind == "euler":
             R = np.eye(3)
             for letter, angle in zip(self.compiler.euler, x * self.compiler.angle, strict=True):
@@ -319,7 +319,7 @@ class MjcfReader(XmlReader):
 
 
 def shortest_turn(direction: np.ndarray) -> np.ndarray:
-    """Axes (3, 3) whose z points along a direction, turned there by the shortest way."""
+    """Return the axes (3, 3) whose z points along a direction, turned there by the shortest way."""
     z = direction / np.linalg.norm(direction)
     axis = np.cross([0.0, 0.0, 1.0], z)
     sine = float(np.linalg.norm(axis))

@@ -113,7 +113,7 @@ class TreeReader:
         return self.bodies
 
     def placement(self, body: str, pose: FramePose, name: str) -> Placement:
-        """A frame on a body with a leaf for every number that is not zero."""
+        """Return a frame on a body with a leaf for every number that is not zero."""
         position = without_rounding(pose.position, self.largest_length)
         at = self._leaves.vector(f"{name}.at", position, "m", "geometry")
         turns = tuple(
@@ -143,7 +143,7 @@ class TreeReader:
     def _flattened(
         self, node: XmlNode, frame: FramePose, childclass: str
     ) -> Iterator[tuple[XmlNode, FramePose, str]]:
-        """Children of a body, those in ``<frame>`` included, each with the pose of its frame on the body."""
+        """Return the children of a body, those in ``<frame>`` included, each with the pose of its frame on the body."""
         for child in node.children:
             if child.tag == "frame":
                 inner = frame @ self._reader.pose(child, "frame")
@@ -153,7 +153,7 @@ class TreeReader:
                 yield child, frame, childclass
 
     def _name(self, node: XmlNode, fallback: str, known: dict[str, str]) -> str:
-        """A new name; one that is missing or taken by another kind of element is replaced."""
+        """Return a new name; one that is missing or taken by another kind of element is replaced."""
         original = self._reader.word(node, "name")
         name = identifier(original) or fallback
         if original in known:
@@ -308,7 +308,7 @@ class TreeReader:
         )
 
     def _ball(self, node: XmlNode, name: str, outer: Placement, inner: Placement) -> Joint:
-        """A ball; its quaternion is counted from the file's pose, or from where `mjcf_writer` states.
+        """Return a ball; its quaternion is counted from the file's pose, or from where `mjcf_writer` states.
 
         Args:
             node: its element.
@@ -334,7 +334,7 @@ class TreeReader:
         return tuple(Turn(axis, Constant(angle)) for axis, angle in angles if angle)
 
     def _start(self, node: XmlNode, name: str, kind: str) -> Expression:
-        """The coordinate (`ref`) that the file's pose belongs to."""
+        """Return the coordinate (`ref`) that the file's pose belongs to."""
         scale = self._reader.compiler.angle if kind == "revolute" else 1.0
         value = self._reader.value(node, name, "ref") * scale
         if kind not in ("revolute", "prismatic"):
@@ -345,7 +345,7 @@ class TreeReader:
         return start
 
     def _freedoms(self, node: XmlNode, name: str, kind: str) -> tuple[Freedom, ...]:
-        """Losses, spring, rotor and limits of each freedom of a joint; a free one slides, then turns."""
+        """Return the losses, spring, rotor and limits of each freedom of a joint; a free one slides, then turns."""
         if kind == "free":
             slides = (self._freedom(node, f"{name}.slide", kind, turns=False),) * 3
             return (*slides, *((self._freedom(node, f"{name}.turn", kind, turns=True),) * 3))

@@ -80,7 +80,7 @@ class MjcfText:
 
 
 def to_mjcf(mechanism: Mechanism, meshes: str = "meshes") -> MjcfText:
-    """Text of an MJCF file.
+    """Return the text of an MJCF file.
 
     Args:
         mechanism: any mechanism.
@@ -195,7 +195,7 @@ class _MjcfWriter:
         element.append(self._inertial(link.name, link.mass))
 
     def _joint(self, primitive: Primitive, tail: FramePose) -> ElementTree.Element:
-        """A joint in the axes of the body at the start; `tail` is the body's frame behind the joint."""
+        """Return a joint in the axes of the body at the start; `tail` is the body's frame behind the joint."""
         attributes = {"name": primitive.name, "type": primitive.kind}
         origin = tail.inverse()
         if origin.position.any():
@@ -255,7 +255,7 @@ class _MjcfWriter:
     def _losses(
         self, of: Freedom | Actuator, ratio: float = 1.0, others: Mapping[str, float] | None = None
     ) -> dict[str, float]:
-        """Friction and inertia under MJCF's names, moved across a ratio and put to those of others."""
+        """Return the friction and inertia under MJCF's names, moved across a ratio and put to those of others."""
         friction = of.friction or Friction()
         terms = {
             "damping": (ratio * ratio, friction.viscous),
@@ -269,12 +269,12 @@ class _MjcfWriter:
         return {key: (others or {}).get(key, 0.0) + number for key, number in own.items()}
 
     def _acts_alike(self, freedoms: Sequence[Freedom]) -> bool:
-        """Whether friction and inertia of all freedoms are the same numbers."""
+        """Return whether friction and inertia of all freedoms are the same numbers."""
         acting = [(self._losses(freedom), self._terms(freedom.friction)) for freedom in freedoms]
         return all(numbers == acting[0] for numbers in acting)
 
     def _terms(self, friction: Friction | None) -> dict[str, float]:
-        """The terms of a friction law that MuJoCo does not have, as numbers; those of zero are left out."""
+        """Return the terms of a friction law that MuJoCo does not have, as numbers; those of zero are left out."""
         law, terms = friction or Friction(), dict[str, float]()
         for key in KEPT_FRICTION:
             term = getattr(law, key)
@@ -284,7 +284,7 @@ class _MjcfWriter:
         return terms
 
     def _joint_friction(self, name: str, friction: Friction | None) -> dict[str, float]:
-        """The same of a joint, with what its motors add: static friction is counted from zero."""
+        """Return the same of a joint, with what its motors add: static friction is counted from zero."""
         terms = self._terms(friction)
         for key, number in self._asymmetries.get(name, {}).items():
             terms[key] = terms.get(key, 0.0) + number
@@ -293,7 +293,7 @@ class _MjcfWriter:
         return terms
 
     def _motor_friction(self, actuator: Actuator) -> dict[str, float]:
-        """The same of a motor, but for what has moved to the joint that it alone drives."""
+        """Return the same of a motor, but for what has moved to the joint that it alone drives."""
         terms = self._terms(actuator.friction)
         if len(actuator.drives) > 1:
             return terms
@@ -321,7 +321,7 @@ class _MjcfWriter:
             self._extras[f"{CUSTOM}{name}"] = value
 
     def _custom(self) -> ElementTree.Element:
-        """What MJCF has no place for: MuJoCo skips it, and `load_mjcf` reads it."""
+        """Return what MJCF has no place for: MuJoCo skips it, and `load_mjcf` reads it."""
         section, platform = ElementTree.Element("custom"), self.mechanism.platform
         if platform.payload:
             self._extra("platform.payload", platform.payload)
@@ -509,7 +509,7 @@ class _MjcfWriter:
 
 
 def _accepted(inertia: np.ndarray) -> np.ndarray:
-    """The nearest inertia (3, 3) that MuJoCo takes, once its bound raised the moments: a <= b <= c with c <= a + b."""
+    """Return the nearest inertia (3, 3) that MuJoCo takes, once its bound raised the moments: a <= b <= c with c <= a + b."""
     (a, b, c), axes = np.linalg.eigh(inertia)
     if max(c, LEAST) <= max(a, LEAST) + max(b, LEAST):
         return inertia
@@ -523,7 +523,7 @@ def _nonzero(numbers: Mapping[str, float]) -> dict[str, str]:
 
 
 def _unreadable(mesh: Path) -> str:
-    """Why MuJoCo cannot read the file of a mesh; "" if it can."""
+    """Return why MuJoCo cannot read the file of a mesh; "" if it can."""
     ending = mesh.suffix.lower()
     if ending not in (".stl", ".obj"):
         return "is no STL or OBJ, which MuJoCo reads"

@@ -96,11 +96,11 @@ class SdfJoint:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether losses, a spring or a rotor act on it."""
+        """Return whether losses, a spring or a rotor act on it."""
         return not all(is_zero(text) for text in self.texts())
 
     def limit(self, tag: str) -> str | None:
-        """A figure of its limits; None where there is none, or what stands for none."""
+        """Return a figure of its limits; None where there is none, or what stands for none."""
         node = descend(self.node, "axis", "limit", tag)
         if node is None:
             return None
@@ -170,7 +170,7 @@ def is_zero(text: str) -> bool:
 
 
 def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
-    """The element that a path of tags leads to."""
+    """Return the element that a path of tags leads to."""
     for tag in tags:
         node = None if node is None else node.first(tag)
     return node
@@ -209,7 +209,7 @@ class SdfReader(XmlReader):
         self._largest = 0.0
 
     def model(self, root: XmlNode) -> SdfModel | None:
-        """The model of a file; None where something is wrong that leaves none."""
+        """Return the model of a file; None where something is wrong that leaves none."""
         if root.tag != "sdf":
             self.problem(
                 root, root.tag, f"the root element is <{root.tag}>, not <sdf>", "give an SDF file"
@@ -414,16 +414,16 @@ class SdfReader(XmlReader):
     # Poses
 
     def numbers(self, node: XmlNode, where: str, default: tuple[float, ...]) -> tuple[float, ...]:
-        """The numbers in an element, as many as the default has."""
+        """Return the numbers in an element, as many as the default has."""
         text = node.content
         return self._numbers(node, where, "the text", text, len(default)) if text else default
 
     def flag(self, node: XmlNode | None, where: str) -> bool:
-        """Whether an element says true."""
+        """Return whether an element says true."""
         return node is not None and node.content.lower() in ("true", "1")
 
     def pose(self, node: XmlNode, where: str) -> FramePose:
-        """The pose in an element, as it is written: relative to whatever it names."""
+        """Return the pose in an element, as it is written: relative to whatever it names."""
         pose = node.first("pose")
         if pose is None or not pose.content:
             return IDENTITY
@@ -469,7 +469,7 @@ class SdfReader(XmlReader):
         return pose.attributes.get("degrees", "false").lower() in ("true", "1")
 
     def _frame(self, tag: str, node: XmlNode) -> _Frame:
-        """Where a pose is counted from: a joint's from its child, others' from the model, where they do not say it."""
+        """Return where a pose is counted from: a joint's from its child, others' from the model, where they do not say it."""
         pose = node.first("pose")
         words = {} if pose is None else pose.attributes
         relative = words.get("relative_to", words.get("frame", "")).strip()
@@ -480,7 +480,7 @@ class SdfReader(XmlReader):
         return _Frame(node=node, relative=relative or attached or _MODEL, attached=attached)
 
     def resolved(self, name: str, where: XmlNode, seen: tuple[str, ...] = ()) -> FramePose:
-        """The pose of a frame in the model's frame; what is unknown or goes in a circle is noted."""
+        """Return the pose of a frame in the model's frame; what is unknown or goes in a circle is noted."""
         if name in (_MODEL, WORLD):
             return IDENTITY
         if name in self._poses:
@@ -501,7 +501,7 @@ class SdfReader(XmlReader):
         return pose
 
     def _link_of(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> str:
-        """The link that a name of a link or frame stands for; empty where there is none, which is noted."""
+        """Return the link that a name of a link or frame stands for; empty where there is none, which is noted."""
         seen: list[str] = []
         start = name
         while name in self._frames and name not in links and name not in seen:
@@ -606,7 +606,7 @@ class SdfReader(XmlReader):
             )
 
     def _free(self, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
-        """A joint of six freedoms as Tauloop writes it, from the frame of one link to that of another."""
+        """Return a joint of six freedoms as Tauloop writes it, from the frame of one link to that of another."""
         name, parent, child = (self.text(node, FREE, key) for key in ("name", "parent", "child"))
         if child not in links or parent not in (*links, WORLD) or child == parent:
             self.problem(
@@ -619,7 +619,7 @@ class SdfReader(XmlReader):
         )
 
     def _axis(self, node: XmlNode, name: str, tag: str, at: FramePose) -> np.ndarray:
-        """A joint's axis (3,) in its own frame."""
+        """Return a joint's axis (3,) in its own frame."""
         xyz = descend(node, tag, "xyz")
         axis = np.array(
             [0.0, 0.0, 1.0] if xyz is None else self.numbers(xyz, name, (0.0, 0.0, 1.0))

@@ -59,7 +59,7 @@ class SdfTree:
 
 
 def urdf_elements(reader: SdfReader, model: SdfModel) -> SdfTree:
-    """The model as elements of a URDF; what is wrong goes to the reader's problems."""
+    """Return the model as elements of a URDF; what is wrong goes to the reader's problems."""
     return _Spanning(reader, model).tree()
 
 
@@ -112,7 +112,7 @@ class _Spanning:
         )
 
     def _with_root(self) -> tuple[list[SdfJoint], str]:
-        """The joints that count, and the link that is the base."""
+        """Return the joints that count, and the link that is the base."""
         joints = list(self.model.joints)
         grounded = [joint for joint in joints if joint.parent == WORLD and not joint.is_cut]
         if len(grounded) == 1 and grounded[0].kind == "fixed":
@@ -134,7 +134,7 @@ class _Spanning:
     def _spanned(
         self, joints: Sequence[SdfJoint], links: Sequence[str], root: str
     ) -> tuple[list[SdfJoint], list[SdfJoint]]:
-        """Joints of the tree from the root outwards, turned round where it enters by their child; and the others."""
+        """Return the joints of the tree from the root outwards, turned round where it enters by their child; and the others."""
         group = {name: name for name in links}
 
         def top(name: str) -> str:
@@ -148,7 +148,7 @@ class _Spanning:
         driven = driven_names(motor_nodes(self.model.node))
 
         def order(joint: SdfJoint) -> tuple[int, bool, bool]:
-            """Joints that a gear, a motor or a load needs a coordinate for come before others of their rank."""
+            """Return the joints that a gear, a motor or a load needs a coordinate for come before others of their rank."""
             has_motor = joint.name in driven
             is_needed = joint.is_loaded or (joint.name in coupled) or has_motor
             rank = min(_RANKS[joint.kind], 2) if is_needed else _RANKS[joint.kind]
@@ -188,7 +188,7 @@ class _Spanning:
         return hung, cut
 
     def _loose(self, name: str, root: str) -> SdfJoint:
-        """A link that hangs on nothing moves freely."""
+        """Return a link that hangs on nothing moves freely."""
         self.notes.append(f"link {name!r} hangs on nothing, and moves freely")
         node, at = self.model.links[name], self.model.poses[name]
         start = at if root == WORLD else self.model.poses[root].inverse() @ at
@@ -216,7 +216,7 @@ class _Spanning:
         return link
 
     def _inertial(self, name: str, link: XmlNode) -> XmlNode:
-        """Mass and inertia; SDF itself says 1 kg and 1 kg m^2 where a file does not."""
+        """Return the mass and inertia; SDF itself says 1 kg and 1 kg m^2 where a file does not."""
         node = link.first("inertial")
         if node is None:
             self.notes.append(
@@ -271,7 +271,7 @@ class _Spanning:
         )
 
     def _joint(self, joint: SdfJoint) -> XmlNode:
-        """A joint of the tree; of a universal one the axes are x and y of its frame."""
+        """Return a joint of the tree; of a universal one the axes are x and y of its frame."""
         at = self.frames[joint.parent].inverse() @ joint.frames[0] @ _turn(joint)
         kind = _TYPES.get(joint.kind, joint.kind)
         limits = {tag: joint.limit(tag) for tag in ("lower", "upper", "effort", "velocity")}
@@ -302,7 +302,7 @@ class _Spanning:
         return _element("joint", joint.node, children, name=joint.name, type=kind)
 
     def _cut(self, joint: SdfJoint) -> XmlNode:
-        """A joint that closes a loop."""
+        """Return a joint that closes a loop."""
         if joint.is_loaded:
             self.omitted.append(f"what acts on the joint {joint.name}, which closes a loop")
         if joint.limit("lower"):
@@ -333,7 +333,7 @@ def child_frame(joint: SdfJoint) -> FramePose:
 
 
 def _reversed(joint: SdfJoint) -> SdfJoint:
-    """The same joint from its child to its parent; its coordinate keeps its sign."""
+    """Return the same joint from its child to its parent; its coordinate keeps its sign."""
     axes = tuple(-axis for axis in reversed(joint.axes))
     frames = (joint.frames[1], joint.frames[0])
     return replace(
@@ -370,7 +370,7 @@ def origin_element(pose: FramePose, like: XmlNode) -> XmlNode:
 
 
 def _looks(node: XmlNode) -> list[XmlNode]:
-    """Geometry and colour of a visual."""
+    """Return the geometry and colour of a visual."""
     shapes = []
     for shape in (descend(node, "geometry") or node).children:
         texts = {child.tag: child.content for child in shape.children}

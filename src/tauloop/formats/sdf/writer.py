@@ -50,7 +50,7 @@ OPEN = 1e-9
 
 
 def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
-    """Texts of an SDF file and of its side file.
+    """Return the texts of an SDF file and of its side file.
 
     Args:
         mechanism: any mechanism.
@@ -291,13 +291,13 @@ class _SdfWriter(SideWriter):
             _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
 
     def _turned(self, closure: Closure, here: FramePose, there: FramePose) -> np.ndarray:
-        """What turns one frame of a loop from the other, but about the axis of a hinge."""
+        """Return what turns one frame of a loop from the other, but about the axis of a hinge."""
         if closure.kind == "revolute":
             return here.rotation @ closure.axis - there.rotation @ closure.axis
         return here.rotation - there.rotation
 
     def _universal(self, closure: Closure) -> list[np.ndarray]:
-        """The axes of a universal joint in its frame on the second link: that of the first link, and its own."""
+        """Return the axes of a universal joint in its frame on the second link: that of the first link, and its own."""
         (first, near), (second, far) = closure.first, closure.second
         letters = [np.eye(3)["xyz".index(letter)] for letter in closure.axes]
         across = (

@@ -89,7 +89,7 @@ class JointExtra:
 
 
 def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -> Joint:
-    """A joint whose coordinate is the measured one (see `JointExtra.offset`)."""
+    """Return a joint whose coordinate is the measured one (see `JointExtra.offset`)."""
     floating = extra.floating
     if floating is not None:
         frame = replace(floating.frame, body=BASE if joint.parent == root else joint.parent)
@@ -139,7 +139,7 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
 
 
 def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
-    """A joint that closes a loop, between frames on two links."""
+    """Return a joint that closes a loop, between frames on two links."""
     parent = _placement(loop.predecessor, root, f"{loop.name}.predecessor", leaves)
     child = _placement(loop.successor, root, f"{loop.name}.successor", leaves)
     axes: tuple[AxisName, ...] = ()
@@ -154,7 +154,7 @@ def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
 
 
 def _along(kind: str, axis: Triple) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]]:
-    """Letters of the axes of a joint about or along an axis, and turns of its frames that bring them there."""
+    """Return the letters of the axes of a joint about or along an axis, and turns of its frames that bring them there."""
     letter, turns = turns_to_axis(axis)
     return ((), turns + _LETTER_TO_Z[letter]) if kind == "planar" else ((letter,), turns)
 
@@ -162,7 +162,7 @@ def _along(kind: str, axis: Triple) -> tuple[tuple[AxisName, ...], tuple[Turn, .
 def closing_joint(
     name: str, kind: str, parent: Placement, child: Placement, axes: tuple[AxisName, ...] = ()
 ) -> Joint:
-    """A joint that closes a loop and on which nothing acts."""
+    """Return a joint that closes a loop and on which nothing acts."""
     freedoms = (Freedom(),) * len(JOINT_KINDS[kind].velocities)
     neutral = JOINT_KINDS[kind].neutral
     return Joint(
@@ -178,13 +178,13 @@ def closing_joint(
 
 
 def _across(axis: Triple) -> Triple:
-    """A unit vector at right angles to an axis."""
+    """Return a unit vector at right angles to an axis."""
     other = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     return triple(float(component) for component in other / np.linalg.norm(other))
 
 
 def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:
-    """A gear; ratios that only say which side a joint is on are no parameters."""
+    """Return a gear; ratios that only say which side a joint is on are no parameters."""
     terms = tuple(
         (
             name,

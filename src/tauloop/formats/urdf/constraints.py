@@ -234,7 +234,7 @@ def read_couplings(
     joints: Sequence[UrdfJoint],
     links: Mapping[str, XmlNode],
 ) -> tuple[UrdfCoupling, ...]:
-    """All couplings of a file: GRBDA's, then ``<mimic>``."""
+    """Return all couplings of a file: GRBDA's, then ``<mimic>``."""
     couplings: list[UrdfCoupling] = []
     chains = _Chains(above={joint.child: joint for joint in joints if joint.child})
     for node in robot.all("coupling"):
@@ -273,7 +273,7 @@ def read_couplings(
 def _mimics(
     reader: UrdfReader, joint_nodes: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
 ) -> tuple[UrdfCoupling, ...]:
-    """What follows from ``<mimic>``: q = multiplier q_other + offset."""
+    """Return what follows from ``<mimic>``: q = multiplier q_other + offset."""
     known = {joint.name: joint for joint in joints}
     scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
     couplings: list[UrdfCoupling] = []
@@ -321,7 +321,7 @@ class _Chains:
     def from_common_ancestor(
         self, first: str, second: str
     ) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
-        """Joints from the nearest common ancestor to each of two links, from the ancestor outwards."""
+        """Return the joints from the nearest common ancestor to each of two links, from the ancestor outwards."""
         up_one, up_two = self._up(first), self._up(second)
         while up_one and up_two and up_one[-1] is up_two[-1]:
             up_one.pop()

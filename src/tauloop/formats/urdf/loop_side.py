@@ -41,7 +41,7 @@ _KINDS = ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed"
 
 
 def is_loop_side(node: yaml_nodes.Node) -> bool:
-    """Whether a side file is Gepetto's: it closes loops or names motors, and states no format of ours."""
+    """Return whether a side file is Gepetto's: it closes loops or names motors, and states no format of ours."""
     return (
         isinstance(node, yaml_nodes.Mapping)
         and node.get("format") is None
@@ -50,7 +50,7 @@ def is_loop_side(node: yaml_nodes.Node) -> bool:
 
 
 def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
-    """The loops of a side file.
+    """Return the loops of a side file.
 
     Args:
         root: the top of the file, which may have the keys `CLOSURES`.
@@ -90,7 +90,7 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
 
 
 def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
-    """The tree with the joints of other kinds that ``joint_name`` and ``joint_type`` put in place of its own."""
+    """Return the tree with the joints of other kinds that ``joint_name`` and ``joint_type`` put in place of its own."""
     names, types = (
         place.items() if (place := root.get(key)) else [] for key in ("joint_name", "joint_type")
     )
@@ -112,7 +112,7 @@ def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
 
 
 def _listed(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
-    """Joints by their names here; empty for one that is not there or was listed before, which is noted."""
+    """Return the joints by their names here; empty for one that is not there or was listed before, which is noted."""
     listed: list[str] = []
     for item in items:
         name = identifier(item.text or "")
@@ -128,7 +128,7 @@ def _listed(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
 
 
 def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | None:
-    """A kind of joint and its axes."""
+    """Return a kind of joint and its axes."""
     match = _UNIVERSAL.fullmatch(word)
     if match is not None:
         first, second = (match[1] or "X").lower(), (match[2] or "Y").lower()
@@ -143,7 +143,7 @@ def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | 
 
 
 def _of_kind(joint: UrdfJoint, kind: str, axes: tuple[AxisName, ...]) -> UrdfJoint:
-    """A joint of another kind in the same frame; nothing of what acted on its axis is left."""
+    """Return a joint of another kind in the same frame; nothing of what acted on its axis is left."""
     kept = ("name", "parent", "child", "xyz", "rpy", "axis", "child_xyz", "child_rpy")
     place = {name: getattr(joint, name) for name in kept}
     return UrdfJoint(kind=kind, axes=axes, **place)
@@ -159,7 +159,7 @@ def read_motors(root: Cursor, tree: UrdfTree) -> tuple[str, ...] | None:
 
 
 def _frame(name: str, tree: UrdfTree, place: Cursor) -> LinkFrame | None:
-    """The frame of that name: a link's, or that of a joint, which moves with its child link."""
+    """Return the frame of that name: a link's, or that of a joint, which moves with its child link."""
     wanted = identifier(name)
     links = {link.name: link.name for link in tree.links}
     joints = {joint.name: joint for joint in tree.joints}

@@ -75,7 +75,7 @@ class UrdfJoint:
 
     @property
     def force(self) -> float:
-        """The largest force or torque on the joint; infinite where the file states none, or zero."""
+        """Return the largest force or torque on the joint; infinite where the file states none, or zero."""
         return self.effort or math.inf
 
 
@@ -199,7 +199,7 @@ class UrdfTree:
     unknown_elements: tuple[str, ...] = ()
 
     def link_name(self, original: str) -> str:
-        """What the link of that name in the file is called here, whether there is one or not."""
+        """Return what the link of that name in the file is called here, whether there is one or not."""
         name = identifier(original)
         return self.renamed.get(name, name)
 
@@ -244,7 +244,7 @@ class UrdfReader(XmlReader):
         self._notes.append((subject, what))
 
     def listed(self) -> list[str]:
-        """All notes, in the order in which they were first made."""
+        """Return all notes, in the order in which they were first made."""
         grouped: dict[str, list[str]] = {}
         for subject, what in self._notes:
             grouped.setdefault(what, []).append(subject)
@@ -263,11 +263,11 @@ class UrdfReader(XmlReader):
         return notes
 
     def name(self, node: XmlNode) -> str:
-        """The name of an element as an identifier; the tag where it has none, which is noted."""
+        """Return the name of an element as an identifier; the tag where it has none, which is noted."""
         return identifier(self.text(node, node.tag, "name")) or node.tag
 
     def kind(self, node: XmlNode, name: str, kinds: Mapping[str, str], what: str) -> str:
-        """What a ``type`` stands for here, "fixed" where it is none of those known, which is noted."""
+        """Return what a ``type`` stands for here, "fixed" where it is none of those known, which is noted."""
         word = self.text(node, name, "type")
         remedy = f"use one of {', '.join(kinds)}"
         return (
@@ -275,14 +275,14 @@ class UrdfReader(XmlReader):
         ) or "fixed"
 
     def structural(self, xyz: Triple, name: str) -> Triple:
-        """A position without the rounding of an exporter."""
+        """Return a position without the rounding of an exporter."""
         x, y, z = without_rounding(xyz, self._largest).tolist()
         if (x, y, z) != xyz and not any(map(math.isnan, xyz)):
             self._tiny[name] = None
         return x, y, z
 
     def origin(self, node: XmlNode, name: str, tag: str = "origin") -> tuple[Triple, Triple]:
-        """Position and roll, pitch, yaw of an element's ``<origin>``; zero where there is none."""
+        """Return the position and roll, pitch, yaw of an element's ``<origin>``; zero where there is none."""
         origin = node.first(tag)
         x, y, z = self.vector(origin, name, "xyz", (0.0, 0.0, 0.0))
         angles = self.vector(origin, name, "rpy", (0.0, 0.0, 0.0))
@@ -321,7 +321,7 @@ class UrdfReader(XmlReader):
         return exact
 
     def axis(self, node: XmlNode, name: str, tag: str = "axis") -> Triple:
-        """Unit vector of an element's ``<axis>``; x, URDF's default, where there is none."""
+        """Return the unit vector of an element's ``<axis>``; x, URDF's default, where there is none."""
         element = node.first(tag)
         x, y, z = self.vector(element, name, "xyz", (1.0, 0.0, 0.0))
         length = float(np.linalg.norm((x, y, z)))
@@ -343,7 +343,7 @@ class UrdfReader(XmlReader):
         *,
         attribute: str = "link",
     ) -> str:
-        """The link that a child element names, as an identifier; empty where it names none, which is noted."""
+        """Return the link that a child element names, as an identifier; empty where it names none, which is noted."""
         element = node.first(tag)
         if element is None:
             self.problem(node, name, f"has no <{tag}>", f'add <{tag} {attribute}="..."/>')
@@ -353,7 +353,7 @@ class UrdfReader(XmlReader):
     def link(
         self, element: XmlNode, name: str, attribute: str, links: Mapping[str, XmlNode]
     ) -> str:
-        """The link that an attribute names, as an identifier; empty where it names none, which is noted."""
+        """Return the link that an attribute names, as an identifier; empty where it names none, which is noted."""
         original = self.text(element, name, attribute)
         if not original:
             return ""
@@ -368,7 +368,7 @@ class UrdfReader(XmlReader):
 
 
 def identifier(name: str) -> str:
-    """A name as names are here: letters, digits and underscores, in parts that start with a letter, joined by dots.
+    """Return a name as names are here: letters, digits and underscores, in parts that start with a letter, joined by dots.
 
     Other characters become underscores; empty when no letter is in it.
     """

@@ -83,7 +83,7 @@ def load_urdf(
 
 
 def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -> Mechanism:
-    """The mechanism of a tree and what a side file adds.
+    """Return the mechanism of a tree and what a side file adds.
 
     Raises:
         DescriptionError: an open platform, or gravity that is no vector.
@@ -167,7 +167,7 @@ def _notes(tree: UrdfTree, side: Side) -> list[str]:
 def _motors(
     tree: UrdfTree, side: Side, options: ImportOptions, has_loops: bool, problems: Problems
 ) -> ChosenMotors:
-    """Which joints have motors."""
+    """Return which joints have motors."""
     couplings: tuple[Coupling | UrdfCoupling, ...] = (*tree.couplings, *side.couplings)
     followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics}
     held = followers | {coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1}
@@ -178,7 +178,7 @@ def _motors(
 def _extra(
     joint: UrdfJoint, extra: JointExtra | None, chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
 ) -> JointExtra:
-    """What URDF does not say about a joint: of the side file, else of its transmission."""
+    """Return what URDF does not say about a joint: of the side file, else of its transmission."""
     extra = extra or JointExtra()
     offset = chosen.offsets.get(joint.name, 0.0)
     if offset and extra.offset == ZERO:
@@ -197,7 +197,7 @@ def _extra(
 
 
 def _counted_from(coupling: UrdfCoupling, offsets: Mapping[str, float]) -> UrdfCoupling:
-    """A coupling between coordinates that are counted from offsets of transmissions."""
+    """Return a coupling between coordinates that are counted from offsets of transmissions."""
     shift = sum(ratio * offsets.get(name, 0.0) for name, ratio in coupling.terms)
     return replace(coupling, offset=coupling.offset - shift) if shift else coupling
 
@@ -280,7 +280,7 @@ def _platform(
 
 
 def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) -> list[str]:
-    """The last end of a tree that moves and has no part in a loop or gear; else the last link with mass."""
+    """Return the last end of a tree that moves and has no part in a loop or gear; else the last link with mass."""
     coupled = {name for coupling in tree.couplings for name, _ in coupling.terms}
     taken = {joint.child for joint in tree.joints if joint.name in coupled}
     taken |= {end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)}
@@ -292,7 +292,7 @@ def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) ->
 
 
 def _welded_to(tree: UrdfTree, link: str) -> set[str]:
-    """Links that are one with a link through fixed joints, itself among them."""
+    """Return the links that are one with a link through fixed joints, itself among them."""
     return set(
         steps_from(
             link, ((joint.parent, joint.child) for joint in tree.joints if joint.kind == "fixed")
@@ -308,7 +308,7 @@ def _gravity(
     notes: list[str],
     problems: Problems,
 ) -> Vector:
-    """Gravity of the side file or of the argument; where neither says it, that of all who read such files.
+    """Return the gravity of the side file or of the argument; where neither says it, that of all who read such files.
 
     The one physical value that is not asked for where a file leaves it out: every tool that reads
     URDF takes z as up, so that the format itself says it.

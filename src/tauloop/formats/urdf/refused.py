@@ -27,7 +27,7 @@ _ONCE = {
 
 
 def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
-    """Whether a file is of another format, which is then noted as a problem."""
+    """Return whether a file is of another format, which is then noted as a problem."""
     if root.tag == "robot":
         return False
     what = f"the root element is <{root.tag}>, not <robot>"
@@ -69,7 +69,7 @@ def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:
 
 
 def _is_part(node: XmlNode) -> bool:
-    """Whether an element describes a link or a joint, and does not only name one."""
+    """Return whether an element describes a link or a joint, and does not only name one."""
     if node.tag == "joint":
         return node.first("parent") is not None and node.first("child") is not None
     return node.tag == "link" and "name" in node.attributes

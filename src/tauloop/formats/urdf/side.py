@@ -202,7 +202,7 @@ class _SideReader:
         )
 
     def _fields(self, section: str) -> list[tuple[str, Cursor]]:
-        """What stands in a section by joint of the URDF, in the order of that."""
+        """Return what stands in a section by joint of the URDF, in the order of that."""
         inside = self._root.get(section)
         if inside is None:
             return []
@@ -303,7 +303,7 @@ class _SideReader:
         return JointExtra(ball=Ball(start=start, is_reversed=is_reversed, freedoms=tuple(acting)))
 
     def _start(self, frame: Placement, joint: UrdfJoint) -> tuple[float, ...]:
-        """Coordinates (7,) of a floating joint, counted from a frame, where the URDF puts it."""
+        """Return the coordinates (7,) of a floating joint, counted from a frame, where the URDF puts it."""
         R = rotation_matrix([(turn.axis, self._values.nominal(turn.angle)) for turn in frame.turns])
         at = np.array([self._values.nominal(x) for x in frame.position])
         turn = rotation_quaternion(R.T @ rotation(joint.rpy))
@@ -334,7 +334,7 @@ class _SideReader:
 
 
 def _renamed(place: Cursor) -> Cursor:
-    """The place of an actuator, on a joint by its name here in place of that in the URDF."""
+    """Return the place of an actuator, on a joint by its name here in place of that in the URDF."""
     on = place.word("on")
     if not on or not isinstance(place.node, yaml_nodes.Mapping) or identifier(on) == on:
         return place

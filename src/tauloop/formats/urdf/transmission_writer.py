@@ -82,7 +82,7 @@ def _add_transmission(
 
 
 def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], list[str]]:
-    """Transmissions of the motors, and names of those that have none."""
+    """Return the transmissions of the motors, and names of those that have none."""
     made: list[_Transmission] = []
     left = list(motors)
     for motor, partner in permutations(motors, 2):
@@ -101,7 +101,7 @@ def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], 
 
 
 def _pair(first: StatedMotor, second: StatedMotor) -> _Transmission | None:
-    """The differential or four-bar transmission of two motors, in the order of its roles; None without one."""
+    """Return the differential or four-bar transmission of two motors, in the order of its roles; None without one."""
     a, b = dict(first.drives), dict(second.drives)
     names = list(b)
     if len(names) != 2 or not set(a) <= set(b):

@@ -271,7 +271,7 @@ class _TreeReader(UrdfReader):
         return losses
 
     def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
-        """Joints that are not called dependent, where the file calls any of them so or otherwise (GRBDA)."""
+        """Return the joints that are not called dependent, where the file calls any of them so or otherwise (GRBDA)."""
         words = {name: node.attributes.get("independent", "") for name, node in joints.items()}
         for name, word in words.items():
             if word not in ("", "true", "false"):
@@ -417,7 +417,7 @@ class _TreeReader(UrdfReader):
         return value
 
     def _limit(self, limit: XmlNode | None, name: str, attribute: str) -> float | None:
-        """A limit that is zero or positive; None where the file states none, infinite where it is as large as that."""
+        """Return a limit that is zero or positive; None where the file states none, infinite where it is as large as that."""
         if limit is None or attribute not in limit.attributes:
             return None
         value = self.number(limit, name, attribute)
@@ -428,7 +428,7 @@ class _TreeReader(UrdfReader):
     def _root(
         self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]
     ) -> str:
-        """The one link without parent; two parents, loops and loose links are problems."""
+        """Return the one link without parent; two parents, loops and loose links are problems."""
         above: dict[str, UrdfJoint] = {}
         for joint in joints:
             if joint.child in above:

@@ -57,7 +57,7 @@ class VisualReader(UrdfReader):
         }
 
     def solids(self, body: str, link: XmlNode) -> list[Solid]:
-        """The solids of a link, fixed to a body."""
+        """Return the solids of a link, fixed to a body."""
         shapes = [
             solid for node in link.all("visual") if (solid := self._solid(body, node)) is not None
         ]
@@ -72,7 +72,7 @@ class VisualReader(UrdfReader):
         return shapes
 
     def notes(self) -> list[str]:
-        """What is not drawn as the file has it."""
+        """Return what is not drawn as the file has it."""
         notes = self._files.notes(tuple(self.problems))
         if self._by_collision:
             notes.append(
@@ -81,7 +81,7 @@ class VisualReader(UrdfReader):
         return notes
 
     def _solid(self, body: str, node: XmlNode) -> Solid | None:
-        """The solid of one element; None where it is not drawn."""
+        """Return the solid of one element; None where it is not drawn."""
         shape = next((child for child in node.walk() if child.tag in SHAPES), None)
         if shape is None:
             self.problem(node, body, f"<{node.tag}> has none of the shapes {', '.join(SHAPES)}")

@@ -48,7 +48,7 @@ _HINGES = (("x", np.eye(3)[0]), ("y", np.eye(3)[1]), ("z", np.eye(3)[2]))
 
 
 def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
-    """Texts of a URDF and of its side file.
+    """Return the texts of a URDF and of its side file.
 
     Args:
         mechanism: any mechanism.
@@ -299,7 +299,7 @@ class _UrdfWriter(SideWriter):
     # Side file
 
     def _closure(self, closure: Closure) -> tuple[tuple[str, str], str]:
-        """The two frames of a loop, each a massless link with z along the axis, and the type of the loop."""
+        """Return the two frames of a loop, each a massless link with z along the axis, and the type of the loop."""
         along, _ = Rotation.align_vectors([closure.axis], [[0.0, 0.0, 1.0]])
         turn = FramePose(np.round(along.as_matrix(), 15) + 0.0, np.zeros(3))
         frames = []

@@ -38,7 +38,7 @@ _TURN = Constant(2 * math.pi)
 
 
 def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
-    """The sections of a drive line.
+    """Return the sections of a drive line.
 
     Args:
         line: on an actuator.

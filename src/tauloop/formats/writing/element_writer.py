@@ -40,11 +40,11 @@ class ElementWriter:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def vector(self, vector: Sequence[Expression], dimension: Dimension) -> list[str]:
-        """All components."""
+        """Return all components."""
         return [self.text(component, dimension) for component in vector]
 
     def pose(self, placement: Placement) -> dict[str, Any]:
-        """A frame without the body that it is fixed to."""
+        """Return a frame without the body that it is fixed to."""
         pose: dict[str, Any] = {}
         if placement.position != ZERO_VECTOR:
             pose["at"] = self.vector(placement.position, units.LENGTH)
@@ -55,13 +55,13 @@ class ElementWriter:
         return pose
 
     def freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
-        """What acts on a freedom, its limits and its largest speed."""
+        """Return what acts on a freedom, its limits and its largest speed."""
         return keys_of(FREEDOM, freedom, turns, self.text)
 
     def freedoms(
         self, names: Sequence[str], turning: Sequence[bool], freedoms: Sequence[Freedom]
     ) -> dict[str, Any]:
-        """The same of several by their names; those with nothing to say are left out."""
+        """Return the same of several by their names; those with nothing to say are left out."""
         several = zip(names, turning, freedoms, strict=False)
         return {
             name: content
@@ -70,7 +70,7 @@ class ElementWriter:
         }
 
     def coupling(self, coupling: Coupling) -> dict[str, Any]:
-        """A gear."""
+        """Return a gear."""
         written: dict[str, Any] = {"of": self._ratios(coupling.terms, coupling.turns)}
         if coupling.offset != ZERO:
             written["offset"] = self.text(
@@ -79,12 +79,12 @@ class ElementWriter:
         return written
 
     def loss(self, loss: CombinedFriction) -> dict[str, Any]:
-        """Friction of a combination."""
+        """Return the friction of a combination."""
         friction = keys_of(FRICTION, loss.friction, loss.turns, self.text)
         return {"of": self._ratios(loss.terms, loss.turns), "friction": friction}
 
     def actuator(self, actuator: Actuator) -> dict[str, Any]:
-        """A motor; a ratio of one that is no parameter is left out where the file can tell."""
+        """Return a motor; a ratio of one that is no parameter is left out where the file can tell."""
         ratios = self._ratios(actuator.drives, actuator.turns)
         written: dict[str, Any] = {"drives": ratios}
         if len(ratios) == 1:
@@ -96,13 +96,13 @@ class ElementWriter:
         return written | keys_of(ACTUATOR, replace(actuator, drive=None), turns, self.text)
 
     def drive(self, actuator: Actuator) -> dict[str, Any]:
-        """The drive line of an actuator, if it has one."""
+        """Return the drive line of an actuator, if it has one."""
         return {} if actuator.drive is None else {"drive": drive_data(actuator.drive, self.text)}
 
     def _ratios(
         self, terms: Sequence[tuple[str, Expression]], turns: bool | None
     ) -> dict[str, str]:
-        """Ratios by coordinate; those between an angle and a length carry units, which tell that the motor turns."""
+        """Return the ratios by coordinate; those between an angle and a length carry units, which tell that the motor turns."""
         across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
         return {
             self.names.get(name, name): self.text(
@@ -112,7 +112,7 @@ class ElementWriter:
         }
 
     def is_angular(self, coordinate: str) -> bool:
-        """Whether a coordinate is an angle; lengths of rods are none."""
+        """Return whether a coordinate is an angle; lengths of rods are none."""
         for joint in self.mechanism.joints:
             if coordinate in joint.velocity_names:
                 return JOINT_KINDS[joint.kind].angular[joint.velocity_names.index(coordinate)]

@@ -43,23 +43,23 @@ _UNITS = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
 
 
 def number(value: float) -> str:
-    """The shortest text that reads as this very float."""
+    """Return the shortest text that reads as this very float."""
     return repr(float(value)).removesuffix(".0")
 
 
 def limits_text(freedom: Freedom, dimension: Dimension) -> list[str] | dict[str, list[str]]:
-    """The limits of a freedom as a file has them: stops without a word, other kinds by name."""
+    """Return the limits of a freedom as a file has them: stops without a word, other kinds by name."""
     ends = [literal(end, dimension) for end in (freedom.lower, freedom.upper)]
     return ends if freedom.limit == "stop" else {freedom.limit: ends}
 
 
 def literal(value: float, dimension: Dimension) -> str:
-    """A number with its SI unit; an open end is ``inf``."""
+    """Return a number with its SI unit; an open end is ``inf``."""
     return f"{number(value)} {dimension}".strip() if math.isfinite(value) else number(value)
 
 
 def parameter_literal(parameter: Parameter) -> tuple[str, Dimension]:
-    """The value of a leaf parameter as a literal, and its dimension.
+    """Return the value of a leaf parameter as a literal, and its dimension.
 
     It keeps the parameter's unit where some number of that unit gives exactly this value, else it
     is in SI.
@@ -93,7 +93,7 @@ class ExpressionWriter:
     _names: dict[tuple[Expression, Dimension], str] = field(default_factory=dict)
 
     def text(self, expression: Expression, dimension: Dimension) -> str:
-        """Text of an expression at a place that asks for a dimension.
+        """Return the text of an expression at a place that asks for a dimension.
 
         A constant gets parentheses, which keep the reader from making a leaf parameter of it.
         """
@@ -104,7 +104,7 @@ class ExpressionWriter:
         return f"({text})" if resembles_literal else text
 
     def _split(self, expression: Expression, dimension: Dimension) -> Expression:
-        """The expression with its largest parts replaced by derived parameters until it fits into one text."""
+        """Return the expression with its largest parts replaced by derived parameters until it fits into one text."""
         if not isinstance(expression, Call):
             return expression
         places = self._places(expression, dimension)
@@ -118,7 +118,7 @@ class ExpressionWriter:
         return Call(expression.operation, tuple(parts))
 
     def _named(self, expression: Expression, dimension: Dimension) -> Leaf:
-        """A derived parameter that stands for an expression."""
+        """Return a derived parameter that stands for an expression."""
         key = (expression, dimension)
         if key not in self._names:
             count = len(self._names) + 1
@@ -131,7 +131,7 @@ class ExpressionWriter:
         return Leaf(self._names[key])
 
     def _written(self, expression: Expression, dimension: Dimension) -> tuple[str, int]:
-        """Text of an expression and how strongly it binds.
+        """Return the text of an expression and how strongly it binds.
 
         A factor of one unit has been folded away when the expression was made: ``mass * (1 m)^2``
         is just the mass. It is written again where the place needs it.
@@ -164,7 +164,7 @@ class ExpressionWriter:
         return f"{_enclosed(parts[0], left)}{sign}{_enclosed(parts[1], right)}", level
 
     def _known(self, expression: Expression) -> Dimension | None:
-        """Dimension of an expression as far as its leaves tell; None where a constant decides."""
+        """Return the dimension of an expression as far as its leaves tell; None where a constant decides."""
         if isinstance(expression, Leaf):
             return self.dimensions[expression.name]
         if isinstance(expression, Constant):
@@ -191,7 +191,7 @@ class ExpressionWriter:
         return first * last if operation == "*" else first / last
 
     def _places(self, call: Call, dimension: Dimension) -> tuple[Dimension, ...]:
-        """Dimensions of the arguments of a call that is to have a dimension itself."""
+        """Return the dimensions of the arguments of a call that is to have a dimension itself."""
         known = [self._known(argument) for argument in call.arguments]
         first, last = known[0], known[-1]
         if call.operation in ("+", "-", "atan2"):
@@ -210,7 +210,7 @@ class ExpressionWriter:
     def _factors(
         self, call: Call, first: Dimension | None, last: Dimension | None, dimension: Dimension
     ) -> tuple[Dimension, Dimension]:
-        """Dimensions of two factors: what one leaves open is the other's, and a bare number is preferred."""
+        """Return the dimensions of two factors: what one leaves open is the other's, and a bare number is preferred."""
         is_product = call.operation == "*"
         if first is None and last is None:
             if isinstance(call.arguments[0], Constant):
@@ -239,7 +239,7 @@ def _enclosed(part: tuple[str, int], level: int) -> str:
 
 
 def _constant(value: float, dimension: Dimension) -> tuple[str, int]:
-    """A number with a dimension inside an expression, where a unit is one plain name: ``2 kg * (1 m)^2 / 1 s``."""
+    """Return a number with a dimension inside an expression, where a unit is one plain name: ``2 kg * (1 m)^2 / 1 s``."""
     name, unit = next(
         ((name, unit) for name, unit in _UNITS.items() if getattr(dimension, name) == 1), ("", "")
     )
@@ -249,7 +249,7 @@ def _constant(value: float, dimension: Dimension) -> tuple[str, int]:
 
 
 def _factors(dimension: Dimension) -> str:
-    """Units to multiply by, each one of it."""
+    """Return the units to multiply by, each one of it."""
     text = ""
     for name, unit in _UNITS.items():
         power = getattr(dimension, name)
@@ -259,7 +259,7 @@ def _factors(dimension: Dimension) -> str:
 
 
 def _suits(dimension: Dimension, wanted: Dimension) -> bool:
-    """Whether a quantity of a dimension is accepted at a place; an angle is asked for where one is meant."""
+    """Return whether a quantity of a dimension is accepted at a place; an angle is asked for where one is meant."""
     if (wanted.is_angular and not dimension.angle) or (wanted.is_one and dimension == ANGLE):
         return False
     return dimension.matches(wanted)
@@ -289,7 +289,7 @@ def _fits(expression: Expression) -> bool:
 def keys_of(
     shape: Shape, element: object, turns: bool, text: Callable[[Expression, Dimension], str]
 ) -> dict[str, Any]:
-    """What an element says by the keys of its shape in the grammar, with the dimensions that this gives them.
+    """Return what an element says by the keys of its shape in the grammar, with the dimensions that this gives them.
 
     Args:
         shape: such as `grammar.FREEDOM`.

@@ -10,7 +10,7 @@ from tauloop.mechanism.model import Inertia, SlenderPart, Vector
 
 
 def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression]:
-    """Mass m, distance s of the mass centre, and moment I about it of a slender part: h = m s, J = I + h s.
+    """Return the mass m, distance s of the mass centre, and moment I about it of a slender part: h = m s, J = I + h s.
 
     The expressions of s and I are found again where h and J were made like this; else they are h /
     m and J - h s.
@@ -30,7 +30,7 @@ def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression
 
 
 def centred(inertia: Inertia) -> tuple[Vector, Sequence[Expression]] | None:
-    """Mass centre and moments about it, where the inertia is `about_origin` of such; else None.
+    """Return the mass centre and moments about it, where the inertia is `about_origin` of such; else None.
 
     The moments about the origin are then sums and differences whose last terms are those of the
     parallel axes.

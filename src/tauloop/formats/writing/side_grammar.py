@@ -68,7 +68,7 @@ def _each(names: list[str], kind: Kind, what: str) -> Shape:
 
 
 def side_shape(tree: UrdfTree) -> Shape:
-    """The grammar of a side file for one URDF, whose joints it may name."""
+    """Return the grammar of a side file for one URDF, whose joints it may name."""
     stiffness, rest = SPRING.fields
     not_negative = replace(stiffness, kind=value(units.STIFFNESSES, "spring", "not negative"))
     spring = replace(SPRING, fields=(not_negative, replace(rest, required=False)))

@@ -107,7 +107,7 @@ class SideWriter:
         )
 
     def named(self, name: str) -> str:
-        """A new name for a name of the mechanism, which it is unless that is taken or has characters of its own."""
+        """Return a new name for a name of the mechanism, which it is unless that is taken or has characters of its own."""
         word = identifier(name)
         while word in self.taken:
             word += "_"
@@ -143,12 +143,12 @@ class SideWriter:
         return content
 
     def _ball_freedoms(self, primitive: Primitive) -> tuple[Freedom, ...]:
-        """What acts on the three velocities of a ball."""
+        """Return what acts on the three velocities of a ball."""
         joint = self.mechanism.joint(primitive.velocities[0].rpartition(".")[0])
         return joint.freedoms[-3:]
 
     def floating(self, name: str, frame: FramePose) -> dict[str, Any]:
-        """Where the coordinates of a floating joint are counted from, and what acts on them."""
+        """Return where the coordinates of a floating joint are counted from, and what acts on them."""
         kind, content = JOINT_KINDS["free"], dict[str, Any]()
         if frame.position.any():
             content["at"] = [literal(x, units.LENGTH) for x in frame.position]
@@ -161,7 +161,7 @@ class SideWriter:
         return content
 
     def finished(self, text: str, sections: dict[str, Any]) -> WithSideFile:
-        """The two texts; `sections` of the side file stand between its head and what acts."""
+        """Return the two texts; `sections` of the side file stand between its head and what acts."""
         m, write = self.mechanism, self.elements
         side: dict[str, Any] = {
             "format": FORMAT,
@@ -195,7 +195,7 @@ class SideWriter:
             }
 
     def effort(self, coordinate: str) -> float:
-        """The largest force of the motors on a joint; infinite where it is not limited or shared, zero without any."""
+        """Return the largest force of the motors on a joint; infinite where it is not limited or shared, zero without any."""
         total, value = 0.0, self.mechanism.value
         for actuator in self.mechanism.actuators:
             ratio = dict(actuator.drives).get(coordinate)
@@ -204,7 +204,7 @@ class SideWriter:
         return total
 
     def _motor(self, actuator: Actuator) -> str:
-        """The name of an actuator; one that is called as a coordinate which it drives still is."""
+        """Return the name of an actuator; one that is called as a coordinate which it drives still is."""
         is_joints = actuator.name in dict(actuator.drives) and actuator.name in self.names
         return self.names[actuator.name] if is_joints else self.named(actuator.name)
 
@@ -251,17 +251,17 @@ def angles_of(pose: FramePose) -> list[float]:
 
 
 def moments_of(tensor: np.ndarray) -> dict[str, str]:
-    """Moments of inertia (3, 3) by their names in both formats."""
+    """Return the moments of inertia (3, 3) by their names in both formats."""
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = tensor
     moments = {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}
     return {name: signless(moment) for name, moment in moments.items()}
 
 
 def signless(value: float) -> str:
-    """A number; zero has no sign."""
+    """Return a number; zero has no sign."""
     return number(value + 0.0)
 
 
 def in_line(values: np.ndarray | Sequence[float]) -> str:
-    """Numbers with spaces between."""
+    """Return the numbers with spaces between."""
     return " ".join(signless(value) for value in values)

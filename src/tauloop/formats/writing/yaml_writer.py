@@ -171,7 +171,7 @@ class _YamlWriter:
         self._text = self._expressions.text
 
     def machine(self) -> _Block:
-        """The whole file."""
+        """Return the whole file."""
         m = self._mechanism
         sections: dict[str, dict[str, Any]] = {
             "bodies": {body.name: self._body(body) for body in m.bodies},
@@ -212,7 +212,7 @@ class _YamlWriter:
     # Values
 
     def _provenance(self) -> tuple[str, str]:
-        """The most frequent status and source; an empty source cannot be stated, so it wins where there is one."""
+        """Return the most frequent status and source; an empty source cannot be stated, so it wins where there is one."""
         pairs = Counter((p.status, p.source) for p in self._mechanism.parameters)
         if not pairs:
             return "chosen", ""
@@ -234,7 +234,7 @@ class _YamlWriter:
         return written if len(written) > 1 else str(written["value"])
 
     def _given(self, **values: tuple[Expression | None, Dimension]) -> dict[str, Any]:
-        """The values that are there."""
+        """Return the values that are there."""
         return {
             key: self._text(x, dimension) for key, (x, dimension) in values.items() if x is not None
         }
@@ -330,7 +330,7 @@ class _YamlWriter:
         )
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
-        """The frame at A with the first axis in it: numbers, in the rod's own frame or else in that of the body."""
+        """Return the frame at A with the first axis in it: numbers, in the rod's own frame or else in that of the body."""
         if rod.first_axis is None:
             return rod.start, []
         turns = tuple((turn.axis, self._mechanism.value(turn.angle)) for turn in rod.start.turns)
@@ -348,7 +348,7 @@ class _YamlWriter:
     # Platform
 
     def _is_motion(self, joint: Joint) -> bool:
-        """Whether a joint is one that `motion` of the platform says."""
+        """Return whether a joint is one that `motion` of the platform says."""
         return (
             joint.name == PLATFORM_JOINT
             and joint is self._mechanism.joints[0]
@@ -385,7 +385,7 @@ class _YamlWriter:
         return written | ({"limits": limits} if limits else {})
 
     def _visual(self, solid: Solid) -> dict[str, Any]:
-        """A solid, on its body."""
+        """Return a solid, on its body."""
         written: dict[str, Any] = {"on": solid.body}
         if any(solid.position):
             written["at"] = [literal(x, units.LENGTH) for x in solid.position]

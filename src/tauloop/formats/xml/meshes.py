@@ -24,7 +24,7 @@ _PACKAGES = ("package", "model")
 
 
 def stl_bytes(mesh: Mesh) -> bytes:
-    """Content of a binary STL file, m."""
+    """Return the content of a binary STL file, m."""
     triangles = np.zeros(len(mesh.faces), _TRIANGLE)
     corners = mesh.vertices[mesh.faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -36,7 +36,7 @@ def stl_bytes(mesh: Mesh) -> bytes:
 
 
 def is_binary_stl(path: Path) -> bool:
-    """Whether a file has the length that a binary STL file says it has; one in text has not."""
+    """Return whether a file has the length that a binary STL file says it has; one in text has not."""
     with path.open("rb") as file:
         head = file.read(84)
     return path.stat().st_size == 84 + _TRIANGLE.itemsize * int.from_bytes(head[80:], "little")
@@ -86,7 +86,7 @@ def _obj_index(text: str, count: int) -> int:
 
 
 def colour_of(rgba: Sequence[float]) -> str:
-    """A colour ``#rrggbb`` of numbers from 0 to 1."""
+    """Return a colour ``#rrggbb`` of numbers from 0 to 1."""
     return "#" + "".join(f"{round(255 * min(max(share, 0.0), 1.0)):02x}" for share in rgba[:3])
 
 
@@ -104,7 +104,7 @@ class MeshCopies:
     _names: dict[Path, str] = field(default_factory=dict)
 
     def path(self, mesh: Path | Mesh) -> str:
-        """The path that the description names; one file for all that show it."""
+        """Return the path that the description names; one file for all that show it."""
         name = "" if isinstance(mesh, Mesh) else self._names.get(mesh, "")
         if not name:
             name = f"solid{len(self.contents) + 1}.stl" if isinstance(mesh, Mesh) else mesh.name
@@ -151,7 +151,7 @@ class MeshFiles:
     unread: dict[str, None] = field(default_factory=dict)
 
     def find(self, name: str, beside: Path | None = None) -> Path | None:
-        """The file of a name; None, which is remembered, where there is none that is read.
+        """Return the file of a name; None, which is remembered, where there is none that is read.
 
         Args:
             name: as the description has it.
@@ -168,7 +168,7 @@ class MeshFiles:
         return None
 
     def _places(self, name: str) -> list[Path]:
-        """Where a file may be: a package is a folder of that name, at or beside the description's or one above."""
+        """Return where a file may be: a package is a folder of that name, at or beside the description's or one above."""
         scheme, mark, rest = name.partition("://")
         if not mark:
             return [self.folder / name]
@@ -185,7 +185,7 @@ class MeshFiles:
         ]
 
     def notes(self, problems: Sequence[Problem]) -> list[str]:
-        """What is not drawn as the description has it, and problems with shapes, which stop nothing."""
+        """Return what is not drawn as the description has it, and problems with shapes, which stop nothing."""
         kinds = ", ".join(ending[1:].upper() for ending in MESH_ENDINGS)
         listed = (
             ("files of meshes that are not there, so that joints show those parts", self.missing),

@@ -45,17 +45,17 @@ class XmlNode:
         return "".join(self.pieces).strip()
 
     def all(self, tag: str) -> Iterator[XmlNode]:
-        """Children of that tag."""
+        """Return the children of that tag."""
         return (child for child in self.children if child.tag == tag)
 
     def walk(self) -> Iterator[XmlNode]:
-        """The element and all inside it, in the order of the file."""
+        """Return the element and all inside it, in the order of the file."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def first(self, tag: str) -> XmlNode | None:
-        """The first child of that tag."""
+        """Return the first child of that tag."""
         return next(self.all(tag), None)
 
 
@@ -246,7 +246,7 @@ class XmlReader:
     def look_up(
         self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str
     ) -> T | None:
-        """What a word stands for; None for one that is not known, which is noted with what may have been meant."""
+        """Return what a word stands for; None for one that is not known, which is noted with what may have been meant."""
         if word not in known:
             self.problem(node, where, what, suggestion(word, known) or remedy)
         return known.get(word)
@@ -259,7 +259,7 @@ class XmlReader:
         return problem.file != self.file, problem.file, problem.line or 0
 
     def text(self, node: XmlNode, where: str, attribute: str) -> str:
-        """A required attribute; an empty text where it is missing."""
+        """Return a required attribute; an empty text where it is missing."""
         value = node.attributes.get(attribute, "").strip()
         if not value:
             what = f"<{node.tag}> has no attribute {attribute!r}"
@@ -269,7 +269,7 @@ class XmlReader:
     def number(
         self, node: XmlNode, where: str, attribute: str, default: float | None = None
     ) -> float:
-        """A finite number; required when there is no default."""
+        """Return a finite number; required when there is no default."""
         if attribute not in node.attributes and default is not None:
             return default
         text = self.text(node, where, attribute)
@@ -300,7 +300,7 @@ class XmlReader:
 
 
 def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[str]:
-    """Notes on the elements and attributes of a file that were not used, with how many there are of each."""
+    """Return the notes on the elements and attributes of a file that were not used, with how many there are of each."""
     return [
         f"{what}: {', '.join(f'{name} ({count})' for name, count in sorted(counts.items()) if count)}"
         for what, counts in (("not used", elements), ("attributes not used", attributes))
@@ -309,7 +309,7 @@ def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[s
 
 
 def impossible_inertia(inertia: np.ndarray) -> str:
-    """What is wrong with an inertia (3, 3) about a mass centre that no body has; nothing with others."""
+    """Return what is wrong with an inertia (3, 3) about a mass centre that no body has; nothing with others."""
     least, middle, most = np.linalg.eigvalsh(inertia)
     if least >= 0.0 and least + middle >= most * (1.0 - 1e-9):
         return ""

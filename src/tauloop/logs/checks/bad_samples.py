@@ -99,7 +99,7 @@ def bad_samples(log: Log) -> tuple[BadSamples, ...]:
 
 
 def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple[Problem, ...]]:
-    """The log with bad positions interpolated and bad forces marked (``left_out.NAME``), and the findings.
+    """Return the log with bad positions interpolated and bad forces marked (``left_out.NAME``), and the findings.
 
     Args:
         log: the log as measured, before any filter.
@@ -147,7 +147,7 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
 
 
 def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
-    """Samples (N,) that leave the course of their neighbours, and return to it after `LONGEST_SPIKE` at most.
+    """Return the samples (N,) that leave the course of their neighbours, and return to it after `LONGEST_SPIKE` at most.
 
     Args:
         values: (N,) as measured.
@@ -188,7 +188,7 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
 
 
 def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.ndarray:
-    """Samples (N,) of one value for so long that the channel must be frozen, while the machine moves.
+    """Return the samples (N,) of one value for so long that the channel must be frozen, while the machine moves.
 
     Runs at the largest and the smallest value are left to `limits_reached`.
 
@@ -217,7 +217,7 @@ def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.n
 
 
 def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Positions (N,) with some samples replaced by a cubic that goes on smoothly on both sides."""
+    """Return the positions (N,) with some samples replaced by a cubic that goes on smoothly on both sides."""
     mended = values.copy()
     good = np.flatnonzero(~at)
     for first, after in runs(at):
@@ -243,7 +243,7 @@ def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def _moving_alone(position: np.ndarray) -> np.ndarray:
-    """Samples (N,) in which one channel of position moves."""
+    """Return the samples (N,) in which one channel of position moves."""
     speed = np.abs(np.gradient(position))
     width = 2 * PLATEAU + 1
     smooth = np.convolve(speed, np.full(width, 1.0 / width), mode="same")
@@ -251,7 +251,7 @@ def _moving_alone(position: np.ndarray) -> np.ndarray:
 
 
 def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after: int) -> bool:
-    """Whether a force changes clearly in other stretches of the same length, and goes on elsewhere after this one.
+    """Return whether a force changes clearly in other stretches of the same length, and goes on elsewhere after this one.
 
     A force of coarse steps may stay at one of them where it changes little, and leaves it by one
     step.
@@ -279,7 +279,7 @@ def _starts(count: int, length: int, first: int) -> Iterator[int]:
 
 
 def _is_abrupt(values: np.ndarray, first: int, after: int) -> bool:
-    """Whether a position stops or starts as no motor does."""
+    """Return whether a position stops or starts as no motor does."""
     bends = np.abs(np.diff(values, 2))
     edges = [k for k in (first - 2, first - 1, after - 2, after - 1) if 0 <= k < len(bends)]
     steps = np.abs(np.diff(values))

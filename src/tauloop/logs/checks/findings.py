@@ -21,7 +21,7 @@ class Findings:
 
     @property
     def total(self) -> int:
-        """How many problems there are, listed or not."""
+        """Return how many problems there are, listed or not."""
         return self._counts.total()
 
     def add(
@@ -52,7 +52,7 @@ class Findings:
             self._counts[(kind, file)] += more
 
     def problems(self) -> tuple[Problem, ...]:
-        """Every kind in the order in which it was first met, with a count of what is not listed."""
+        """Return every kind in the order in which it was first met, with a count of what is not listed."""
         result = Problems()
         for (kind, file), listed in self._listed.items():
             result += listed

@@ -51,7 +51,7 @@ def with_missing_rows(
 def filled(
     values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str, file: str
 ) -> tuple[np.ndarray, int]:
-    """Samples (N,) with their gaps interpolated, and how many those were; what cannot be goes to the findings."""
+    """Return the samples (N,) with their gaps interpolated, and how many those were; what cannot be goes to the findings."""
     missing = ~np.isfinite(values)
     complete = values.copy()
     for first, after in runs(missing):
@@ -77,6 +77,6 @@ def filled(
 
 
 def runs(at: np.ndarray) -> Iterator[tuple[int, int]]:
-    """First place of each run of true ones, and the place behind its last."""
+    """Return the first place of each run of true ones, and the place behind its last."""
     edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

@@ -50,7 +50,7 @@ class ForceTable:
             )
 
     def at(self, position: np.ndarray) -> np.ndarray:
-        """Force (N,) at positions (N,)."""
+        """Return the force (N,) at positions (N,)."""
         return np.interp(position, self.position, self.force)
 
     def known(self) -> tuple[float, float]:
@@ -71,7 +71,7 @@ class Polynomial:
     about: float = 0.0
 
     def at(self, position: np.ndarray) -> np.ndarray:
-        """Force (N,) at positions (N,)."""
+        """Return the force (N,) at positions (N,)."""
         return np.asarray(
             np.polynomial.polynomial.polyval(position - self.about, np.asarray(self.coefficients))
         )
@@ -99,7 +99,7 @@ class KnownForce:
 
 
 def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals, tuple[str, ...]]:
-    """The log with its forces less those that are known, u - f(p), and what was taken off, in words.
+    """Return the log with its forces less those that are known, u - f(p), and what was taken off, in words.
 
     Positions are taken as measured; forces are then decimated as ever, and the known ones with
     them.

@@ -14,7 +14,7 @@ from tauloop.logs.log import Channel, Log, Signals, as_signals, channels
 
 
 def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
-    """The log with axes that stood still and that it has no positions of.
+    """Return the log with axes that stood still and that it has no positions of.
 
     Args:
         log: the log.
@@ -47,7 +47,7 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
 
 
 def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
-    """All channels at even times from the first sample to the last, by cubic splines, with a note on how.
+    """Return all channels at even times from the first sample to the last, by cubic splines, with a note on how.
 
     Two causes make stamps uneven, and positions tell them apart
     (`tauloop.logs.checks.stamps.StampJitter`):
@@ -127,7 +127,7 @@ def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | 
 
 
 def _how_resampled(jitter: StampJitter | None, *, is_true: bool, is_repeated: bool) -> str:
-    """What resampling took the stamps for, and why; nothing where stamps are even."""
+    """Return what resampling took the stamps for, and why; nothing where stamps are even."""
     if is_repeated:
         return "resampled as even samples with late stamps: some stamps are repeated"
     if jitter is None:

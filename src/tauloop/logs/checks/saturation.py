@@ -53,7 +53,7 @@ class Limit:
 def limits_reached(
     values: np.ndarray, moving: np.ndarray, bound: float | None = None
 ) -> Iterator[Limit]:
-    """Limits that hold a channel for several samples, at either end.
+    """Return the limits that hold a channel for several samples, at either end.
 
     Either at exactly one value, or, where noise was added behind the limit, within a small share of
     the range of it, while the machine moves; or at the bound that the machine's description states.
@@ -72,7 +72,7 @@ def limits_reached(
 
 
 def moving(log: Log) -> np.ndarray:
-    """Samples (N,) in which some channel of position moves."""
+    """Return the samples (N,) in which some channel of position moves."""
     positions = samples(log, "position")
     is_moving = np.zeros(len(positions), dtype=bool)
     for values in positions.T:
@@ -85,7 +85,7 @@ def moving(log: Log) -> np.ndarray:
 
 
 def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Signals:
-    """The log with channels ``left_out.NAME`` that mark the samples of each force that a limit holds.
+    """Return the log with channels ``left_out.NAME`` that mark the samples of each force that a limit holds.
 
     Marks that the log has already stay.
 
@@ -113,14 +113,14 @@ def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Si
 
 
 def left_out(log: Log) -> tuple[str, ...]:
-    """Forces of which some samples are left out, and enough are not."""
+    """Return the forces of which some samples are left out, and enough are not."""
     names = channels(log, LEFT_OUT)
     shares = (samples(log, LEFT_OUT, names) != 0.0).mean(axis=0) if names else ()
     return tuple(name for name, share in zip(names, shares, strict=True) if 0.0 < share <= MOSTLY)
 
 
 def closed(at: np.ndarray) -> np.ndarray:
-    """Samples (N,) with gaps of up to `PLATEAU` samples between them filled: noise leaves such."""
+    """Return the samples (N,) with gaps of up to `PLATEAU` samples between them filled: noise leaves such."""
     places = np.flatnonzero(at)
     mask = at.copy()
     for gap in np.flatnonzero((np.diff(places) > 1) & (np.diff(places) <= PLATEAU + 1)):
@@ -129,7 +129,7 @@ def closed(at: np.ndarray) -> np.ndarray:
 
 
 def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple[np.ndarray, str]:
-    """Samples at the largest value where a limit seems to hold them there, and how that limit shows."""
+    """Return the samples at the largest value where a limit seems to hold them there, and how that limit shows."""
     none = np.zeros(len(values), dtype=bool)
     largest, span = float(values.max()), float(np.ptp(values))
     if span == 0.0 or largest == 0.0:
@@ -157,7 +157,7 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
 
 
 def _in_a_row(at: np.ndarray) -> np.ndarray:
-    """Samples (N,) in runs of `PLATEAU` or more."""
+    """Return the samples (N,) in runs of `PLATEAU` or more."""
     mask = np.zeros(len(at), dtype=bool)
     for start, stop in runs(at):
         mask[start:stop] = stop - start >= PLATEAU

@@ -50,7 +50,7 @@ class Scale:
     unit: str
 
     def of(self, values: np.ndarray) -> np.ndarray:
-        """Values (N,) of the file in the SI unit; nothing is copied where it is the file's own."""
+        """Return the values (N,) of the file in the SI unit; nothing is copied where it is the file's own."""
         return values if self.factor == 1.0 else values * self.factor
 
 
@@ -61,7 +61,7 @@ def _one_of(unit: Unit) -> Literal:
 def find_scale(
     quantity: str, text: str, table: LogTable, column: int, findings: Findings
 ) -> Scale | None:
-    """The scale of a column; None when its unit is missing, unknown or does not fit the quantity.
+    """Return the scale of a column; None when its unit is missing, unknown or does not fit the quantity.
 
     Args:
         quantity: what the column holds.

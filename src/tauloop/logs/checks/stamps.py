@@ -45,12 +45,12 @@ class StampJitter:
 
     @property
     def decides(self) -> bool:
-        """Whether the positions are accurate enough to tell both causes apart."""
+        """Return whether the positions are accurate enough to tell both causes apart."""
         return self.deviation * DECIDES < 1.0
 
     @property
     def stamps_are_true(self) -> bool:
-        """Whether samples were taken when the stamps state; true also where positions do not decide."""
+        """Return whether samples were taken when the stamps state; true also where positions do not decide."""
         return not self.decides or self.share > 0.5
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class StampJitter:
 
 
 def sample_numbers(time: np.ndarray) -> np.ndarray:
-    """Numbers (N,) of the samples, which skip the missing ones; stamps may be late."""
+    """Return the numbers (N,) of the samples, which skip the missing ones; stamps may be late."""
     _, missing = missing_samples(time, may_be_late=True)
     return np.arange(len(time)) + np.concatenate([[0], np.cumsum(missing)]).astype(int)
 

@@ -16,12 +16,12 @@ def linear(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray
 
 
 def hold(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The last sample before, or at, each time."""
+    """Return the last sample before, or at, each time."""
     return values[np.clip(np.searchsorted(stamps, at, side="right") - 1, 0, None)]
 
 
 def cubic(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """A cubic spline through the samples."""
+    """Return a cubic spline through the samples."""
     from scipy.interpolate import CubicSpline  # slow to import
 
     return CubicSpline(stamps, values)(at) if len(stamps) > 1 else linear(stamps, values, at)
@@ -49,7 +49,7 @@ class StampedSignal:
     values: np.ndarray
 
     def at(self, time: np.ndarray, between: str) -> np.ndarray:
-        """Values (N,) at other times, which lie between the first and the last of its own.
+        """Return the values (N,) at other times, which lie between the first and the last of its own.
 
         Args:
             time: s (N,).
@@ -67,7 +67,7 @@ class StampedSignal:
         return np.where(np.interp(time, self.time, is_missing.astype(float)) > 0.0, np.nan, values)
 
     def dropped(self, *, may_be_late: bool) -> list[tuple[float, float, int]]:
-        """Where samples never came: the times around them, s, and how many they are by the median period."""
+        """Return where samples never came: the times around them, s, and how many they are by the median period."""
         _, missing = missing_samples(self.time, may_be_late=may_be_late)
         gaps = np.flatnonzero(missing)
         return [(self.time[k], self.time[k + 1], int(missing[k])) for k in gaps]

@@ -20,7 +20,7 @@ LONGEST_FILLED = 20
 
 
 def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.ndarray]:
-    """Median step (period) of time stamps (N,), and how many samples are missing in each step (N - 1,).
+    """Return the median step (period) of time stamps (N,), and how many samples are missing in each step (N - 1,).
 
     A step of more than `GAP_PERIODS` is a gap. Stamps of receipt may be late: then the next ones
     make up for it, and only what they leave is missing: min over j of (t[k+j] - t[k]) / T - j, for
@@ -112,7 +112,7 @@ def check_time(
 def _gap_remedies(
     time: np.ndarray, period: float, gap: np.ndarray, *, is_uneven: bool
 ) -> dict[str, np.ndarray]:
-    """The steps (N - 1,) that are gaps by what to do about them.
+    """Return the steps (N - 1,) that are gaps by what to do about them.
 
     Args:
         time: (N,) s.

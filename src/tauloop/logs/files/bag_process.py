@@ -41,7 +41,7 @@ Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
 
 
 def topics(path: str) -> Answer:
-    """Fields of each topic with their units, whether it is stamped, its type; and what a log of Tauloop's says."""
+    """Return the fields of each topic with their units, whether it is stamped, its type; and what a log of Tauloop's says."""
     with _opened(path) as bag:
         listed = {}
         for topic, kind, messages in bag.topics():
@@ -108,7 +108,7 @@ class _Bag:
             yield received, self._parse(raw, kind)
 
     def contents(self) -> Any:
-        """What a log that Tauloop wrote says of itself."""
+        """Return what a log that Tauloop wrote says of itself."""
         info = self._reader.topics.get(CONTENTS)
         if info is None or info.msgtype != "std_msgs/msg/String":
             return None
@@ -131,7 +131,7 @@ def _opened(path: str) -> Iterator[_Bag]:
 
 
 def _stamp(message: Any) -> int:
-    """The stamp of a message's header, ns; zero where it has none or left it empty."""
+    """Return the stamp of a message's header, ns; zero where it has none or left it empty."""
     stamp = getattr(getattr(message, "header", None), "stamp", None)
     return 0 if stamp is None else stamp.sec * 1_000_000_000 + stamp.nanosec
 

@@ -109,7 +109,7 @@ def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
 
 
 def _topics(log: xr.Dataset) -> dict[str, list[tuple[str, list[str]]]]:
-    """Quantities with their channels, by topic."""
+    """Return the quantities with their channels, by topic."""
     groups: dict[str, list[str]] = {}
     for variable in log.data_vars.values():
         groups.setdefault(variable.attrs["quantity"], []).append(variable.attrs["channel"])
@@ -124,14 +124,14 @@ def _topics(log: xr.Dataset) -> dict[str, list[tuple[str, list[str]]]]:
 
 
 def _kind(topic: str, parts: Mapping[str, list[str]]) -> str:
-    """Type of a topic's messages."""
+    """Return the type of a topic's messages."""
     if topic == JOINT_STATES:
         return _JOINTS
     return _WRENCH if set(WRENCH_FIELDS) == set(next(iter(parts.values()))) else _ARRAY
 
 
 def _columns(topic: str, parts: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
-    """Column of the file and name in the log of everything on a topic."""
+    """Return the column of the file and name in the log of everything on a topic."""
     fields = {quantity: field for field, quantity in JOINT_FIELDS.items()}
     kind = _kind(topic, parts)
     for quantity, channels in parts.items():
@@ -156,7 +156,7 @@ def _contents(
 def _messages(
     types: Any, topic: str, parts: Mapping[str, list[str]], log: xr.Dataset, stamps: list[int]
 ) -> Iterator[Any]:
-    """The messages of a topic, one for each sample."""
+    """Return the messages of a topic, one for each sample."""
     values = {
         quantity: np.stack(
             [log[f"{quantity}.{channel}"].to_numpy() for channel in channels], axis=1

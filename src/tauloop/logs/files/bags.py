@@ -75,7 +75,7 @@ class BagTable(LogTable):
         self.units = tuple(stated.get(name, unit) for name, unit in units.items())
 
     def _stated(self, key: str) -> dict[str, str]:
-        """What a log of Tauloop's own says of its columns; nothing of what is not as Tauloop writes it."""
+        """Return what a log of Tauloop's own says of its columns; nothing of what is not as Tauloop writes it."""
         part = self._contents.get(key) if isinstance(self._contents, dict) else None
         pairs = part.items() if isinstance(part, dict) else ()
         return {name: text for name, text in pairs if isinstance(text, str)}
@@ -114,7 +114,7 @@ class BagTable(LogTable):
         return wanted if self._topics[topic]["stamped"] else _RECEIVED
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """The chosen columns at the stamps of one topic."""
+        """Return the chosen columns at the stamps of one topic."""
         names, before = [self.names[column] for column in columns], findings.total
         fields = [name for name in dict.fromkeys(names) if _split(name)[1] not in CLOCKS]
         base, clock = _split(
@@ -153,7 +153,7 @@ class BagTable(LogTable):
         return np.where(is_dropped, np.nan, values)
 
     def _load(self, topics: Iterable[str], names: Iterable[str]) -> dict[str, np.ndarray]:
-        """What the reading process says of topics and of columns."""
+        """Return what the reading process says of topics and of columns."""
         wanted: dict[str, list[str]] = {topic: [] for topic in topics}
         for name in names:
             topic, field = _split(name)
@@ -177,14 +177,14 @@ class BagTable(LogTable):
     def _series(
         self, name: str, clock: str, start: int, loaded: Mapping[str, np.ndarray]
     ) -> StampedSignal:
-        """The samples of a column; its topic has the clock of the first one, or times of receipt."""
+        """Return the samples of a column; its topic has the clock of the first one, or times of receipt."""
         topic = _split(name)[0]
         stamps = loaded[f"{topic} {CLOCKS[self._clock_of(topic, clock)]}"][loaded[f"{name} rows"]]
         return StampedSignal(time=(stamps - start) / _SECOND, values=loaded[name])
 
     @property
     def _start(self) -> float:
-        """Time of the first sample, s, where the log says it; else zero."""
+        """Return the time of the first sample, s, where the log says it; else zero."""
         start = self._contents.get("start") if isinstance(self._contents, dict) else None
         return float(start) if isinstance(start, int | float) and abs(start) < MOST else 0.0
 
@@ -214,7 +214,7 @@ class BagTable(LogTable):
     def _shared(
         self, time: np.ndarray, others: Iterable[StampedSignal], findings: Findings
     ) -> np.ndarray:
-        """Which samples lie within the time of every signal."""
+        """Return which samples lie within the time of every signal."""
         spans = [
             (own.time[0], own.time[-1]) if len(own.time) else (np.inf, -np.inf) for own in others
         ]
@@ -237,7 +237,7 @@ class BagTable(LogTable):
     def _dropped(
         self, name: str, own: StampedSignal, time: np.ndarray, findings: Findings
     ) -> np.ndarray:
-        """Which samples (N,) lie where messages of another topic never came."""
+        """Return which samples (N,) lie where messages of another topic never came."""
         is_within = np.zeros(len(time), dtype=bool)
         late = self.may_be_late or not self._topics[_split(name)[0]]["stamped"]
         gaps = [
@@ -256,7 +256,7 @@ class BagTable(LogTable):
 
 
 def _cut_note(cut: Mapping[str, Any]) -> str:
-    """A sentence on where a file ends too early, and what was read of it."""
+    """Return a sentence on where a file ends too early, and what was read of it."""
     place, count = f"{cut['file']} is cut at byte {cut['at']}", cut["messages"]
     if not count:
         return f"{place}, before its first message"
@@ -269,7 +269,7 @@ def _cut_note(cut: Mapping[str, Any]) -> str:
 
 
 def _is_zero_a_time(stamps: np.ndarray) -> bool:
-    """Whether a zero is the first stamp of a clock that starts there, as simulated time does: the next one is near."""
+    """Return whether a zero is the first stamp of a clock that starts there, as simulated time does: the next one is near."""
     later = stamps[1:]
     if len(later) < 2 or stamps[0] != 0 or (later <= 0).any():
         return False
@@ -283,7 +283,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def is_bag(path: Path) -> bool:
-    """Whether a path is that of a bag: a folder with metadata, or a file that ends in .mcap, .db3 or .bag."""
+    """Return whether a path is that of a bag: a folder with metadata, or a file that ends in .mcap, .db3 or .bag."""
     return os.path.isfile(path / "metadata.yaml") or path.name.lower().endswith(
         (".mcap", ".db3", ".bag")
     )

@@ -13,7 +13,7 @@ _LOOKED_AT = 1000
 
 
 def is_number(cell: str) -> bool:
-    """Whether Python reads the cell as a number (of no underscores)."""
+    """Return whether Python reads the cell as a number (of no underscores)."""
     try:
         float(cell)
     except ValueError:
@@ -22,12 +22,12 @@ def is_number(cell: str) -> bool:
 
 
 def has_decimal_comma(cell: str) -> bool:
-    """Whether the cell is a number with a comma before its decimals."""
+    """Return whether the cell is a number with a comma before its decimals."""
     return _DECIMAL_COMMA.fullmatch(cell.strip()) is not None
 
 
 def delimiter_of(line: str) -> str:
-    """What separates the cells of a row: the commonest of comma, semicolon and tab; commas may be those of decimals."""
+    """Return what separates the cells of a row: the commonest of comma, semicolon and tab; commas may be those of decimals."""
     for delimiter in DELIMITERS[1:]:
         cells = line.split(delimiter)
         if len(cells) > 1 and all(is_number(cell) or has_decimal_comma(cell) for cell in cells):
@@ -36,7 +36,7 @@ def delimiter_of(line: str) -> str:
 
 
 def with_decimal_points(data: bytes, skipped: int, delimiter: str) -> bytes:
-    """The text with points in place of decimal commas, where these can be nothing else.
+    """Return the text with points in place of decimal commas, where these can be nothing else.
 
     That is: commas do not separate cells, no number has a point, and among the first rows some
     number with a comma cannot be a thousand with its separator (``1,234``).

@@ -153,7 +153,7 @@ class _Repairs:
 def _read_part(
     source: LogFile, sample_rate: float | None, repairs: _Repairs, findings: Findings
 ) -> _Part | None:
-    """What the file holds of what is wanted; None when something about it is wrong."""
+    """Return what the file holds of what is wanted; None when something about it is wrong."""
     try:
         if source.between is not None:
             LogError.raise_if_any(
@@ -208,7 +208,7 @@ def _read_part(
 def _numbers(
     table: LogTable, choices: Sequence[_Choice], repairs: _Repairs, findings: Findings
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Columns (N, n), and how many samples of each channel were interpolated."""
+    """Return the columns (N, n), and how many samples of each channel were interpolated."""
     columns, gaps = [choice.column for choice in choices], repairs.gaps
     if gaps is None:
         return table.numbers(columns, findings), {}
@@ -268,7 +268,7 @@ def _choices(
 def _wanted(
     source: LogFile, table: LogTable, findings: Findings, *, is_timed: bool
 ) -> list[tuple[str, str, str]]:
-    """Quantity, channel and column name of everything to be read, time included."""
+    """Return the quantity, channel and column name of everything to be read, time included."""
     if source.columns is not None:
         wanted = [
             (q, channel, name)
@@ -334,7 +334,7 @@ def _check_counts(parts: list[_Part], findings: Findings) -> None:
 def _time_axis(
     parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings
 ) -> np.ndarray:
-    """Time stamps (N,) of the first file that has them, or counted from the sample rate."""
+    """Return the time stamps (N,) of the first file that has them, or counted from the sample rate."""
     timed = [(part, part.time) for part in parts if part.time is not None]
     if sample_rate is not None and not (np.isfinite(sample_rate) and sample_rate > 0.0):
         what = f"{sample_rate} Hz is not a rate"

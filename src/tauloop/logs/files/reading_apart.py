@@ -60,7 +60,7 @@ def parquet_schema(path: Path) -> dict[str, Any]:
 
 
 def parquet_columns(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Numbers of columns of a Parquet file by name; nulls are NaN.
+    """Return the numbers of columns of a Parquet file by name; nulls are NaN.
 
     Raises:
         LogError: it is damaged.

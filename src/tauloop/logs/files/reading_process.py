@@ -47,7 +47,7 @@ def mat(path: str, most: float) -> Answer:
 
 
 def _columns(prefix: str, content: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
-    """Vectors by name, columns of matrices by number, fields of structures by dots."""
+    """Return the vectors by name, columns of matrices by number, fields of structures by dots."""
     for key, value in content.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
@@ -74,7 +74,7 @@ def parquet_schema(path: str) -> Answer:
 
 
 def parquet(path: str, names: list[str]) -> Answer:
-    """Columns of a Parquet file as numbers, a part at a time: of a whole one Arrow keeps copies."""
+    """Return the columns of a Parquet file as numbers, a part at a time: of a whole one Arrow keeps copies."""
     file = _parquet(path)
     for name in names:
         values, first = np.full(file.metadata.num_rows, np.nan), 0
@@ -102,14 +102,14 @@ def bag_topics(path: str, most: float) -> Answer:
 
 
 def bag(path: str, most: float, wanted: dict[str, list[str]]) -> Answer:
-    """Columns of a bag (`bag_process`), up to where its files are cut, where they are (`cut_mcap`)."""
+    """Return the columns of a bag (`bag_process`), up to where its files are cut, where they are (`cut_mcap`)."""
     with bounded(most), _beside("cut_mcap").readable(path) as (place, _):
         yield from _beside("bag_process").columns(place, wanted)
 
 
 @functools.cache
 def _beside(name: str) -> Any:
-    """The module next to this script; its folder is on no path, for names in it are those of other modules."""
+    """Return the module next to this script; its folder is on no path, for names in it are those of other modules."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))

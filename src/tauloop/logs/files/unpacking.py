@@ -14,7 +14,7 @@ UNCHECKED, RATIO = 100_000_000, 200
 
 
 def unpacked(path: Path) -> bytes:
-    """What a gzip file holds, as long as that is no more than logs ever shrink."""
+    """Return what a gzip file holds, as long as that is no more than logs ever shrink."""
     most = int(most_unpacked(path))
     with gzip.open(path) as stream:
         data = stream.read(most + 1)
@@ -41,7 +41,7 @@ def require_ratio(path: Path, size: int) -> None:
 
 
 def most_unpacked(path: Path) -> float:
-    """Bytes that the content of a file, or of a folder of files, may take."""
+    """Return the bytes that the content of a file, or of a folder of files, may take."""
     files = path.iterdir() if path.is_dir() else (path,)
     return max(UNCHECKED, RATIO * sum(file.stat().st_size for file in files))
 

@@ -63,7 +63,7 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
 
 
 def unknown_ending(path: str | Path) -> Problem | None:
-    """What is wrong with the ending of a file that is to hold a log."""
+    """Return what is wrong with the ending of a file that is to hold a log."""
     if Path(path).name.lower().endswith((".csv", ".csv.gz", ".parquet", *STORAGE, FOLDER)):
         return None
     return Problem(

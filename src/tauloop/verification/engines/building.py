@@ -23,7 +23,7 @@ from tauloop.verification.engines.rigid_tree import (
 
 
 def rigid_tree(mechanism: Mechanism) -> RigidTree:
-    """The mechanism at its nominal parameters as a tree of rigid links with constraints.
+    """Return the mechanism at its nominal parameters as a tree of rigid links with constraints.
 
     Raises:
         EngineError: something in it cannot be represented by rigid bodies and ideal joints.
@@ -80,7 +80,7 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
 def _conditions(
     kind: str, axes: tuple[AxisName, ...]
 ) -> tuple[list[Array], list[tuple[Array, Array]]]:
-    """What a joint forbids: parting along directions of its parent frame, and leaving right angles."""
+    """Return what a joint forbids: parting along directions of its parent frame, and leaving right angles."""
     x, y, z = np.eye(3)
     rigid = [(x, y), (y, z), (z, x)]
     fixed: dict[str, tuple[list[Array], list[tuple[Array, Array]]]] = {
@@ -148,7 +148,7 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
     def combined(
         where: str, parts: Sequence[tuple[str, tuple[tuple[str, Expression], ...]]]
     ) -> Array:
-        """Sums of velocities (n, n_v), by their ratios."""
+        """Return the sums of velocities (n, n_v), by their ratios."""
         rows = np.zeros((len(parts), len(names)))
         for row, (part, terms) in zip(rows, parts, strict=True):
             for name, ratio in terms:

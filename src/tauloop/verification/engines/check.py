@@ -88,7 +88,7 @@ class _Subject:
         return lambda engine: (force_comparison(quantity, engine, solve(engine), self.forces),)
 
     def under_wrench(self, quantity: str, wrench: np.ndarray) -> Comparer:
-        """Accelerations of the independent coordinates, as simulations have them."""
+        """Return the accelerations of the independent coordinates, as simulations have them."""
         states, model, entry = self.states, self.model, self.model.platform.ports
         program = independent_rate_program(
             model.assembly, entry, model.formulation, with_wrench=True
@@ -143,7 +143,7 @@ def _with_solver(engine: Engine) -> PinocchioEngine:
 
 
 def _unit_accelerations(model: Model) -> np.ndarray:
-    """What counts as one unit of each acceleration (n_v,): the lighter what it moves, the more.
+    """Return what counts as one unit of each acceleration (n_v,): the lighter what it moves, the more.
 
     Joint spheres of 1e-11 kg m^2 beside links of 1e-5 show rounding of the links' forces a million
     times larger.
@@ -276,7 +276,7 @@ def _subject(model: Model, states: int, rng: np.random.Generator, condition: flo
 
 
 def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomStates, np.ndarray]:
-    """The states with the accelerations that passive freedoms take by themselves, and the actuator forces (N, n_u).
+    """Return the states with the accelerations that passive freedoms take by themselves, and the actuator forces (N, n_u).
 
     All of a state is of one evaluation: near a dead centre of the actuators their positions give
     coordinates that differ from the given ones by the condition times rounding, which accelerations
@@ -301,7 +301,7 @@ def _ready(
     mechanism: Mechanism,
     problems: Problems,
 ) -> Iterator[tuple[str, Engine]]:
-    """The engines that hold the machine; why others do not goes to the problems."""
+    """Return the engines that hold the machine; why others do not goes to the problems."""
     for name, make in engines:
         try:
             yield name, make(mechanism)

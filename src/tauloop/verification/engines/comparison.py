@@ -78,13 +78,13 @@ class EngineComparison:
 
     @property
     def residual(self) -> float:
-        """Largest of the engine's own imbalance and residuals, SI."""
+        """Return the largest of the engine's own imbalance and residuals, SI."""
         own = (self.balance or 0.0, self.closure, self.closure_rate, self.closure_acceleration)
         return float(np.max(own))
 
     @property
     def worst(self) -> float:
-        """Largest of difference and residual: both must be small for the numbers to be right.
+        """Return the largest of difference and residual: both must be small for the numbers to be right.
 
         Equal numbers say nothing of states that are off the loops' manifold, hence the residuals.
         """
@@ -113,7 +113,7 @@ class Verification(Shown):
 
     @property
     def worst(self) -> float:
-        """The largest `worst` of the engines that ran."""
+        """Return the largest `worst` of the engines that ran."""
         return float(np.max([comparison.worst for comparison in self.comparisons]))
 
 
@@ -156,7 +156,7 @@ def compare_forces(
 
 
 def placed(where: str, error: TauloopError) -> list[Problem]:
-    """What an error says, with where it came from."""
+    """Return what an error says, with where it came from."""
     return [replace(problem, where=f"{where}: {problem.where}") for problem in error.problems]
 
 
@@ -167,7 +167,7 @@ def verification(
     problems: Problems,
     different: int | None = None,
 ) -> Verification:
-    """What could be compared, and why other things could not.
+    """Return what could be compared, and why other things could not.
 
     Raises:
         EngineError: nothing could be compared; all reasons.
@@ -186,7 +186,7 @@ def verification(
 
 
 def frictionless(mechanism: Mechanism) -> Mechanism:
-    """The same machine without friction in its joints, telescopic rods and actuators."""
+    """Return the same machine without friction in its joints, telescopic rods and actuators."""
     return mechanism.without_friction()
 
 

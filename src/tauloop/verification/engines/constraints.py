@@ -72,7 +72,7 @@ def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
 
 
 def joined(*parts: ConstraintRows) -> ConstraintRows:
-    """Rows of several kinds, one after the other."""
+    """Return the rows of several kinds, one after the other."""
     return ConstraintRows(
         residual=np.concatenate([part.residual for part in parts], axis=1),
         jacobian=np.concatenate([part.jacobian for part in parts], axis=1),
@@ -81,7 +81,7 @@ def joined(*parts: ConstraintRows) -> ConstraintRows:
 
 
 def gear_rows(loads: Loads, q: Array) -> ConstraintRows:
-    """Couplings between coordinates at (N, n_q): linear, so without bias."""
+    """Return the couplings between coordinates at (N, n_q): linear, so without bias."""
     samples = len(q)
     residual = q[:, list(loads.q_index)] @ loads.gears.T - loads.gear_offsets
     return ConstraintRows(

@@ -88,15 +88,15 @@ class Engine(Shown, ABC):
 
     @abstractmethod
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
-        """Forces (N, n_v) that move the links of the tree alone, gravity included."""
+        """Return the forces (N, n_v) that move the links of the tree alone, gravity included."""
 
     @abstractmethod
     def mass_matrix(self, q: Array) -> Array:
-        """Mass matrices (N, n_v, n_v) of the links of the tree at coordinates (N, n_q), by composite rigid bodies."""
+        """Return the mass matrices (N, n_v, n_v) of the links of the tree at coordinates (N, n_q), by composite rigid bodies."""
 
     @final
     def states(self, motion: NamedMotion) -> TreeStates:
-        """The tree's states for a motion of the machine.
+        """Return the tree's states for a motion of the machine.
 
         Coordinates that the motion gives are taken as they are; all others (rods' angles, joints
         that are missing in it) follow from the engine's own closure by Newton, then their
@@ -111,7 +111,7 @@ class Engine(Shown, ABC):
 
     @final
     def inverse_dynamics(self, motion: NamedMotion) -> EngineForces:
-        """Actuator forces for a motion: the least squares solution of S u + Kᵀ λ = M a + h.
+        """Return the actuator forces for a motion: the least squares solution of S u + Kᵀ λ = M a + h.
 
         Constraints may be redundant; so may actuators, which then share with the least sum of
         squares. What the motion lacks follows from the loops, as in `states`.
@@ -128,7 +128,7 @@ class Engine(Shown, ABC):
     def forward_dynamics(
         self, motion: NamedMotion, forces: Array, wrench: Array | None = None
     ) -> EngineAccelerations:
-        """Accelerations of the tree that actuator forces give: M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0.
+        """Return the accelerations of the tree that actuator forces give: M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0.
 
         With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y
         = P (S u - h - M a_0). So constraints may be redundant and links massless, and nothing is
@@ -157,7 +157,7 @@ class Engine(Shown, ABC):
 
     @final
     def velocities(self, motion: NamedMotion, independent: tuple[str, ...]) -> EngineVelocities:
-        """Velocities of the tree and of the actuators per unit of the independent ones, from K G = 0.
+        """Return the velocities of the tree and of the actuators per unit of the independent ones, from K G = 0.
 
         Args:
             motion: its positions alone have an effect.
@@ -178,18 +178,18 @@ class Engine(Shown, ABC):
 
     @final
     def own(self, states: TreeStates) -> tuple[Array, Array, Array]:
-        """Coordinates, velocities and accelerations as `link_motion` and `tree_forces` take them."""
+        """Return the coordinates, velocities and accelerations as `link_motion` and `tree_forces` take them."""
         q = states.q
         return self._engine_q(q), self._engine_v(q, states.v), self._engine_v(q, states.a)
 
     @final
     def file_forces(self, states: TreeStates, tau: Array) -> Array:
-        """Forces (N, n_v) on the engine's velocities as forces on the machine file's."""
+        """Return the forces (N, n_v) on the engine's velocities as forces on the machine file's."""
         return self._from_engine(states.q, tau[:, None, None, :])[:, 0, 0]
 
     @final
     def whole_mass_matrix(self, states: TreeStates) -> Array:
-        """Mass matrices (N, n_v, n_v) with rotors, on the machine file's velocities: Tᵀ M T of `mass_matrix`."""
+        """Return the mass matrices (N, n_v, n_v) with rotors, on the machine file's velocities: Tᵀ M T of `mass_matrix`."""
         half = self._from_engine(
             states.q, self.mass_matrix(self._engine_q(states.q))[:, :, None, :]
         )
@@ -229,7 +229,7 @@ class Engine(Shown, ABC):
 
     @final
     def tool_forces(self, states: TreeStates, wrench: Array | None) -> Array:
-        """What a wrench (6,) at the tool centre point is on the machine file's velocities: Jᵀ w (N, n_v)."""
+        """Return what a wrench (6,) at the tool centre point is on the machine file's velocities: Jᵀ w (N, n_v)."""
         if wrench is None:
             return np.zeros_like(states.v)
         moving = self.link_motion(self._engine_q(states.q), self._engine_v(states.q, states.v))
@@ -299,7 +299,7 @@ class Engine(Shown, ABC):
         return q
 
     def _moved(self, q: Array, step: Array) -> Array:
-        """Coordinates after a finite displacement (N, n_v)."""
+        """Return the coordinates after a finite displacement (N, n_v)."""
         moved = np.empty_like(q)
         for i, j in enumerate(self.tree.loads.q_index):
             if j >= 0:
@@ -334,7 +334,7 @@ class Engine(Shown, ABC):
         )
 
     def _share_out(self, K: Array, tau: Array) -> tuple[Array, Array]:
-        """Actuator forces (N, n_u), and what is missing of the tree forces (N, n_v).
+        """Return the actuator forces (N, n_u), and what is missing of the tree forces (N, n_v).
 
         More actuators than freedoms share the forces with the least sum of squares: of P S u = P
         tau, with P the projector on the null space of K, the shortest u.
@@ -373,7 +373,7 @@ class Engine(Shown, ABC):
             raise EngineError.of("motion", what, remedy)
 
     def _engine_q(self, q: Array) -> Array:
-        """Coordinates with the quaternions of reversed balls inverted."""
+        """Return the coordinates with the quaternions of reversed balls inverted."""
         q = q.copy()
         for iq, _, is_reversed in self.tree.balls:
             if is_reversed:
@@ -381,7 +381,7 @@ class Engine(Shown, ABC):
         return q
 
     def _engine_v(self, q: Array, v: Array) -> Array:
-        """Velocities with the angular ones of balls in the moving link: Rᵀ w, or -w of a reversed one."""
+        """Return the velocities with the angular ones of balls in the moving link: Rᵀ w, or -w of a reversed one."""
         v = v.copy()
         for iq, iv, is_reversed in self.tree.balls:
             w = v[:, iv : iv + 3]
@@ -390,7 +390,7 @@ class Engine(Shown, ABC):
         return v
 
     def _from_engine(self, q: Array, rows: Array) -> Array:
-        """Rows (N, k, l, n_v) on the engine's velocities, as rows on the file's: the transpose of `_engine_v`."""
+        """Return the rows (N, k, l, n_v) on the engine's velocities, as rows on the file's: the transpose of `_engine_v`."""
         rows = rows.copy()
         for iq, iv, is_reversed in self.tree.balls:
             part = rows[..., iv : iv + 3]
@@ -400,7 +400,7 @@ class Engine(Shown, ABC):
 
 
 def _parts(motion: NamedMotion) -> Iterator[NamedMotion]:
-    """The motion in pieces of at most `CHUNK` samples."""
+    """Return the motion in pieces of at most `CHUNK` samples."""
     for first in range(0, _samples(motion), CHUNK):
         piece = slice(first, first + CHUNK)
         yield NamedMotion(
@@ -431,7 +431,7 @@ def _put_together(pieces: list[Any]) -> Any:
 
 
 def _columns(names: tuple[str, ...], values: Mapping[str, Array], samples: int) -> Array:
-    """Columns (N, n) by name; zero where not given."""
+    """Return the columns (N, n) by name; zero where not given."""
     return np.stack([values.get(name, np.zeros(samples)) for name in names], axis=1)
 
 

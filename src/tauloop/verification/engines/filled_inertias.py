@@ -24,7 +24,7 @@ ROUNDING = 1e-12
 
 
 def with_possible_inertias(tree: RigidTree) -> RigidTree:
-    """The same tree, in which no link has a negative moment of inertia about an axis of its frame.
+    """Return the same tree, in which no link has a negative moment of inertia about an axis of its frame.
 
     Raises:
         EngineError: links that turn about several directions and have one beyond rounding.
@@ -51,7 +51,7 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
 
 
 def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
-    """Directions about which each link can turn, in its own frame: (k, 3); one, where they are all the same."""
+    """Return the directions about which each link can turn, in its own frame: (k, 3); one, where they are all the same."""
     axes: list[Array] = []
     for link in tree.links:
         above = np.zeros((0, 3)) if link.parent == GROUND else axes[link.parent]

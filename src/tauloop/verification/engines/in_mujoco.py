@@ -32,7 +32,7 @@ class MujocoEngine(Engine):
     bodies: tuple[int, ...]
 
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
-        """Poses of bodies, `mj_jac` at their origins, and `mj_jacDot` times the velocities."""
+        """Return the poses of bodies, `mj_jac` at their origins, and `mj_jacDot` times the velocities."""
         mj, model, data = self.library, self.model, self.library.MjData(self.model)
         shape = (len(q), len(self.bodies))
         R, p = np.empty((*shape, 3, 3)), np.empty((*shape, 3))
@@ -59,7 +59,7 @@ class MujocoEngine(Engine):
         return tau[:, self.v_order]
 
     def mass_matrix(self, q: Array) -> Array:
-        """Mass matrices by `mj_makeM`, in the tree's order."""
+        """Return the mass matrices by `mj_makeM`, in the tree's order."""
         mj, model, data = self.library, self.model, self.library.MjData(self.model)
         M = np.empty((len(q), model.nv, model.nv))
         for i, q_i in enumerate(q):
@@ -76,7 +76,7 @@ class MujocoEngine(Engine):
 
 
 def mujoco_engine(mechanism: Mechanism) -> MujocoEngine:
-    """The mechanism in MuJoCo, at its nominal parameters and without friction.
+    """Return the mechanism in MuJoCo, at its nominal parameters and without friction.
 
     Raises:
         EngineError: MuJoCo is not installed, or the mechanism cannot be represented.

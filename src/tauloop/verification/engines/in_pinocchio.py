@@ -36,7 +36,7 @@ class PinocchioEngine(Engine):
     frames: tuple[int, ...]
 
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
-        """Poses, Jacobians and classical accelerations of frames at the links' origins, in base axes."""
+        """Return the poses, Jacobians and classical accelerations of frames at the links' origins, in base axes."""
         pin, model, data = self.library, self.model, self.model.createData()
         world = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         shape = (len(q), len(self.frames))
@@ -62,7 +62,7 @@ class PinocchioEngine(Engine):
         return np.array([rnea(model, data, *state) for state in states])[:, self.v_order]
 
     def mass_matrix(self, q: Array) -> Array:
-        """Mass matrices by `crba`, whose upper triangle alone can be relied on."""
+        """Return the mass matrices by `crba`, whose upper triangle alone can be relied on."""
         data, crba, model = self.model.createData(), self.library.crba, self.model
         upper = np.array([np.triu(crba(model, data, q_i)) for q_i in self._q(q)])
         M = upper + np.swapaxes(np.triu(upper, 1), 1, 2)
@@ -71,7 +71,7 @@ class PinocchioEngine(Engine):
     def model_states(
         self, states: TreeStates, forces: Array
     ) -> Iterator[tuple[Array, Array, Array]]:
-        """Coordinates, velocities and forces of each sample as Pinocchio's model takes them.
+        """Return the coordinates, velocities and forces of each sample as Pinocchio's model takes them.
 
         Args:
             states: of the tree.
@@ -81,7 +81,7 @@ class PinocchioEngine(Engine):
         yield from zip(self._q(q), self._v(v), self._v(tau), strict=True)
 
     def _q(self, q: Array) -> Array:
-        """Coordinates in the model's order, quaternions as x y z w."""
+        """Return the coordinates in the model's order, quaternions as x y z w."""
         q = q.copy()
         for iq, _, _ in self.tree.balls:
             q[:, iq : iq + 4] = np.roll(q[:, iq : iq + 4], -1, axis=1)
@@ -90,14 +90,14 @@ class PinocchioEngine(Engine):
         return ordered
 
     def _v(self, v: Array) -> Array:
-        """Velocities or accelerations in the model's order."""
+        """Return the velocities or accelerations in the model's order."""
         ordered = np.empty_like(v)
         ordered[:, self.v_order] = v
         return ordered
 
 
 def pinocchio_engine(mechanism: Mechanism) -> PinocchioEngine:
-    """The mechanism in Pinocchio, at its nominal parameters and without friction.
+    """Return the mechanism in Pinocchio, at its nominal parameters and without friction.
 
     Raises:
         EngineError: Pinocchio is not installed, or the mechanism cannot be represented.
@@ -127,7 +127,7 @@ def pinocchio_engine(mechanism: Mechanism) -> PinocchioEngine:
 
 
 def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
-    """The model, links depth first.
+    """Return the model, links depth first.
 
     `crba` takes the joints of a subtree to be numbered in a row and is silently wrong where they
     are not: measured without this order, accelerations were off by up to 48 %.

@@ -28,7 +28,7 @@ class LeastSquares:
 
     @staticmethod
     def of(matrix: Array) -> LeastSquares:
-        """The solver for a batch of matrices (N, m, n), by singular values."""
+        """Return the solver for a batch of matrices (N, m, n), by singular values."""
         samples, rows, columns = matrix.shape
         if not rows or not columns:
             null = np.broadcast_to(np.eye(columns), (samples, columns, columns))
@@ -45,19 +45,19 @@ class LeastSquares:
         )
 
     def solve(self, right: Array) -> Array:
-        """Unknowns x (N, n) for right sides (N, m), with one step of iterative refinement."""
+        """Return the unknowns x (N, n) for right sides (N, m), with one step of iterative refinement."""
         x = times(self.inverse, right)
         return x + times(self.inverse, right - times(self.matrix, x))
 
     def freedoms(self) -> int:
-        """Dimension of the null space, the largest over the samples."""
+        """Return the dimension of the null space, the largest over the samples."""
         return int(np.max(np.rint(np.trace(self.null, axis1=1, axis2=2)), initial=0.0))
 
     def undetermined(self) -> Array:
-        """How far each unknown lies in the null space, largest over the samples (n,): 0 determined, 1 free."""
+        """Return how far each unknown lies in the null space, largest over the samples (n,): 0 determined, 1 free."""
         return np.max(np.linalg.norm(self.null, axis=-1), axis=0)
 
 
 def times(matrix: Array, vector: Array) -> Array:
-    """A x for matrices (N, m, n) and vectors (N, n)."""
+    """Return a x for matrices (N, m, n) and vectors (N, n)."""
     return np.einsum("nij,nj->ni", matrix, vector)

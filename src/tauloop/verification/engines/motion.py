@@ -39,7 +39,7 @@ class NamedMotion(Shown):
 
 
 def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
-    """The motion as arrays, with unit quaternions.
+    """Return the motion as arrays, with unit quaternions.
 
     Raises:
         InputError: unknown names, joints given in part, unequal shapes, numbers that are not
@@ -84,7 +84,7 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
 
 
 def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:
-    """A joint is wholly given or wholly missing."""
+    """Return a joint is wholly given or wholly missing."""
     wanted = [
         (motion.q, joint.coordinate_names),
         (motion.v, joint.velocity_names),

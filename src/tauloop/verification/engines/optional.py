@@ -9,7 +9,7 @@ from tauloop.common.errors import EngineError
 
 
 def engine_module(module: str, name: str) -> Any:
-    """An engine's Python module.
+    """Return an engine's Python module.
 
     Args:
         module: name to import.

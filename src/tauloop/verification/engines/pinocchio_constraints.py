@@ -43,7 +43,7 @@ SOLVER, MIMICS = "its constraint solver", "its mimic joints"
 def constrained_dynamics(
     engine: PinocchioEngine, states: TreeStates, forces: Array, wrench: Array | None = None
 ) -> EngineAccelerations:
-    """Accelerations of the tree by `constraintDynamics`; of a tree with couplings by mimic joints.
+    """Return the accelerations of the tree by `constraintDynamics`; of a tree with couplings by mimic joints.
 
     Args:
         engine: Pinocchio with the machine.
@@ -64,7 +64,7 @@ def constrained_dynamics(
 
 
 def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) -> EngineForces:
-    """Actuator forces that give the actuators the accelerations of the states, by forward dynamics alone.
+    """Return the actuator forces that give the actuators the accelerations of the states, by forward dynamics alone.
 
     Accelerations are affine in forces, a(u) = a(0) + B u, so that n_u + 1 runs give B and A B u = A
     (a - a(0)), with A from velocities to those of the actuators; one run more corrects u. Passive
@@ -118,7 +118,7 @@ def _require_unique(engine: PinocchioEngine, response: Array) -> None:
 
 
 def _worst_condition(matrices: Array) -> float:
-    """Largest condition number of square matrices (N, n, n), free of units by their diagonals."""
+    """Return the largest condition number of square matrices (N, n, n), free of units by their diagonals."""
     size = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
     size = np.where(size > 0.0, size, 1.0)
     return float(np.max(np.linalg.cond(matrices / (size[:, :, None] * size[:, None, :]))))
@@ -129,13 +129,13 @@ def _method(engine: PinocchioEngine) -> str:
 
 
 def _applied(engine: PinocchioEngine, states: TreeStates, forces: Array) -> Array:
-    """Forces of actuators and springs on the machine file's velocities (N, n_v)."""
+    """Return the forces of actuators and springs on the machine file's velocities (N, n_v)."""
     loads = engine.tree.loads
     return np.asarray(forces @ loads.transmission - loads.springs(states.q))
 
 
 def _solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
-    """Accelerations (N, n_v) from forces (N, n_v), both on the machine file's velocities."""
+    """Return the accelerations (N, n_v) from forces (N, n_v), both on the machine file's velocities."""
     _require_representable(engine, states)
     return (
         mimic_solver(engine, states)
@@ -204,7 +204,7 @@ def _is_weld(constraint: Constraint) -> bool:
 
 
 def _axis(constraint: Constraint) -> Array | None:
-    """Axis (3,) of a revolute joint in its second frame: the one direction that both pairs share; else None."""
+    """Return the axis (3,) of a revolute joint in its second frame: the one direction that both pairs share; else None."""
     if len(constraint.points) != 3 or len(constraint.directions) != 2:
         return None
     first, second = constraint.directions[:, 1]
@@ -237,7 +237,7 @@ def _contacts(engine: PinocchioEngine, states: TreeStates, model: Any) -> Iterat
 
 
 def _carrier(engine: PinocchioEngine, anchor: Anchor) -> tuple[int, Any]:
-    """Joint that carries an anchor's link, and the link's frame on it."""
+    """Return the joint that carries an anchor's link, and the link's frame on it."""
     if anchor.link == GROUND:
         return 0, engine.library.SE3.Identity()
     frame = engine.model.frames[engine.frames[engine.tree.anchored.index(anchor.link)]]
@@ -247,7 +247,7 @@ def _carrier(engine: PinocchioEngine, anchor: Anchor) -> tuple[int, Any]:
 def _sense(
     engine: PinocchioEngine, states: TreeStates, constraint: Constraint, across: Array, axis: Array
 ) -> float:
-    """Whether the axis in the first frame points as that in the second does (+1) or against it, loops closed."""
+    """Return whether the axis in the first frame points as that in the second does (+1) or against it, loops closed."""
     moving = engine.link_motion(*engine.own(states)[:2])
     place = {link: i for i, link in enumerate(engine.tree.anchored)}
     directions = []

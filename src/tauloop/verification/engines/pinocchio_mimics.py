@@ -20,7 +20,7 @@ from tauloop.verification.engines.results import TreeStates
 
 
 def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
-    """Accelerations (N, n_v) from forces (N, n_v), both on the machine file's velocities, with couplings as mimics.
+    """Return the accelerations (N, n_v) from forces (N, n_v), both on the machine file's velocities, with couplings as mimics.
 
     With v = E w, w of the joints that lead: (M + Eᵀ R E) dw/dt = Eᵀ tau - h, where M and h are by
     `rnea` of the model with mimic joints and R is the inertia of rotors; then a = E dw/dt.
@@ -60,12 +60,12 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
 
 
 def _moving(engine: PinocchioEngine, model: Any) -> list[tuple[Any, Any]]:
-    """Each moving joint of the engine's model beside the same one of the other; a mimic has no coordinates there."""
+    """Return each moving joint of the engine's model beside the same one of the other; a mimic has no coordinates there."""
     return list(zip(engine.model.joints, model.joints, strict=True))[1:]
 
 
 def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
-    """The model with a mimic joint for every coupling, and E (n_v, n_w): all velocities from those that lead."""
+    """Return the model with a mimic joint for every coupling, and E (n_v, n_w): all velocities from those that lead."""
     loads, names = engine.tree.loads, engine.tree.velocity_names
     joint_of = {joint.idx_v: i for i, joint in enumerate(engine.model.joints) if i}
     follows: dict[int, tuple[int, float]] = {}

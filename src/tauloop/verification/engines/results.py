@@ -47,7 +47,7 @@ class TreeStates(Shown):
     residuals: Residuals
 
     def moving(self, a: Array) -> Residuals:
-        """Residuals with other accelerations (N, n_v)."""
+        """Return the residuals with other accelerations (N, n_v)."""
         left = np.max(np.abs(times(self.jacobian, a) + self.bias), axis=1, initial=0.0)
         return replace(self.residuals, closure_acceleration=left)
 

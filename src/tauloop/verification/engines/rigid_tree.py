@@ -98,7 +98,7 @@ class Loads:
     gear_offsets: Array
 
     def springs(self, q: Array) -> Array:
-        """Forces of the springs (N, n_v) that coordinates (N, n_q) must overcome."""
+        """Return the forces of the springs (N, n_v) that coordinates (N, n_q) must overcome."""
         return q[:, list(self.q_index)] * self.stiffness - self.preload
 
 
@@ -157,7 +157,7 @@ class RigidTree:
 
     @property
     def anchored(self) -> tuple[int, ...]:
-        """Links that carry a frame of a constraint or the tool, without the ground."""
+        """Return the links that carry a frame of a constraint or the tool, without the ground."""
         ends = {
             anchor.link
             for constraint in self.constraints

@@ -18,7 +18,7 @@ def body_poses(
     coordinates: Mapping[str, Array],
     samples: int,
 ) -> dict[str, FramePose]:
-    """Poses (N) of all bodies in the base frame.
+    """Return the poses (N) of all bodies in the base frame.
 
     They are spread from the base over those joints, cut or not, whose coordinates are given; a body
     that cannot be reached so is set by its tree joint at the reference coordinates.
@@ -53,7 +53,7 @@ def body_poses(
 
 
 def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Array:
-    """Coordinates (N, n_q) of the tree: as given, the others from the poses of the bodies at their two ends.
+    """Return the coordinates (N, n_q) of the tree: as given, the others from the poses of the bodies at their two ends.
 
     On the loops' manifold these are exact, so that Newton only has to polish them.
     """

@@ -101,7 +101,7 @@ class VerifiedMachine(Result):
     q: np.ndarray = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Largest difference of every comparison, and the engine's own residual."""
+        """Return the largest difference of every comparison, and the engine's own residual."""
         labels = (f"{row.quantity}: {row.engine}, {row.method}" for row in self.comparisons)
         names = ("largest_difference", "residual")
         return rows(
@@ -124,7 +124,7 @@ class VerifiedMachine(Result):
 
 
 def agrees(row: EngineComparison) -> bool:
-    """Whether a comparison is within its tolerance."""
+    """Return whether a comparison is within its tolerance."""
     return bool(row.worst <= TOLERANCES.get(row.quantity, TOLERANCE))
 
 
