@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tauloop.formats.xml.foreign_elements import (
-    ANYWHERE,
-    ELEMENTS,
-    PLUGIN_FORCES,
-    PLUGIN_TIES,
-    TYING,
+    ANY_PARENT,
+    ELEMENT_ROWS,
+    PLUGIN_FORCE_WORDS,
+    PLUGIN_TIE_WORDS,
+    TIE_WORDS,
     Treatment,
 )
 
@@ -28,10 +28,10 @@ Written by `tools/foreign_elements_page.py` from the table of
 
 Every element of a file that Tauloop imports is in one of three lists: it is read, it is harmless, or it is refused by
 name, for the machine would be another one without it. An element that is in none of the lists is a problem that
-`tauloop check` reports (exit code 1). It is refused where its name contains a word for a tie: {", ".join(TYING)}.
+`tauloop check` reports (exit code 1). It is refused where its name contains a word for a tie: {", ".join(TIE_WORDS)}.
 
-A plugin is refused where its name or its library contains {", ".join(PLUGIN_TIES)}. Where it contains
-{", ".join(PLUGIN_FORCES)}, its forces are [left out](importing.md#forces-that-are-left-out).
+A plugin is refused where its name or its library contains {", ".join(PLUGIN_TIE_WORDS)}. Where it contains
+{", ".join(PLUGIN_FORCE_WORDS)}, its forces are [left out](importing.md#forces-that-are-left-out).
 """
 
 
@@ -47,14 +47,14 @@ def lines() -> Iterator[str]:
         for treatment, heading in HEADINGS.items():
             rows = [
                 row
-                for row in ELEMENTS
+                for row in ELEMENT_ROWS
                 if row.file_format == file_format and row.treatment is treatment
             ]
             yield f"\n**{heading}**\n"
             yield "| elements | in | meaning |"
             yield "| --- | --- | --- |"
             for row in rows:
-                parent = "any" if row.parent == ANYWHERE else f"`{row.parent}`"
+                parent = "any" if row.parent == ANY_PARENT else f"`{row.parent}`"
                 yield f"| {cells(row.tags)} | {parent} | {row.meaning} |"
 
 

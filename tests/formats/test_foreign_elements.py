@@ -11,7 +11,7 @@ import pytest
 from extras import extra
 
 import tauloop as tl
-from tauloop.formats.xml.foreign_elements import ANYWHERE, ELEMENTS, row_of
+from tauloop.formats.xml.foreign_elements import ANY_PARENT, ELEMENT_ROWS, row_of
 
 LINK = '<link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 URDF = f"""<robot name="m"><link name="a"/>{LINK}%s</link>
@@ -49,14 +49,14 @@ def test_the_page_follows_from_the_table() -> None:
 
 
 def test_an_element_is_in_one_list() -> None:
-    places = Counter((row.file_format, row.parent, tag) for row in ELEMENTS for tag in row.tags)
+    places = Counter((row.file_format, row.parent, tag) for row in ELEMENT_ROWS for tag in row.tags)
     assert [place for place, count in places.items() if count > 1] == []
 
 
 def test_every_element_of_mujoco_has_a_row() -> None:
     """Elements of sections that are harmless as a whole are not entered."""
     schema = extra("mujoco").mj_printSchema(False, False)
-    harmless = {tag for row in ELEMENTS if row.file_format == "mjcf" for tag in row.tags}
+    harmless = {tag for row in ELEMENT_ROWS if row.file_format == "mjcf" for tag in row.tags}
     rows = [
         (len(match[1]), match[2])
         for match in re.finditer(r"^( *)([a-z_A-Z0-9]+) \([!?*R]\)", schema, re.M)
@@ -66,7 +66,7 @@ def test_every_element_of_mujoco_has_a_row() -> None:
     for indent, tag in rows:
         path = [*path[: indent // 3], tag]
         entered = all(
-            (row := row_of("mjcf", ANYWHERE, parent)) is None or row.treatment.value == "read"
+            (row := row_of("mjcf", ANY_PARENT, parent)) is None or row.treatment.value == "read"
             for parent in path[:-1]
         )
         if entered and tag not in harmless:

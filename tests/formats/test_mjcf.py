@@ -400,11 +400,11 @@ def test_a_crowd_of_bodies_is_refused_where_it_gets_too_large(tmp_path: Path) ->
     """2 MB of small bodies are no large file, but no machine either."""
     crowd = "".join(
         f'\n<body name="b{i}"><joint/><geom size="0.1"/></body>'
-        for i in range(xml_nodes.MOST_BODIES + 5)
+        for i in range(xml_nodes.MAX_BODIES + 5)
     )
     with pytest.raises(DescriptionError, match="more than 2000 bodies") as caught:
         read(tmp_path, f"<mujoco><worldbody>{crowd}</worldbody></mujoco>")
-    assert caught.value.problems[0].line == xml_nodes.MOST_BODIES + 2
+    assert caught.value.problems[0].line == xml_nodes.MAX_BODIES + 2
 
 
 def test_entities_and_depth_and_size_are_refused(
@@ -420,7 +420,7 @@ def test_entities_and_depth_and_size_are_refused(
         stream.truncate(50_000_000)
     with pytest.raises(DescriptionError, match=r"50\.0 MB is more than 20 MB"):
         load(large)
-    monkeypatch.setattr(xml_nodes, "LARGEST_FILE", 100)
+    monkeypatch.setattr(xml_nodes, "MAX_FILE_BYTES", 100)
     with pytest.raises(DescriptionError, match="MB is more than"):
         read(tmp_path, world(BODY))
 

@@ -606,11 +606,11 @@ def test_missing_and_huge_files(tmp_path, monkeypatch):
     (tmp_path / "small.urdf").write_text(TWO_JOINTS, encoding="utf-8")
     with pytest.raises(DescriptionError, match="more than 2 MB"):
         load_urdf(tmp_path / "small.urdf", large)
-    monkeypatch.setattr(xml_nodes, "LARGEST_FILE", 100)
+    monkeypatch.setattr(xml_nodes, "MAX_FILE_BYTES", 100)
     ((_, what, _),) = problems_of(tmp_path, TWO_JOINTS)
     assert "is more than" in what
-    monkeypatch.setattr(xml_nodes, "LARGEST_FILE", 10**6)
-    monkeypatch.setattr(xml_nodes, "MOST_BODIES", 2)
+    monkeypatch.setattr(xml_nodes, "MAX_FILE_BYTES", 10**6)
+    monkeypatch.setattr(xml_nodes, "MAX_BODIES", 2)
     ((_, what, _),) = problems_of(tmp_path, TWO_JOINTS)
     assert what == "there are more than 2 bodies"
 

@@ -19,7 +19,7 @@ from page_tables import alike, page_table
 from tauloop.common.errors import DescriptionError, InputError
 from tauloop.formats import load, loads
 from tauloop.formats.mjcf.reader import load_mjcf
-from tauloop.formats.mjcf.writer import LEAST, to_mjcf, write_mjcf
+from tauloop.formats.mjcf.writer import MUJOCO_MINIMUM, to_mjcf, write_mjcf
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.formats.urdf.writer import to_urdf, write_urdf
@@ -810,7 +810,7 @@ def test_zeros_are_written_as_zeros_and_mujoco_takes_them(shared: Path) -> None:
     text = to_mjcf(foreign(shared / "models", "digit_like")).text
     assert 'mass="0.0"' in text
     engine = mujoco.MjModel.from_xml_string(text)
-    assert engine.body_mass[1:].min() == engine.body_inertia[1:].min() == LEAST
+    assert engine.body_mass[1:].min() == engine.body_inertia[1:].min() == MUJOCO_MINIMUM
 
 
 # --- the engines' own readers

@@ -24,7 +24,13 @@ from tauloop.common.errors import TauloopError
 from tauloop.equations.topology import topology
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.xml.foreign_elements import ANYWHERE, ELEMENTS, ElementRow, Treatment, row_of
+from tauloop.formats.xml.foreign_elements import (
+    ANY_PARENT,
+    ELEMENT_ROWS,
+    ElementRow,
+    Treatment,
+    row_of,
+)
 from tauloop.mechanism.model import Mechanism
 
 #: Namespaces of the prefixes in the files.
@@ -692,7 +698,7 @@ SNIPPETS: dict[Place, str] = {
     **_snippets("mjcf", "mesh", plugin='<plugin plugin="mujoco.sdf.torus"/>'),
     **_snippets(
         "mjcf",
-        ANYWHERE,
+        ANY_PARENT,
         visual="<visual><global/><quality/><headlight/><map/><scale/><rgba/></visual>",
         statistic='<statistic extent="1"/>',
         size='<size memory="1M"/>',
@@ -730,7 +736,7 @@ SNIPPETS: dict[Place, str] = {
         pin='<deformable><flex name="f"><pin id="0"/></flex></deformable>',
     ),
     **{
-        ("mjcf", ANYWHERE, tag): f"<visual><{tag}/></visual>"
+        ("mjcf", ANY_PARENT, tag): f"<visual><{tag}/></visual>"
         for tag in ("global", "quality", "headlight", "map", "scale", "rgba")
     },
 }
@@ -745,16 +751,16 @@ _MJCF_PARENTS = {
 
 def rows_by_place() -> dict[Place, ElementRow]:
     """Return the rows of the table by place."""
-    return {(row.file_format, row.parent, tag): row for row in ELEMENTS for tag in row.tags}
+    return {(row.file_format, row.parent, tag): row for row in ELEMENT_ROWS for tag in row.tags}
 
 
 def places_in(file_format: str, root: Element) -> set[Place]:
     """Return the places of the table at which a file has elements."""
     places: set[Place] = set()
     for node in root.iter():
-        for parent in (node.tag, ANYWHERE):
+        for parent in (node.tag, ANY_PARENT):
             places |= {(file_format, parent, child.tag) for child in node}
-    return places | {(file_format, ANYWHERE, root.tag)}
+    return places | {(file_format, ANY_PARENT, root.tag)}
 
 
 def read_apart(root: Element) -> set[int]:
@@ -767,7 +773,7 @@ def with_element(rng: np.random.Generator, root: Element, place: Place) -> str:
     """Put the element of a place into a file, and return its text."""
     file_format, parent, tag = place
     text = SNIPPETS[place]
-    parent = parent if parent != ANYWHERE else _MJCF_PARENTS.get(tag, root.tag)
+    parent = parent if parent != ANY_PARENT else _MJCF_PARENTS.get(tag, root.tag)
     apart = read_apart(root)
     candidates = [node for node in root.iter(parent) if id(node) not in apart]
     if not candidates:  # of a world, in a model alone
@@ -1020,8 +1026,8 @@ def try_unknown(seed: int) -> str:
         parents = sorted(
             {
                 row.parent
-                for row in ELEMENTS
-                if row.file_format == file_format and row.parent != ANYWHERE
+                for row in ELEMENT_ROWS
+                if row.file_format == file_format and row.parent != ANY_PARENT
             }
         )
         if file_format == "mjcf":

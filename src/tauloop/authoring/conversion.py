@@ -20,7 +20,6 @@ from tauloop.equations.assembly.cut_freedoms import POSITIONED_KINDS, limited_cu
 from tauloop.formats.format import Format, Written, named
 from tauloop.formats.library import FORMATS, load, mechanism_of
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.sdf.writer import OPEN
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model.model import MachineSource

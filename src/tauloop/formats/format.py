@@ -1,4 +1,4 @@
-"""What a format of machine files is: the base of Tauloop's own and of those that other packages bring."""
+"""Base class of the formats of machine files, Tauloop's own and those of other packages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tauloop.mechanism.suggestions import unknown_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written(Shown):
-    """What was written.
+    """Files that a writer made, and how they differ from the mechanism.
 
     Attributes:
-        files: the files, that of the machine first.
-        notes: what is not as in the mechanism; empty where the file reads back to an equal one.
-        side: the side file among the files.
-        names: names in the file by those of the mechanism, where they differ: bodies, coordinates,
-            actuators.
+        files: the files; the machine's file comes first.
+        notes: differences from the mechanism; empty where the file reads back to an equal one.
+        side: the side file, where `files` contains one.
+        names: names in the file by the mechanism's names, where they differ (bodies, coordinates,
+            actuators).
     """
 
     files: tuple[Path, ...]
@@ -35,19 +35,19 @@ class Written(Shown):
 
 
 class Format(ABC):
-    """A format that machines are read from or written in; `read`, `write`, or both are defined.
+    """A format of machine files; subclasses define `read`, `write` or both.
 
-    A package brings its own by an entry point of the group ``tauloop.formats`` that names an
-    instance. `load`, `convert` and the commands then find it by the file's ending (Tauloop's own
-    formats come first, and what no format claims is a machine file) or by its name.
+    A package registers its format by an entry point of the group ``tauloop.formats`` that names an
+    instance. `load`, `convert` and the commands then find it by the file's ending or by its name.
+    Tauloop's own formats come first; a file that no format claims is read as a machine file.
 
     Attributes:
         name: one word, for ``tauloop convert --format``.
-        title: what a file of it is called in messages, such as ``a URDF file``.
-        endings: of its files, in lower case with the dot.
-        motor_element: how a file of it states a motor on JOINT, for messages.
-        refused: import options that mean nothing here, by field of `ImportOptions` (``side`` among
-            them): why, as in "... is a URDF file, which has no keyframes".
+        title: how messages call a file of this format, such as ``a URDF file``.
+        endings: file endings in lower case, each with its dot.
+        motor_element: how a file of this format states a motor on JOINT, for messages.
+        refused: reason by field of `ImportOptions` (and ``side``) for options that do not apply to
+            this format, as in "... is a URDF file, which has no keyframes".
     """
 
     name: ClassVar[str]
@@ -57,7 +57,7 @@ class Format(ABC):
     refused: ClassVar[Mapping[str, str]] = {"side": "which has no side file"}
 
     def claims(self, path: Path) -> bool:
-        """Return whether a file is of this format; by its ending, unless formats share that."""
+        """Return whether a file is of this format, by its ending or (if shared) its content."""
         return path.suffix.lower() in self.endings
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
@@ -65,41 +65,41 @@ class Format(ABC):
 
         Args:
             path: the file.
-            side: what stands beside it, for formats that have that.
-            options: choices of whoever imports; None for none.
+            side: the side file, for formats that have one.
+            options: import options of the caller; None for the defaults.
 
         Raises:
-            DescriptionError: everything that is wrong with the file, each with its place.
+            DescriptionError: all problems of the file, each with its location.
         """
-        what, remedy = f"{self.title} can only be written", "give a file of another format"
-        raise InputError.of(str(path), what, remedy)
+        problem, remedy = f"{self.title} can only be written", "give a file of another format"
+        raise InputError.of(str(path), problem, remedy)
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
-        """Write a mechanism, whole or not at all (`tauloop.common.files.write_file`).
+        """Write a mechanism; on an error no file is left (`tauloop.common.files.write_file`).
 
         Raises:
-            DescriptionError: the format cannot hold this machine, and why.
+            DescriptionError: the format cannot represent this machine, with the reason.
             InputError: the file cannot be written.
         """
         raise InputError.of("to", f"{self.title} can only be read", "choose another format")
 
     @property
     def reads(self) -> bool:
-        """Return whether machines are read from it."""
+        """Return whether machines can be read from this format."""
         return type(self).read is not Format.read
 
     @property
     def writes(self) -> bool:
-        """Return whether machines are written in it."""
+        """Return whether machines can be written in this format."""
         return type(self).write is not Format.write
 
     def require_meaning(
         self, path: str | Path, side: Path | None, options: ImportOptions | None
     ) -> None:
-        """Refuse import options that mean nothing for this format.
+        """Refuse import options that do not apply to this format.
 
         Raises:
-            InputError: all of them, with the reasons.
+            InputError: all such options, each with the reason.
         """
         changed = {"side"} if side is not None else set()
         if options is not None:
@@ -117,7 +117,7 @@ def named(name: str, formats: Mapping[str, Format]) -> Format:
     """Return the format of a name.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such format.
     """
     InputError.raise_if_any(unknown_names([name], formats, "{!r} is unknown", "to"))
     return formats[name]

@@ -1,4 +1,4 @@
-"""Loading of machines: from a file, from text, or by the name of one that comes with Tauloop."""
+"""Loading of machines from a file, from text, or by the name of a shipped machine."""
 
 from __future__ import annotations
 
@@ -19,21 +19,26 @@ from tauloop.mechanism.shipped import is_shipped_name, source_path
 if TYPE_CHECKING:
     from tauloop.formats.xml.meshes import MeshCopies
 
-_OWN: tuple[Format, ...] = (MachineFile(), Mjcf(), Sdf(), Urdf())
-#: All formats by name: Tauloop's own, then those that installed packages bring.
-FORMATS = Offered("tauloop.formats", Format, {candidate.name: candidate for candidate in _OWN})
+_OWN_FORMATS: tuple[Format, ...] = (MachineFile(), Mjcf(), Sdf(), Urdf())
+#: All formats by name: Tauloop's own, then those of installed packages.
+FORMATS = Offered(
+    "tauloop.formats", Format, {candidate.name: candidate for candidate in _OWN_FORMATS}
+)
 
 
 def format_of(path: Path) -> Format:
-    """Return the format of a file, by its ending and, where formats share that, by what it holds; else a machine file."""
-    own = next((candidate for candidate in _OWN if candidate.claims(path)), None)
+    """Return the format of a file, by its ending and, where formats share one, by its content.
+
+    A file that no format claims is a machine file.
+    """
+    own = next((candidate for candidate in _OWN_FORMATS if candidate.claims(path)), None)
     return own or next(
-        (candidate for candidate in FORMATS.values() if candidate.claims(path)), _OWN[0]
+        (candidate for candidate in FORMATS.values() if candidate.claims(path)), _OWN_FORMATS[0]
     )
 
 
 def motor_remedy(file: str) -> str:
-    """Return how a motor is stated in the description that a machine was read from.
+    """Return how to state a motor in the description that a machine was read from.
 
     Args:
         file: `Mechanism.file`.
@@ -50,21 +55,23 @@ def load(
     *,
     options: ImportOptions | None = None,
 ) -> Mechanism:
-    """Return a mechanism from the name of a shipped machine, from a machine file, or from a description of another tool.
+    """Return the mechanism of a shipped machine, a machine file or a description of another tool.
 
     Args:
-        name_or_path: a plain word is a shipped name (``./word`` is a file); anything else is a
-            path. A file that ends in ``.urdf`` is read as URDF, in ``.sdf`` or ``.world`` as SDF;
-            one in ``.xml`` or ``.mjcf`` as what its root element says, URDF or MJCF; one with an
-            ending of a format that an installed package brings by that; any other as a machine
-            file.
+            name_or_path: a plain word is the name of a shipped machine (``./word`` is a file);
+            anything
+                else is a path. The ending determines the format: ``.urdf`` is URDF, ``.sdf`` and
+                ``.world`` are SDF. For ``.xml`` and ``.mjcf`` the root element determines whether
+                the
+                file is URDF or MJCF. Installed packages may add endings. Any other file is a
+                machine
+                file.
         side: side file of a URDF or SDF.
-        options: of imported descriptions.
+        options: options for descriptions of other tools.
 
     Raises:
-        DescriptionError: there is no such machine or file, or the file is wrong; all problems at
-            once.
-        InputError: a side file or options where they mean nothing.
+        DescriptionError: there is no such machine or file, or the file is wrong, with all problems.
+        InputError: a side file or options that do not apply to this format.
 
     Examples:
         >>> import tauloop as tl
@@ -72,7 +79,7 @@ def load(
         'delta'
     """
     is_name, path = is_shipped_name(name_or_path), source_path(name_or_path)
-    format_ = _OWN[0] if is_name else format_of(path)
+    format_ = _OWN_FORMATS[0] if is_name else format_of(path)
     side = Path(side) if side is not None else None
     if side is not None or options is not None:
         format_.require_meaning(name_or_path, side, options)
@@ -83,14 +90,14 @@ def load(
 
 @keywords()
 def loads(text: str, file: str = "<text>") -> Mechanism:
-    """Return a mechanism from the text of a machine file.
+    """Return the mechanism that the text of a machine file describes.
 
     Args:
         text: the description.
-        file: a name for it, for messages.
+        file: a file name for messages.
 
     Raises:
-        DescriptionError: all problems of the text at once.
+        DescriptionError: all problems of the text.
 
     Examples:
         >>> import tauloop as tl
@@ -102,7 +109,7 @@ def loads(text: str, file: str = "<text>") -> Mechanism:
 
 
 def mechanism_of(machine: object) -> Mechanism:
-    """Return the mechanism of a machine, in whatever form a public function takes one.
+    """Return the mechanism of a machine in any form that public functions accept.
 
     Args:
         machine: a mechanism, a model or another result that has one, a path, or the name of a
@@ -110,7 +117,7 @@ def mechanism_of(machine: object) -> Mechanism:
 
     Raises:
         DescriptionError: there is no such machine or file, or the file is wrong.
-        InputError: none of these.
+        InputError: the argument is none of these.
     """
     if isinstance(machine, Mechanism):
         return machine
@@ -132,18 +139,18 @@ def dumps(machine: object, meshes: MeshCopies | None = None) -> str:
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        meshes: takes up triangles that came without a file; the text names files of meshes where
-            they lie.
+        meshes: receives triangles that came without a file; the text contains the names of their
+            files.
 
     Returns:
-        Text that `tauloop.formats.loads` reads to a mechanism with the same parameter table
-        (values, units, bounds, groups, status, source, order), elements and expressions. A leaf
-        keeps its unit where a number of that unit gives exactly its value; otherwise it is written
-        in SI units.
+        Text from which `tauloop.formats.loads` reads a mechanism with the same parameter table
+            (values, units, bounds, groups, status, source, order), elements and expressions. An
+            independent parameter keeps its unit if a number of that unit gives exactly its value;
+            otherwise it is written in SI units.
 
     Raises:
         DescriptionError: the file would be refused when it is read (a length that is not positive,
-            a leaf without a unit where one is needed); the lines are those of the text.
+            a parameter without a required unit); line numbers refer to the text.
 
     Examples:
         >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""How a description of another tool is read: what it does not say, and what is made of what it says."""
+"""Options for reading descriptions of other tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.common.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodRecognition:
-    """How links with ball joints at both ends become rods, and two such links on a slide telescopic ones.
+    """Recognition of rods among links with ball joints, and of telescopic rods on slides.
 
     See `tauloop.formats.imported.rod_recognition` and `telescopes`.
 
@@ -30,27 +30,25 @@ class RodRecognition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions(Options):
-    """Choices of whoever imports a description.
+    """Options for the import of a description.
 
     Attributes:
-        gravity: (3,) m/s^2 in the base frame, where the description does not say it.
-        platform: name of the body that does the work; the last body of the file if empty.
-        independent: velocity names of the independent coordinates; if empty those that the file
-            names, else all those of a tree, and for a machine with loops none: assembly chooses.
-        motors: names of the motors that the description states, or of joints that each have one; if
-            empty, the description states which joints have motors (see
-            `tauloop.formats.imported.motors`).
-        rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides;
-            None: every body stays what the file says.
+        gravity: (3,) m/s^2 in the base frame, for descriptions without gravity.
+        platform: name of the body that does the work; if empty, the last body of the file.
+        independent: velocity names of the independent coordinates. If empty, those that the file
+            names, else all coordinates of a tree; with loops, assembly chooses them.
+        motors: names of motors of the description, or of joints with one motor each; if empty, the
+            description states which joints have motors (see `tauloop.formats.imported.motors`).
+        rods: options that make rods of links with ball joints at both ends, and telescopic rods of
+            legs on slides; None leaves every body as in the file.
         model: name of the model in a world (SDF) with several machines.
-        keyframe: name of the MJCF keyframe that the machine starts at; the file's own pose if
-            empty.
-        origins: makes parameters of all six numbers of every origin in a URDF, zeros too, so that a
-            calibration may estimate them; without it zeros are structure.
+        keyframe: name of the MJCF keyframe at which the machine starts; if empty, the file's pose.
+        origins: make parameters of all six numbers of every origin in a URDF, including zeros, so
+            that a calibration can estimate them; by default zeros are structure.
         xacro: arguments of a xacro, each as ``name:=value``.
-        package_folders: folders of packages and models, or folders that these are in: ``$(find
-            NAME)``, ``package://NAME`` and ``model://NAME`` are looked for there, and included
-            files may be read from there.
+        package_folders: folders of packages and models, or folders that contain these. They are
+            searched for ``$(find NAME)``, ``package://NAME`` and ``model://NAME``, and included
+            files may be read from them.
 
     Examples:
         >>> import tauloop as tl

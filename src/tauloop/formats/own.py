@@ -1,4 +1,4 @@
-"""Tauloop's own formats; what reads and writes them is imported by whoever has such a file, for it takes long."""
+"""Tauloop's own formats, whose readers and writers are imported when they are used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MachineFile(Format):
     motor_element = "`actuators: {motor: {on: JOINT}}`"
     refused: ClassVar[Mapping[str, str]] = {
         **Format.refused,
-        **{item.name: "which says everything itself" for item in fields(ImportOptions)},
+        **{item.name: "which is complete in itself" for item in fields(ImportOptions)},
     }
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
@@ -51,7 +51,7 @@ class Mjcf(Format):
     }
 
     def claims(self, path: Path) -> bool:
-        """Return whether the root element is MuJoCo's: URDF files may end so too."""
+        """Return whether the root element is MuJoCo's; URDF files may have the same ending."""
         from tauloop.formats.xml.nodes import read_xml
 
         return super().claims(path) and (
@@ -77,11 +77,14 @@ class Sdf(Format):
     """SDF (Gazebo) with a side file."""
 
     name, title, endings = "sdf", "an SDF file", (".sdf", ".world")
-    motor_element = "`<effort>` above 0 in the `<limit>` of JOINT and 0 in the others, or `actuators` of a side file"
+    motor_element = (
+        "`<effort>` above 0 in the `<limit>` of JOINT and 0 in the others, "
+        "or `actuators` of a side file"
+    )
     refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes"}
 
     def claims(self, path: Path) -> bool:
-        """Return whether the ending is one of SDF, or it is a xacro of an SDF."""
+        """Return whether the ending is one of SDF, or the file is a xacro of an SDF."""
         from tauloop.formats.xml.nodes import read_xml
 
         is_xacro = path.suffix.lower() == ".xacro" and unreadable(path) is None
@@ -102,7 +105,7 @@ class Sdf(Format):
 
 @final
 class Urdf(Format):
-    """URDF with a side file; what is no URDF among files that end like its kin is refused by its name."""
+    """URDF with a side file; its reader refuses other files with the same endings by name."""
 
     name, title, endings = "urdf", "a URDF file", (".urdf", ".xacro", ".xml", ".mjcf")
     motor_element = (

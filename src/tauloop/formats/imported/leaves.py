@@ -1,4 +1,4 @@
-"""Leaf parameters of an imported machine, as they are made from the figures of its file."""
+"""Independent parameters of an imported machine, created from the numbers of its file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tauloop.mechanism.rigid_tree import LinkInertia
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaves:
-    """The leaf parameters as they are made, in order; all from one file.
+    """The independent parameters created so far, in order; all are from one file.
 
     Attributes:
-        source, status: of all of them.
-        zero_origins: whether zeros in origins are parameters too.
-        parameters: made so far.
+        source, status: provenance of all parameters.
+        zero_origins: whether zeros in origins become parameters too.
+        parameters: parameters created so far.
     """
 
     source: str
@@ -35,7 +35,10 @@ class Leaves:
     def leaf(
         self, name: str, value: float, unit: str, group: str, *, lower: float = -np.inf
     ) -> Leaf:
-        """Return a new leaf parameter; underscores behind its name where it is taken (of ``a`` and of ``a.b``)."""
+        """Return a new independent parameter; a name that is taken gets underscores appended.
+
+        Two elements can have the same parameter name: ``a`` with ``b.c`` and ``a.b`` with ``c``.
+        """
         while name in self._values:
             name += "_"
         self.parameters.append(
@@ -53,11 +56,14 @@ class Leaves:
         return Leaf(name)
 
     def value(self, expression: Expression) -> float:
-        """Return the nominal value of an expression over the leaves made so far, SI."""
+        """Return the nominal value of an expression over the parameters created so far, SI."""
         return float(evaluate(expression, self._values))
 
     def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
-        """Return a leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
+        """Return a parameter, or the constant zero.
+
+        An exact zero of geometry or gravity is part of the structure.
+        """
         return self.leaf(name, value, unit, group) if value != 0.0 else ZERO
 
     def vector(
@@ -69,13 +75,16 @@ class Leaves:
         )
 
     def origin(self, name: str, value: float, unit: str) -> Expression:
-        """Return a number of an origin: a leaf, or the constant zero where zeros are structure."""
+        """Return a number of an origin: a parameter, or constant zero for structural zeros."""
         return (
             self.leaf(name, value, unit, "geometry") if self.zero_origins or value != 0.0 else ZERO
         )
 
     def inertia(self, name: str, link: LinkInertia, *, lower: float = 0.0) -> Inertia:
-        """Return ten inertial leaves (zero or not: all may be identified), the mass with a lower bound."""
+        """Return ten inertial parameters, also for zeros, since all may be identified.
+
+        The mass has a lower bound.
+        """
         mass = self.leaf(f"{name}.mass", link.mass, "kg", "inertia", lower=lower)
         center = triple(
             self.leaf(f"{name}.center[{k}]", float(link.center[k]), "m", "inertia")
@@ -93,7 +102,7 @@ class Leaves:
         return about_origin(mass, center, moments)
 
     def friction(self, name: str, turns: bool, **terms: float) -> dict[str, Leaf]:
-        """Return the terms of a friction by the keys of machine files, those that are not zero."""
+        """Return the terms of a friction law that are not zero, by the keys of machine files."""
         return {
             part.name: self.leaf(
                 f"{name}.friction.{part.name}",
@@ -106,9 +115,7 @@ class Leaves:
         }
 
     def rotor(self, name: str, value: float, turns: bool) -> Leaf | None:
-        """Return the inertia of a rotor, unless it is zero."""
-        return (
-            self.leaf(f"{name}.inertia", value, "kg m^2" if turns else "kg", "drive")
-            if value
-            else None
-        )
+        """Return the inertia of a rotor; None if it is zero."""
+        if not value:
+            return None
+        return self.leaf(f"{name}.inertia", value, "kg m^2" if turns else "kg", "drive")

@@ -1,4 +1,4 @@
-"""The links of a machine in numbers: which bodies are welded together, what hangs on them, and where they are."""
+"""Links of a machine as a graph: welded bodies, the joints on each link, and nominal poses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from tauloop.mechanism.rigid_tree import LinkInertia
 
 
 def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:
-    """Return the axis (3,) of a joint that is fixed to one of its bodies, in coordinates of that body; z where it has none."""
+    """Return the axis (3,) of a joint in coordinates of the body that carries it.
+
+    A joint without an axis has z.
+    """
     if not joint.axes:
         letter = "z"
     else:
@@ -29,7 +32,7 @@ class Linkage:
     """A machine as a graph of links."""
 
     def __init__(self, mechanism: Mechanism) -> None:
-        """Group the bodies.
+        """Group the bodies into links.
 
         Args:
             mechanism: the machine.
@@ -45,13 +48,13 @@ class Linkage:
 
     @cached_property
     def world(self) -> dict[str, FramePose]:
-        """Return the poses of all bodies at the reference coordinates, along the joints that are not cut."""
+        """Return the poses of all bodies at the reference coordinates, without cut joints."""
         return spread(
             {BASE: FramePose()}, (j for j in self.mechanism.joints if not j.is_cut), self._across
         )
 
     def _across(self, joint: Joint) -> FramePose:
-        """Return the pose of a joint's child body in its parent body at the reference coordinates."""
+        """Return the reference pose of a joint's child body in its parent body."""
         if joint.name not in self._poses:
             parent, child = (
                 placement_pose(self.mechanism, side) for side in (joint.parent, joint.child)
@@ -60,7 +63,7 @@ class Linkage:
         return self._poses[joint.name]
 
     def links(self) -> list[tuple[str, ...]]:
-        """Groups of bodies that are welded together, without that of the base; a ring of welds makes no group."""
+        """Return the groups of welded bodies, without the base's group and rings of welds."""
         pairs = [weld.bodies for weld in self._welds]
         grouped, groups = set(steps_from(BASE, pairs)), list[tuple[str, ...]]()
         for body in self.mechanism.bodies:
@@ -82,7 +85,7 @@ class Linkage:
         return self.mechanism.platform.body in link or bool(link & ends)
 
     def joints_out_of(self, link: Sequence[str]) -> list[Joint]:
-        """Return the joints that are no welds with one side on a link."""
+        """Return the joints other than welds that have one side on a link."""
         return [
             joint
             for joint in self.mechanism.joints
@@ -94,14 +97,14 @@ class Linkage:
         return joint.parent.body if joint.parent.body in link else joint.child.body
 
     def passes(self, body: str, joint: Joint) -> Joint | None:
-        """Return the next joint behind a massless body that two joints lead to and nothing else; None behind any other."""
+        """Return the second joint of a massless body with exactly two joints; else None."""
         if body == BASE or self.is_needed((body,)) or not self.is_massless(body):
             return None
         others = [other for other in joints_of(self.mechanism, body) if other is not joint]
         return others[0] if len(others) == 1 and others[0].kind != "fixed" else None
 
     def is_massless(self, body: str) -> bool:
-        """Return whether a body has no inertia at all."""
+        """Return whether a body has no inertia."""
         inertia = self.mechanism.body(body).inertia
         return inertia is None or not any(self.mechanism.value(p) for p in inertia.parameters)
 
@@ -111,14 +114,14 @@ class Linkage:
         return 0.0 if inertia is None else self.mechanism.value(inertia.mass)
 
     def pose_in(self, link: Sequence[str], body: str) -> FramePose:
-        """Return the pose of a body of a link in the frame of the link's first body, through the welds."""
+        """Return the pose of a body in the frame of the first body of its link."""
         inside = (
             weld for weld in self._welds if weld.parent.body in link and weld.child.body in link
         )
         return spread({link[0]: FramePose()}, inside, self._across)[body]
 
     def inertia(self, link: Sequence[str]) -> LinkInertia:
-        """Return the inertia of a link, in the frame of its first body."""
+        """Return the inertia of a link in the frame of its first body."""
         mass, first, about = 0.0, np.zeros(3), np.zeros((3, 3))
         for body in link:
             inertia = self.mechanism.body(body).inertia
@@ -140,5 +143,8 @@ class Linkage:
         )
 
     def reached(self, joints: Iterable[Joint]) -> dict[str, int]:
-        """Return the bodies that joints with coordinates lead to from the base, with how many joints are on the way."""
+        """Return the number of joints on the path from the base, by body.
+
+        Only bodies that joints with coordinates lead to are included.
+        """
         return steps_from(BASE, (joint.bodies for joint in joints if not joint.is_cut))

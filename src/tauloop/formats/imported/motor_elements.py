@@ -1,4 +1,6 @@
-"""Elements of a URDF or SDF that state which joints have motors: ``<ros2_control>``, and both forms of transmissions.
+"""Elements of a URDF or SDF that state which joints have motors.
+
+These are ``<ros2_control>`` and ``<transmission>`` in the forms of ROS 1, ROS 2 and Drake.
 
 .. code-block:: xml
 
@@ -23,11 +25,11 @@ motors are at
 - differential: p1 = n1 (m1 x1 + m2 x2) and p2 = n2 (m1 x1 - m2 x2);
 - four-bar: p1 = n1 m1 x1 and p2 = n2 (x1 + m2 x2).
 
-Forces follow from these by virtual work. Source: transmission_interface of ros2_control (positions;
-its map of efforts in the four-bar does not conserve power, and is not used).
+Forces follow by virtual work. Source: transmission_interface of ros2_control for positions. Its map
+of efforts in the four-bar does not conserve power and is not used.
 
-Drake's ``drake:gear_ratio`` and ``drake:rotor_inertia`` add n^2 J at the joint and are no reduction
-of the motor.
+Drake's ``drake:gear_ratio`` and ``drake:rotor_inertia`` add n^2 J at the joint; they are not a
+reduction of the motor.
 """
 
 from __future__ import annotations
@@ -47,37 +49,37 @@ from tauloop.formats.xml.nodes import XmlNode, XmlReader, unread
 from tauloop.mechanism.suggestions import listing, suggestion
 
 TRANSMISSION, ROS2_CONTROL = "transmission", "ros2_control"
-#: Elements around them in files for Gazebo.
+#: Elements that enclose transmissions in files for Gazebo.
 _WRAPPERS = ("gazebo", "plugin")
-#: Interfaces by which a motor is commanded; others set gains and switches.
-COMMANDS = ("position", "velocity", "effort")
-#: Numbers of joints and actuators of a transmission, by the last part of its type.
+#: Interfaces that command a motor; other interfaces set gains and switches.
+COMMAND_INTERFACES = ("position", "velocity", "effort")
+#: Numbers of joints and of actuators of a transmission, by the last part of its type.
 _COUNTS = {"SimpleTransmission": 1, "DifferentialTransmission": 2, "FourBarLinkageTransmission": 2}
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
 _GEAR_RATIO, _ROTOR_INERTIA = "drake:gear_ratio", "drake:rotor_inertia"
 _READ_OF_TRANSMISSION = ("type", "plugin", "joint", "actuator", *_REDUCTIONS)
 _READ_OF_END = ("role", "hardwareInterface", "offset", *_REDUCTIONS, _GEAR_RATIO, _ROTOR_INERTIA)
 _READ_OF_CONTROL = ("joint", TRANSMISSION)
-_STATING = ("command_interface", "state_interface", TRANSMISSION)
+_CONTROL_STATEMENTS = ("command_interface", "state_interface", TRANSMISSION)
 _READ_OF_CONTROLLED = ("command_interface", "state_interface", "param")
 
 
 def read_motor_elements(
     file: str, robot: XmlNode, joints: Collection[str], followers: Collection[str]
 ) -> MotorElements:
-    """Return what the elements of a file state of motors.
+    """Return the motors, rotors and couplings that the elements of a file state.
 
     Args:
         file: name of the file for messages.
         robot: the root element.
-        joints: names here of the joints that turn or slide.
-        followers: those that follow another by ``<mimic>``.
+        joints: names in the mechanism of the joints that turn or slide.
+        followers: joints that follow another by ``<mimic>``.
     """
     stated = motor_nodes(robot)
     controls = [node for node in stated if node.tag == ROS2_CONTROL]
     transmissions = [node for node in stated if node.tag == TRANSMISSION]
     empty = [node for node in transmissions if node.first("joint") is None]
-    empty += [node for node in controls if not any(inner.tag in _STATING for inner in node.walk())]
+    empty += [node for node in controls if not _states_anything(node)]
     controls = [node for node in controls if node not in empty]
     transmissions = [node for node in transmissions if node not in empty]
     every = [*transmissions, *(node for control in controls for node in control.all(TRANSMISSION))]
@@ -107,8 +109,13 @@ def read_motor_elements(
     )
 
 
+def _states_anything(control: XmlNode) -> bool:
+    """Return whether a ``<ros2_control>`` has interfaces or transmissions."""
+    return any(inner.tag in _CONTROL_STATEMENTS for inner in control.walk())
+
+
 def motor_nodes(parent: XmlNode) -> list[XmlNode]:
-    """Return the elements of a robot or model that state motors, those in ``<gazebo>`` and in plugins too."""
+    """Return the elements that state motors, including those in ``<gazebo>`` and plugins."""
     nodes: list[XmlNode] = []
     for child in parent.children:
         if child.tag in (TRANSMISSION, ROS2_CONTROL):
@@ -119,20 +126,22 @@ def motor_nodes(parent: XmlNode) -> list[XmlNode]:
 
 
 def driven_names(nodes: Sequence[XmlNode]) -> set[str]:
-    """Return the names of joints that these elements command, or connect to an actuator."""
+    """Return the names of joints that these elements command or connect to an actuator."""
     names: set[str] = set()
     for node in nodes:
         for inner in node.walk():
             has_command = inner.tag == "joint" and inner.first("command_interface") is not None
-            driven = (
-                inner.all("joint") if inner.tag == TRANSMISSION else (inner,) if has_command else ()
-            )
+            driven: list[XmlNode] = []
+            if inner.tag == TRANSMISSION:
+                driven = list(inner.all("joint"))
+            elif has_command:
+                driven = [inner]
             names.update(joint.attributes.get("name", "").strip() for joint in driven)
     return names
 
 
 def with_unique_names(motors: Sequence[StatedMotor]) -> tuple[StatedMotor, ...]:
-    """Return the motors, each once; two motors of one name are called after their joints too."""
+    """Return each motor once; motors with equal names also get the names of their joints."""
     motors = tuple(dict.fromkeys(motors))
     count = Counter(motor.name for motor in motors)
 
@@ -146,14 +155,14 @@ def with_unique_names(motors: Sequence[StatedMotor]) -> tuple[StatedMotor, ...]:
 
 
 class _JointNames(XmlReader):
-    """Looks up joints by the names that elements give them."""
+    """Looks up joints by the names in elements."""
 
     def __init__(self, file: str, joints: Collection[str]) -> None:
         super().__init__(file)
         self._joints = joints
 
     def joint(self, node: XmlNode, where: str) -> str:
-        """Return the joint that an element names; empty where there is none that turns or slides, which is noted."""
+        """Return the joint that an element names; "" and a problem if it cannot move."""
         name = identifier(self.text(node, where, "name"))
         if name not in self._joints and f"{name}_joint" in self._joints:  # a link has this name too
             name = f"{name}_joint"
@@ -165,7 +174,7 @@ class _JointNames(XmlReader):
         return ""
 
     def content(self, node: XmlNode, where: str, tags: Sequence[str], default: float) -> float:
-        """Return the number in the first child of one of these tags."""
+        """Return the number in the first child with one of these tags."""
         child = next((child for child in node.children if child.tag in tags), None)
         if child is None or not child.content:
             return default
@@ -173,11 +182,11 @@ class _JointNames(XmlReader):
 
 
 class _TransmissionReader(_JointNames):
-    """Reads transmissions of either dialect.
+    """Reads transmissions of both dialects.
 
     Attributes:
-        offsets: of the joints.
-        passive: joints that transmissions connect to state interfaces alone.
+        offsets: offset of each joint, rad or m.
+        passive: joints that transmissions connect to state interfaces only.
     """
 
     def __init__(self, file: str, joints: Collection[str]) -> None:
@@ -186,7 +195,7 @@ class _TransmissionReader(_JointNames):
         self.passive: list[str] = []
 
     def motors(self, nodes: Sequence[XmlNode], passive: Collection[str]) -> tuple[StatedMotor, ...]:
-        """Return the motors of transmissions, without those whose joints are all passive."""
+        """Return the motors of transmissions; those with passive joints only are left out."""
         motors: list[StatedMotor] = []
         for node in nodes:
             made = self._motors(node)
@@ -244,7 +253,10 @@ class _TransmissionReader(_JointNames):
         return motors
 
     def _type(self, node: XmlNode) -> str:
-        """Return the type of a transmission: of ROS 2 its plugin, of Drake and old ROS 1 an attribute."""
+        """Return the type of a transmission.
+
+        It is the plugin in ROS 2, and an attribute in Drake and old ROS 1.
+        """
         for tag in ("plugin", "type"):
             child = node.first(tag)
             if child is not None:
@@ -252,7 +264,7 @@ class _TransmissionReader(_JointNames):
         return node.attributes.get("type", "").strip()
 
     def _by_role(self, node: XmlNode, where: str, tag: str) -> list[XmlNode]:
-        """Return the joints or actuators in the order of their roles; in the order of the file where none has a role."""
+        """Return joints or actuators in the order of their roles, else in file order."""
         nodes = [*node.all(tag)]
         roles = [self._role(child) for child in nodes]
         if not any(roles):
@@ -288,7 +300,7 @@ class _TransmissionReader(_JointNames):
             self.problem(node, where, what, "keep one of them")
 
     def _is_measured(self, node: XmlNode, name: str) -> bool:
-        """Return whether a transmission connects a joint to state interfaces alone (ROS 1)."""
+        """Return whether a transmission connects a joint to state interfaces only (ROS 1)."""
         for joint in node.all("joint"):
             interfaces = [child.content for child in joint.all("hardwareInterface")]
             if interfaces and identifier(joint.attributes.get("name", "")) in (
@@ -303,7 +315,7 @@ class _ControlReader(_JointNames):
     """Reads ``<ros2_control>``.
 
     Attributes:
-        couplings: of joints that follow another by the parameters ``mimic`` and ``multiplier``.
+        couplings: joints that follow another by the parameters ``mimic`` and ``multiplier``.
     """
 
     def __init__(self, file: str, joints: Collection[str], followers: Collection[str]) -> None:
@@ -312,7 +324,7 @@ class _ControlReader(_JointNames):
         self.couplings: list[UrdfCoupling] = []
 
     def statement(self, controls: Sequence[XmlNode]) -> MotorStatement:
-        """Return all such elements of a file together."""
+        """Return the statement of all such elements of a file."""
         driven: list[str] = []
         measured: list[str] = []
         for control in controls:
@@ -321,7 +333,7 @@ class _ControlReader(_JointNames):
                     child.attributes.get("name", "").strip()
                     for child in node.all("command_interface")
                 }
-                is_driven = not commands.isdisjoint(COMMANDS)
+                is_driven = not commands.isdisjoint(COMMAND_INTERFACES)
                 if (
                     not is_driven
                     and identifier(node.attributes.get("name", "")) not in self._joints
@@ -356,7 +368,7 @@ class _ControlReader(_JointNames):
         )
 
     def _follow(self, node: XmlNode, name: str) -> None:
-        """A joint that follows another: by ``<mimic>`` of the URDF, or by parameters here."""
+        """Add a joint that follows another, by the URDF's ``<mimic>`` or by parameters."""
         parameters = {
             child.attributes.get("name", "").strip(): child for child in node.all("param")
         }
@@ -388,7 +400,7 @@ class _ControlReader(_JointNames):
 def _rotors(
     file: str, nodes: Sequence[XmlNode], joints: Collection[str]
 ) -> dict[str, tuple[float, float]]:
-    """Gear ratios and rotor inertias (Drake) by joint, of the transmissions that state an inertia."""
+    """Return Drake's gear ratio and rotor inertia by joint, where a transmission has an inertia."""
     reader = _JointNames(file, joints)
     rotors: dict[str, tuple[float, float]] = {}
     for node in nodes:
@@ -426,7 +438,7 @@ def _rotors(
 def _unread(
     empty: Sequence[XmlNode], controls: Sequence[XmlNode], transmissions: Sequence[XmlNode]
 ) -> list[str]:
-    """Return the notes on elements that name no joint, and on what is inside the others and not used."""
+    """Return notes on elements that name no joint, and on unused contents of the others."""
     counts = Counter(node.tag for node in empty)
     for node in transmissions:
         others = [child.tag for child in node.children if child.tag not in _READ_OF_TRANSMISSION]

@@ -1,17 +1,17 @@
-"""Which joints of an imported machine have motors, by the first source that states it.
+"""The joints of an imported machine that have motors, by the first source that states them.
 
-1. the caller's names (``--motors``): of motors that the file states, or of joints;
+1. the caller's names (``--motors``): motors of the file, or joints;
 2. the side file: ``actuators``, or ``name_mot`` of Gepetto's robot.yaml;
 3. ``<ros2_control>``: joints with a command interface, and transmissions (`motor_elements`);
 4. ``<transmission>``;
 5. ``independent`` of a joint (GRBDA);
-6. effort: a joint of effort 0 is passive where another has more. Where all are 0, or none is,
-  efforts state nothing;
-7. structure: without a loop all joints have motors. In a loop it is open which of them do: the
-   machine then has no actuator but `Mechanism.unstated_motors`, `check` reports it, and forces are
-   refused.
+6. effort: a joint of effort 0 is passive if another joint has more. If all efforts are 0 or none is
+   given, efforts state nothing;
+7. structure: without a loop all joints have motors. With a loop the structure does not determine
+   them: the machine has no actuator but `Mechanism.unstated_motors`, `check` reports this, and
+   forces are refused.
 
-Joints that follow others (``<mimic>``) are passive in all but the first two.
+Joints that follow others (``<mimic>``) are passive in all sources but the first two.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class ChosenMotors:
     """The motors of a machine.
 
     Attributes:
-        motors: as the file or its side file states them.
-        offsets: of joints (rad or m), from which the motors' positions are counted.
-        unstated: joints that may have motors, where nothing states which.
-        notes: where the choice comes from, and which joints are passive.
+        motors: the motors of the file or its side file.
+        offsets: joint positions (rad or m) from which the motors' positions are counted.
+        unstated: joints that may have motors, where nothing states which do.
+        notes: the source of the choice, and the passive joints.
     """
 
     motors: tuple[StatedMotor | Actuator, ...] = ()
@@ -52,7 +52,7 @@ def scalar_joints(tree: UrdfTree) -> dict[str, UrdfJoint]:
 
 
 def direct(names: Iterable[str]) -> tuple[StatedMotor, ...]:
-    """Return the motors of ratio 1, called after their joints."""
+    """Return motors of ratio 1, named after their joints."""
     return tuple(StatedMotor(name=name, drives=((name, 1.0),)) for name in names)
 
 
@@ -65,17 +65,16 @@ def choose_motors(
     is_open: bool,
     problems: Problems,
 ) -> ChosenMotors:
-    """Return the motors by the first source that states any.
+    """Return the motors of the first source that states any.
 
     Args:
         tree: the URDF.
         wanted: names of motors or joints that the caller gives; empty for none.
-        actuators: those of a side file; None where it states none.
-        side_motors: joints with a motor by Gepetto's side file; None where it states none.
-        held: joints that couplings hold or let follow others.
-        is_open: whether there are loops or gears, so that fewer joints than all determine the
-            motion.
-        problems: receives what is wrong with the source that is used.
+        actuators: actuators of a side file; None where it states none.
+        side_motors: joints with a motor in Gepetto's side file; None where it states none.
+        held: joints that couplings hold or make follow others.
+        is_open: whether loops or gears exist, so that fewer joints than all determine the motion.
+        problems: receives the problems of the source that is used.
     """
     if wanted:
         return _named(tree, wanted, actuators or (), problems)
@@ -142,7 +141,8 @@ def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> Cho
     driven = {name for motor in statement.motors for name, _ in motor.drives}
     others = [name for name in scalar_joints(tree) if name not in driven and name not in passive]
     notes = [
-        f"motors are those of {statement.source}: {listing(motor.name for motor in statement.motors)}"
+        f"motors are those of {statement.source}: "
+        f"{listing(motor.name for motor in statement.motors)}"
     ]
     if others:
         notes.append(f"{statement.source} gives no motor to {listing(others)}: passive")
@@ -156,7 +156,8 @@ def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> Cho
     ]
     if limited:
         notes.append(
-            f"several motors share a joint, so that its effort limits none of them: {listing(limited)}"
+            "several motors share a joint, so that its effort limits none of them: "
+            f"{listing(limited)}"
         )
     offsets = {name: offset for name, offset in statement.offsets.items() if offset}
     if offsets:
@@ -168,7 +169,7 @@ def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> Cho
 
 
 def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> ChosenMotors | None:
-    """Return the motors by efforts; None where these state nothing."""
+    """Return the motors by efforts; None where efforts state nothing."""
     efforts = [joint.effort for joint in scalar_joints(tree).values() if joint.effort is not None]
     efforts += tree.cut_efforts
     if not any(effort == 0.0 for effort in efforts) or not any(effort > 0.0 for effort in efforts):
@@ -192,7 +193,10 @@ def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> Chos
 def make_actuators(
     chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
 ) -> tuple[tuple[Actuator, ...], list[str]]:
-    """Return the actuators of a machine, their ratios leaf parameters unless they are 1 or -1; and notes on their names."""
+    """Return the actuators of a machine, and notes on their names.
+
+    Ratios other than 1 and -1 are independent parameters.
+    """
     joints = scalar_joints(tree)
     taken = {link.name for link in tree.links} | {joint.name for joint in tree.joints}
     taken |= {loop.name for loop in tree.loops} | {coupling.name for coupling in tree.couplings}
@@ -217,7 +221,7 @@ def make_actuators(
 def _actuator(
     name: str, motor: StatedMotor, joints: Mapping[str, UrdfJoint], leaves: Leaves
 ) -> Actuator:
-    """One motor; a reduction of a sliding joint belongs to a motor that turns."""
+    """Return one motor; a reduction of a sliding joint belongs to a motor that turns."""
     slides = [joint for joint, _ in motor.drives if joints[joint].kind == "prismatic"]
     is_geared = any(abs(ratio) != 1.0 for _, ratio in motor.drives)
     turns = bool(slides) and (is_geared or len(slides) < len(motor.drives))

@@ -1,4 +1,4 @@
-"""Ends of links that may be rods: ball and universal joints, as one joint or as chains of revolute ones."""
+"""Ends of links that may be rods: ball and universal joints, as one joint or as revolute chains."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tauloop.mechanism.graph import far_side, side
 from tauloop.mechanism.model import Joint, Placement
 from tauloop.mechanism.poses import placement_pose
 
-#: Lengths are alike within this share of the rod's length: exporters print some ten digits.
-SAME_POINT = 1e-7
+#: Lengths are equal within this share of the rod's length: exporters print some ten digits.
+POINT_TOLERANCE = 1e-7
 #: Directions are parallel or at right angles within this, rad.
-SAME_DIRECTION = 1e-7
+DIRECTION_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """One end of a link: what it hangs on there.
+    """One end of a link, with the joint that connects it to its neighbour.
 
     Attributes:
         kind: "ball" or "universal".
         point: joint centre on the link (3,), m, in the frame of the link's first body.
-        outside: the joint's frame on the neighbour; its axis there (3,) for a universal joint, in
-            coordinates of the neighbour, and the axis on the link (3,).
-        joints, bodies: what disappears with it.
+        outside: the joint's frame on the neighbour. For a universal joint also its axis there (3,),
+            in coordinates of the neighbour, and its axis on the link (3,).
+        joints, bodies: elements that disappear when the link becomes a rod.
     """
 
     kind: Literal["ball", "universal"]
@@ -42,7 +42,7 @@ class End:
 
 
 def ends_of(linkage: Linkage, link: Sequence[str]) -> tuple[End, End] | None:
-    """Return the two ends of a link; None if it is no rod."""
+    """Return the two ends of a link; None if the link is not a rod."""
     if linkage.is_needed(link):
         return None
     joints = linkage.joints_out_of(link)
@@ -55,7 +55,7 @@ def ends_of(linkage: Linkage, link: Sequence[str]) -> tuple[End, End] | None:
 
 
 def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
-    """Follow joints through massless bodies to the neighbour, as long as they pass through one point."""
+    """Follow joints through massless bodies to the neighbour while they pass through one point."""
     chain, between = [joint], []
     body = linkage.inner(joint, link)
     point = (
@@ -86,11 +86,11 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
             axis_of(linkage.mechanism, j, s) for j, s in ((last, here), (following, there))
         )
         if (
-            np.linalg.norm(gap) > SAME_POINT * linkage.length
-            or np.linalg.norm(np.cross(first, second)) < SAME_DIRECTION
+            np.linalg.norm(gap) > POINT_TOLERANCE * linkage.length
+            or np.linalg.norm(np.cross(first, second)) < DIRECTION_TOLERANCE
         ):
             return None
-        right_angles = abs(float(first @ second)) < SAME_DIRECTION
+        right_angles = abs(float(first @ second)) < DIRECTION_TOLERANCE
         chain.append(following)
         between.append(outer)
         body = outer
@@ -110,7 +110,10 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
 
 
 def orientation(linkage: Linkage, link: Sequence[str], end: End, z: np.ndarray) -> float:
-    """Return the sign of the second axis along h x z at the reference pose, h and z as in `Rod.first_axis`."""
+    """Return the sign of the second axis along h x z at the reference pose.
+
+    h and z are those of `Rod.first_axis`.
+    """
     turned = linkage.world[link[0]].rotation
     h = linkage.world[end.outside.body].rotation @ end.first_axis
     return 1.0 if float(np.cross(h, turned @ z) @ turned @ end.second_axis) >= 0.0 else -1.0

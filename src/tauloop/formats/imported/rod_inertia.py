@@ -1,4 +1,4 @@
-"""Inertia of a link along the line between its joints, and the leaf parameters of a rod with it."""
+"""Inertia of a link about the line between its joints, and the rod's independent parameters."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.leaves import Leaves
 from tauloop.formats.imported.linkage import Linkage
-from tauloop.formats.imported.rod_ends import SAME_DIRECTION, SAME_POINT, End, orientation
+from tauloop.formats.imported.rod_ends import DIRECTION_TOLERANCE, POINT_TOLERANCE, End, orientation
 from tauloop.formats.options import RodRecognition
 from tauloop.mechanism.description.placements import constant_vector
 from tauloop.mechanism.expression import add, multiply
 from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart, Vector
 from tauloop.mechanism.rigid_tree import LinkInertia
 
-#: Moments of inertia are alike, and products vanish, within this share of the largest.
-_SAME_MOMENT = 1e-6
-#: An axial inertia below this share of the one across is none: writers put a least value where a
-#: zero is refused.
-_NO_AXIAL = 1e-8
+#: Moments of inertia are equal, and products vanish, within this share of the largest moment.
+_MOMENT_TOLERANCE = 1e-6
+#: An axial inertia below this share of the transverse one counts as zero: writers put a smallest
+#: value where a zero is refused.
+_NEGLIGIBLE_AXIAL_SHARE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AboutLine:
-    """A link seen along the line between its joints.
+    """Inertia of a link relative to the line between its joints.
 
     Attributes:
         center: distance of the mass centre from A, m.
         across, axial: moments of inertia about the mass centre, kg m^2.
-        is_symmetric: whether the mass centre lies on the line and the inertia does not change by
-            turning about it.
+        is_symmetric: whether the mass centre lies on the line and the inertia is axisymmetric about
+            it.
     """
 
     center: float
@@ -43,26 +43,26 @@ class _AboutLine:
 
     @property
     def is_thin(self) -> bool:
-        """Return whether it has no inertia about the line."""
-        return self.is_symmetric and self.axial <= _NO_AXIAL * self.across
+        """Return whether the inertia about the line is zero."""
+        return self.is_symmetric and self.axial <= _NEGLIGIBLE_AXIAL_SHARE * self.across
 
 
 def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLine:
-    """Return a link seen along the line of its part."""
+    """Return the inertia of a link relative to the line of its part."""
     mass, about, z, r = inertia.mass, inertia.about_center, part.line, inertia.center - part.end
     P = np.eye(3) - np.outer(z, z)
     flat, axial = P @ about @ P, float(z @ about @ z)
     across = 0.5 * float(np.trace(flat))
-    allowed = _SAME_MOMENT * max(across, axial, mass * length**2)
+    allowed = _MOMENT_TOLERANCE * max(across, axial, mass * length**2)
     is_round = np.abs(flat - across * P).max() <= allowed and np.abs(P @ about @ z).max() <= allowed
-    is_centred = mass * float(np.linalg.norm(P @ r)) <= SAME_POINT * mass * length
+    is_centred = mass * float(np.linalg.norm(P @ r)) <= POINT_TOLERANCE * mass * length
     return _AboutLine(
         center=float(r @ z), across=across, axial=axial, is_symmetric=bool(is_round and is_centred)
     )
 
 
 def source_of(mechanism: Mechanism, link: Sequence[str]) -> str:
-    """Return where the figures of a link come from."""
+    """Return the source of the values of a link."""
     return f"{Path(mechanism.file).name}: {', '.join(link)}"
 
 
@@ -71,11 +71,11 @@ class RodPart:
     """One link of a rod.
 
     Attributes:
-        name: of the part: "rod", "lower" or "upper".
-        link: its bodies.
-        end: the joint centre (3,) that its inertia is taken about.
+        name: name of the part: "rod", "lower" or "upper".
+        link: bodies of the link.
+        end: the joint centre (3,) about which the inertia is taken.
         line: unit vector (3,) from there to the rod's other end.
-        turn: axes (3, 3) of its first body in that of the first part.
+        turn: axes (3, 3) of the link's first body in that of the first part.
     """
 
     name: str
@@ -87,7 +87,7 @@ class RodPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodInertias:
-    """Inertias of a rod's parts as `Rod` has them, how the rod spins, and the leaf parameters of each part."""
+    """Inertias of a rod's parts as in `Rod`, the rod's spin, and the parameters of each part."""
 
     parts: tuple[SlenderPart | Inertia | None, ...]
     spin: Literal["universal", "none"]
@@ -105,17 +105,17 @@ def rod_inertias(
     notes: list[str],
     words: tuple[str, str],
 ) -> RodInertias | None:
-    """Return a rod's parts as a slender rod or, behind a universal joint, as a full one; None where it is neither, noted.
+    """Return the parts as a slender rod or, with a universal joint, a full rod; None with a note.
 
     Args:
         linkage: the machine.
         name: of the rod.
-        parts: its links, that at A first.
-        A: its end with a universal joint, where there is one.
-        length: at the start, m.
+        parts: links of the rod; the link at A comes first.
+        A: the end with a universal joint, if there is one.
+        length: length at the start, m.
         options: whether spins may be locked.
-        notes: what was done.
-        words: what it stays where it is no rod, and what stands before "rod" where it is one.
+        notes: receives notes on the result.
+            words: name of the element if it stays as it is, and word before "rod" otherwise.
     """
     stays, kind = words
     leaves = tuple(
@@ -128,7 +128,7 @@ def rod_inertias(
     made = list(zip(parts, inertias, lines, leaves, strict=True))
     axial, z = sum(line.axial for line in lines), parts[0].line
     if A.kind == "universal" and not all(line.is_thin for line in lines):
-        if abs(float(A.second_axis @ z)) > SAME_DIRECTION:
+        if abs(float(A.second_axis @ z)) > DIRECTION_TOLERANCE:
             notes.append(
                 f"{name} stays a {stays}: the second axis of its universal joint is not across it"
             )
@@ -167,7 +167,7 @@ def rod_inertias(
 
 
 def _turned(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkInertia:
-    """Return the same in axes that R (3, 3) turns to, from another origin (3,)."""
+    """Return the same inertia in axes rotated by R (3, 3), from another origin (3,)."""
     return LinkInertia(
         mass=inertia.mass,
         center=R @ (inertia.center - origin),
@@ -176,7 +176,10 @@ def _turned(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkIner
 
 
 def _slender(leaves: Leaves, name: str, mass: float, line: _AboutLine) -> SlenderPart:
-    """Return the inertia about its end of a link with its mass centre on its line and a moment across it about that centre."""
+    """Return the inertia of a link about its end.
+
+    The mass centre is on the line, with a transverse moment about it.
+    """
     m = leaves.leaf(f"{name}.mass", mass, "kg", "inertia")
     s = leaves.leaf(f"{name}.center", line.center, "m", "inertia")
     across = leaves.leaf(f"{name}.inertia", line.across, "kg m^2", "inertia")

@@ -1,19 +1,18 @@
-"""Rods among the bodies of an imported machine: a link with a ball joint at both ends becomes a `Rod`.
+"""Recognition of rods: a link with a ball joint at both ends becomes a `Rod`.
 
 Other tools write a rod as a rigid body on a chain of joints, closed by a constraint: up to six
-coordinates and six loop equations, where a two-point link needs one equation and no coordinate.
-What is recognised:
+coordinates and six loop equations, where a two-point link needs one equation and no coordinate. The
+following elements are recognised:
 
-- the link: one body, or several that are welded together, with nothing else on them;
+- the link: one body, or several bodies welded together, with no other joints;
 - a ball joint: a spherical joint, or three revolute joints through one point with massless bodies
   between them;
-- a universal joint: of that kind, or two such revolute joints at right angles.
+- a universal joint: a joint of that kind, or two such revolute joints at right angles.
 
-Between two ball joints a link spins freely about its own axis. An axisymmetric one that does not
-spin moves just as a slender rod: its axial inertia plays no part, and locking the spin loses
-nothing else. Between a universal and a ball joint a link becomes a full rod, whose spin the
-universal joint forces. Links that are neither stay what they are. Two links on a slide are a
-telescopic rod (`telescopes`).
+Between two ball joints a link spins freely about its own axis. An axisymmetric link that does not
+spin moves like a slender rod: its axial inertia has no effect, and locking the spin loses nothing
+else. Between a universal and a ball joint a link becomes a full rod, whose spin the universal joint
+determines. Other links stay bodies. Two links on a slide are a telescopic rod (`telescopes`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.formats.imported.linkage import Linkage
-from tauloop.formats.imported.rod_ends import SAME_POINT, End, ends_of
+from tauloop.formats.imported.rod_ends import POINT_TOLERANCE, End, ends_of
 from tauloop.formats.imported.rod_inertia import RodPart, rod_inertias
 from tauloop.formats.imported.rod_solids import RodLink, rod_solids
 from tauloop.formats.imported.starts import free_joint, starting_inside
@@ -40,16 +39,16 @@ from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
 def recognise_rods(
     mechanism: Mechanism, options: RodRecognition
 ) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the same machine with its rods as rods, and what was done.
+    """Return the same machine with its rods as rods, and notes on the changes.
 
-    A body that only rods are left to carry gets a free joint to the base.
+    A body that only rods carry afterwards gets a free joint to the base.
 
     Args:
         mechanism: the machine.
         options: whether spins may be locked.
 
     Returns:
-        The machine and notes on every link looked at that has two ball or universal joints.
+        The machine, and notes on every link with two ball or universal joints.
     """
     linkage = Linkage(mechanism)
     notes: list[str] = []
@@ -88,7 +87,7 @@ def recognise_rods(
             shrinking.add(leg.slide.name)
     for link in linkage.links():
         ends = ends_of(linkage, link)
-        if ends is None or gone_joints & {name for end in ends for name in end.joints}:
+        if ends is None or gone_joints & {*ends[0].joints, *ends[1].joints}:
             continue
         made = _rod(linkage, link, ends, options, notes)
         if made is not None:
@@ -105,12 +104,10 @@ def recognise_rods(
         for joint in mechanism.joints
         if joint.name not in gone_joints and not {joint.parent.body, joint.child.body} & gone_bodies
     )
+    rod_names = {rod.name for rod in rods}
+    removed = [joint for joint in mechanism.joints if joint not in joints]
     limited = [
-        joint.name
-        for joint in mechanism.joints
-        if joint not in joints
-        and not any(rod.name == joint.name for rod in rods)
-        and any(np.isfinite([f.lower, f.upper]).any() for f in joint.freedoms)
+        joint.name for joint in removed if joint.name not in rod_names and _is_limited(joint)
     ]
     if limited:
         notes.append(f"limits inside the joints of rods are left out: {', '.join(limited)}")
@@ -120,26 +117,33 @@ def recognise_rods(
     changed = replace(
         mechanism, bodies=bodies, joints=joints, rods=(*mechanism.rods, *rods), actuators=actuators
     )
-    kept = [solid for solid in mechanism.solids if solid.body not in gone_bodies]
+    remaining_solids = [solid for solid in mechanism.solids if solid.body not in gone_bodies]
     in_joints = gone_bodies.difference(*(part.link for part in links.values()))
     if lost := sorted({solid.body for solid in mechanism.solids} & in_joints):
         notes.append(f"shapes inside the joints of rods are left out: {', '.join(lost)}")
-    changed = replace(changed, solids=(*kept, *rod_solids(linkage, changed, links)))
+    changed = replace(changed, solids=(*remaining_solids, *rod_solids(linkage, changed, links)))
     table = ParameterTable((*mechanism.parameters, *parameters))
     return replace(changed, parameters=table).without_unused_parameters(), tuple(notes)
+
+
+def _is_limited(joint: Joint) -> bool:
+    """Return whether any freedom of a joint has a finite limit."""
+    return any(np.isfinite([freedom.lower, freedom.upper]).any() for freedom in joint.freedoms)
 
 
 def finished(
     mechanism: Mechanism, notes: Sequence[str], options: ImportOptions, *, is_platform_open: bool
 ) -> Mechanism:
-    """Return an imported machine: rods recognised where asked for, welds merged, a start within ranges, notes in its text.
+    """Return an imported machine with rods recognised, welds merged and its start within ranges.
+
+    Rods are recognised if the options ask for it. The notes go into the machine's description.
 
     Args:
-        mechanism: as the file has it.
-        notes: what was found on the way.
-        options: of the import.
-        is_platform_open: whether nobody named the platform, so that it may be another body where it
-            turns out a rod.
+        mechanism: the machine as in its file.
+        notes: findings of the import.
+        options: import options.
+        is_platform_open: whether the caller named no platform, so that another body becomes the
+            platform where this one is a rod.
     """
     mechanism, moved = starting_inside(mechanism, is_chosen=bool(options.keyframe))
     remarks = [*notes, *(f"left out: {force}" for force in mechanism.omitted_forces), *moved]
@@ -162,21 +166,21 @@ def finished(
     remarks += more
     if is_platform_open:
         mechanism = _with_platform_that_carries(mechanism)
-        remarks.append(f"the platform is {mechanism.platform.body}: the file does not say it")
+        remarks.append(f"the platform is {mechanism.platform.body}: the file does not state it")
     head = f"Imported from {Path(mechanism.file).name}."
     return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in remarks)]))
 
 
 def _with_platform_that_carries(mechanism: Mechanism) -> Mechanism:
-    """Return the machine with another platform where it is a link between two balls: the link with the most joints.
+    """Return the machine with the link with the most joints as platform, if the platform is a rod.
 
-    Such a link turns about its own line without effect, so that it does no work; of equals the last
-    link of the file is the platform, as everywhere.
+    A link between two balls turns about its own line without effect, so it does no work. Of links
+    with equally many joints, the last one in the file is the platform, as everywhere.
     """
     platform = mechanism.platform
     unnamed = replace(mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE)))
     linkage = Linkage(unnamed)
-    links = [link for link in linkage.links() if any(linkage.mass(body) for body in link)]
+    links = [link for link in linkage.links() if any(map(linkage.mass, link))]
     if not any(platform.body in link and lies_between_balls(unnamed, link) for link in links):
         return mechanism
     others = [link for link in links if not lies_between_balls(unnamed, link)]
@@ -194,14 +198,14 @@ def _rod(
     options: RodRecognition,
     notes: list[str],
 ) -> tuple[Rod, list[Parameter]] | None:
-    """Return the rod, called after its heaviest body, with its leaf parameters; None where it must stay a body, noted."""
+    """Return the rod, named after its heaviest body, with its parameters; else None."""
     name = max(link, key=linkage.mass)
     if ends[1].kind == "universal":
         ends = (ends[1], ends[0])
     A, B = ends
     d = B.point - A.point
     length = float(np.linalg.norm(d))
-    if length < SAME_POINT * linkage.length or B.kind == "universal":
+    if length < POINT_TOLERANCE * linkage.length or B.kind == "universal":
         return None
     part = RodPart(name="rod", link=tuple(link), end=A.point, line=d / length, turn=np.eye(3))
     inertias = rod_inertias(linkage, name, [part], A, length, options, notes, ("body", ""))
@@ -227,16 +231,16 @@ def _carriers(
     platform: str,
     notes: list[str],
 ) -> tuple[Joint, ...]:
-    """Free joints for what no joint holds any more, one for each loose part: rods do not carry coordinates."""
+    """Return free joints to the base, one for each part that no joint carries any more.
+
+    Rods do not carry coordinates.
+    """
     added: list[Joint] = []
-    names = [platform, *(body.name for body in bodies if body.name != platform)]
+    body_names = [body.name for body in bodies]
+    names = [platform, *(name for name in body_names if name != platform)]
     while True:
         reached = linkage.reached((*joints, *added))
-        loose = [
-            name
-            for name in names
-            if name not in reached and any(body.name == name for body in bodies)
-        ]
+        loose = [name for name in names if name not in reached and name in body_names]
         if not loose:
             return tuple(added)
         body = loose[0]

@@ -1,4 +1,4 @@
-"""What is seen of links that have become rods, in the frames of the rods (see `tauloop.geometry.body_frames`)."""
+"""Solids of links that have become rods, in the rods' frames (`tauloop.geometry.body_frames`)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tauloop.mechanism.visual import solid_at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodLink:
-    """A link that has become a rod, or one of the two parts of one.
+    """A link that has become a rod, or one of the two parts of a telescopic rod.
 
     Attributes:
         rod: the rod.
-        link: its bodies.
-        end: the joint centre (3,) that the frame of the rod's part starts at, m, in the frame of
+        link: bodies of the link.
+        end: the joint centre (3,) at the origin of the frame of the rod's part, m, in the frame of
             the first body.
         line: vector (3,) along the rod from A to B, in that frame.
     """
@@ -37,12 +37,12 @@ class RodLink:
 def rod_solids(
     linkage: Linkage, mechanism: Mechanism, links: Mapping[str, RodLink]
 ) -> Iterator[Solid]:
-    """Return the solids of links on the rods that these have become.
+    """Return the solids of links on the rods that replace them.
 
     Args:
-        linkage: the machine as it was.
+            linkage: the machine before its links become rods.
         mechanism: the machine with its rods.
-        links: by the name of the rod, or ``ROD.lower`` and ``ROD.upper``.
+        links: links by the name of the rod, or by ``ROD.lower`` and ``ROD.upper``.
     """
     for name, part in links.items():
         turned, start = (

@@ -1,4 +1,4 @@
-"""Volume, mass and inertia of solids, and of several parts together."""
+"""Volume, mass and inertia of solids and of compounds of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tauloop.mechanism.rigid_tree import LinkInertia
 
 
 def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the volume of a solid and its moments of inertia by unit mass (3,), about its mass centre and axes.
+    """Return the volume and the moments of inertia per unit mass (3,) of a solid.
+
+    The moments are about the mass centre, along the solid's axes.
 
     Args:
         kind: "sphere", "box", "ellipsoid", "cylinder", "capsule" or "cone".
@@ -43,7 +45,7 @@ def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def solid_inertia(kind: str, size: np.ndarray, mass: float, pose: FramePose) -> LinkInertia:
-    """Return the inertia of a homogeneous solid of a mass (kg) at a pose, in the axes that the pose is given in.
+    """Return the inertia of a homogeneous solid of a mass (kg) at a pose, in the pose's base axes.
 
     The frame of a cone is in the middle of its height; its mass centre is a quarter of the height
     below that.
@@ -59,14 +61,16 @@ def solid_inertia(kind: str, size: np.ndarray, mass: float, pose: FramePose) -> 
 
 
 def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the volume of a closed surface, its mass centre (3,) and its inertia by unit mass (3, 3) about that.
+    """Return volume, mass centre (3,) and inertia per unit mass (3, 3) of a closed surface.
 
-    The solid is a sum of tetrahedra from the origin to each triangle, with signs; the second
-    moments of one with the corners a, b, c and the volume v are v/20 (a a^T + b b^T + c c^T + s
-    s^T), s = a + b + c.
+    The inertia is about the mass centre.
+
+    The solid is a signed sum of tetrahedra from the origin to each triangle. The second moments of
+    a tetrahedron with the corners a, b, c and the volume v are v/20 (a a^T + b b^T + c c^T + s
+    s^T), where s = a + b + c.
 
     Args:
-        corners: of triangles (n, 3, 3), counter-clockwise from outside.
+        corners: corners of the triangles (n, 3, 3), counter-clockwise from outside.
     """
     middle = corners.mean(axis=(0, 1))
     corners = corners - middle
@@ -78,14 +82,14 @@ def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return what `mesh_volume` does, as MuJoCo's mode "legacy" works it out, which is its default.
+    """Return the results of `mesh_volume` as MuJoCo's mode "legacy" (its default) computes them.
 
-    All tetrahedra count as positive, so that a solid that is not convex gets too large a volume:
-    the mass centre by tetrahedra from the centroid of the surface, volume and inertia by those from
-    the mass centre.
+    All tetrahedra count as positive, so the volume of a solid that is not convex is too large. The
+    mass centre follows from tetrahedra from the centroid of the surface, volume and inertia from
+    tetrahedra from the mass centre.
 
     Args:
-        corners: of triangles (n, 3, 3).
+        corners: corners of the triangles (n, 3, 3).
     """
     areas = _areas(corners)
     middle = np.einsum("i,ij->j", areas, corners.mean(axis=1)) / areas.sum()
@@ -100,7 +104,10 @@ def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarr
 
 
 def _tetrahedra(corners: np.ndarray) -> np.ndarray:
-    """Return the volumes (n,) of tetrahedra from the origin to triangles, positive where these face outwards."""
+    """Return the signed volumes (n,) of tetrahedra from the origin to triangles.
+
+    A volume is positive if its triangle faces away from the origin.
+    """
     volumes: np.ndarray = (
         np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0
     )
@@ -122,13 +129,15 @@ def _areas(corners: np.ndarray) -> np.ndarray:
 
 
 def shell_area(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the area of a thin shell, its mass centre (3,) and its inertia by unit mass (3, 3) about that.
+    """Return area, mass centre (3,) and inertia per unit mass (3, 3) of a thin shell.
+
+    The inertia is about the mass centre.
 
     The second moments of a triangle with the corners a, b, c and the area A are A/12 (a a^T + b b^T
     + c c^T + s s^T), s = a + b + c.
 
     Args:
-        corners: of triangles (n, 3, 3).
+        corners: corners of the triangles (n, 3, 3).
     """
     middle = corners.mean(axis=(0, 1))
     corners = corners - middle
@@ -144,7 +153,10 @@ def shell_area(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def is_closed(corners: np.ndarray) -> bool:
-    """Return whether triangles (n, 3, 3) make a closed surface: every edge is run once in each direction."""
+    """Return whether triangles (n, 3, 3) form a closed surface.
+
+    Each edge must occur once in each direction.
+    """
     points, numbers = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
     faces = numbers.reshape(-1, 3)
     edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
@@ -155,7 +167,7 @@ def is_closed(corners: np.ndarray) -> bool:
 
 
 def summed(parts: Sequence[LinkInertia]) -> LinkInertia:
-    """Return the inertia of several parts of one body, about their common mass centre."""
+    """Return the inertia of several parts of one body about their common mass centre."""
     mass = sum(part.mass for part in parts)
     center = sum((part.mass * part.center for part in parts), np.zeros(3)) / mass
     inertia = np.zeros((3, 3))

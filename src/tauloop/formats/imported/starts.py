@@ -1,4 +1,4 @@
-"""Where an imported machine starts: within the ranges of its joints, wherever its file puts zero."""
+"""Start values of an imported machine, moved into the ranges of its joints."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tauloop.mechanism.expression import evaluate, negate
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement, Turn
 from tauloop.mechanism.poses import FramePose, rotation_quaternion
 
-#: A start value is outside a range by more than rounding, characteristic lengths or rad.
-OUTSIDE = 1e-9
+#: Tolerance of a start value outside its range, characteristic lengths or rad.
+RANGE_TOLERANCE = 1e-9
 
 
 def starting_inside(mechanism: Mechanism, *, is_chosen: bool) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the same machine whose start values are within the ranges of their joints, and what was moved.
+    """Return the machine with start values within the joint ranges, and notes on those moved.
 
     Args:
-        mechanism: as its file has it.
-        is_chosen: whether somebody chose these start values: they are moved to the near end of the
-            range then, and to its middle where they are only the file's zero.
+        mechanism: the machine as in its file.
+        is_chosen: whether the user chose these start values. Then they are moved to the near end of
+            the range; values that are only the file's zero are moved to its middle.
 
     Returns:
         The machine, and a note for each joint that was moved.
@@ -41,7 +41,7 @@ def _inside(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> J
         if i >= len(reference) or kind.coordinates[i].startswith("q"):
             break
         start, lower, upper = reference[i], freedom.lower, freedom.upper
-        rounding = OUTSIDE * (1.0 if turns else length)
+        rounding = RANGE_TOLERANCE * (1.0 if turns else length)
         if lower - rounding <= start <= upper + rounding:
             continue
         end = min(max(start, lower), upper)
@@ -51,8 +51,8 @@ def _inside(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> J
         factor, unit = (180 / math.pi, "deg") if turns else (1.0, "m")
         start, lower, upper, moved = (factor * x for x in (start, lower, upper, reference[i]))
         notes.append(
-            f"{joint.velocity_names[i]} starts at {moved:.4g} {unit}: {start:.4g} {unit}, where the file puts it, is "
-            f"outside its range, {lower:.4g} to {upper:.4g} {unit}"
+            f"{joint.velocity_names[i]} starts at {moved:.4g} {unit}: its position in the file, "
+            f"{start:.4g} {unit}, is outside its range, {lower:.4g} to {upper:.4g} {unit}"
         )
     return replace(joint, reference=tuple(reference))
 
@@ -60,7 +60,7 @@ def _inside(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> J
 def free_joint(
     name: str, body: str, pose: FramePose, freedoms: tuple[Freedom, ...] = (Freedom(),) * 6
 ) -> Joint:
-    """Return a joint with six freedoms from the base, whose body starts at a pose in the base frame."""
+    """Return a joint with six freedoms whose body starts at a pose in the base frame."""
     return Joint(
         name=name,
         kind="free",
@@ -82,14 +82,14 @@ def ball_joint(
     is_reversed: bool,
     freedoms: tuple[Freedom, ...],
 ) -> Joint:
-    """Return a ball joint from its frames where the file has it, which coincide there.
+    """Return a ball joint from its two frames, which coincide at the pose of the file.
 
     Args:
-        name: of the joint.
-        near, far: frames on the body nearer the base and on the other.
-        start: from the near frame to the far one, where its quaternion is 1; constant turns.
-        is_reversed: whether the far body is its parent.
-        freedoms: of its three velocities.
+        name: name of the joint.
+        near, far: frames on the body nearer to the base and on the other body.
+        start: constant turns from the near frame to the far one at the quaternion 1.
+        is_reversed: whether the far body is the joint's parent.
+        freedoms: freedoms of its three velocities.
     """
     back = tuple(Turn(turn.axis, negate(turn.angle)) for turn in reversed(start))
     near = with_turns(near, back)

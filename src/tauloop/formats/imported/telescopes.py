@@ -1,9 +1,9 @@
-"""Telescopic legs among the bodies of an imported machine: two links on a slide, each with a ball or universal joint.
+"""Telescopic legs of an imported machine: two links on a slide with ball or universal joints.
 
-Leg and slide become one telescopic `Rod` with the name of the slide, whose motor then drives its
-length. The slide must lie on the line between the two joint centres. Spins are treated as those of
-rods of fixed length: the leg between a universal and a ball joint is a full rod, an axisymmetric
-one between two balls a slender one that does not spin.
+Leg and slide become one telescopic `Rod` with the name of the slide, whose motor then drives the
+length. The slide must lie on the line between the two joint centres. Spins are treated as for rods
+of fixed length: a leg between a universal and a ball joint is a full rod; an axisymmetric leg
+between two balls is a slender rod that does not spin.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.linkage import Linkage, axis_of
-from tauloop.formats.imported.rod_ends import SAME_POINT, End, end_of
+from tauloop.formats.imported.rod_ends import POINT_TOLERANCE, End, end_of
 from tauloop.formats.imported.rod_inertia import RodPart, rod_inertias
 from tauloop.formats.options import RodRecognition
 from tauloop.mechanism.expression import Constant, Parameter, add, negate
@@ -28,11 +28,10 @@ class Leg:
 
     Attributes:
         slide: the joint between its two links.
-        lower, upper: the links at A and at B; A is the end with a universal joint where there is
-            one.
+        lower, upper: the links at A and at B; a universal joint is at A.
         A, B: the ends.
-        sense: +1 where the slide's coordinate grows with the length, -1 where it shrinks.
-        length: at the start, m.
+        sense: +1 if the slide's coordinate grows with the length, -1 if it shrinks.
+        length: length at the start, m.
         line: unit vector from A to B in the first body of each link.
         turn: axes (3, 3) of the first body of the upper link in that of the lower one.
     """
@@ -49,7 +48,10 @@ class Leg:
 
 
 def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
-    """Return the pairs of links on a slide with a ball or universal joint at either end; why others are none is noted."""
+    """Return the pairs of links on a slide with a ball or universal joint at each end.
+
+    Notes state why other slides stay as they are.
+    """
     listed: list[Leg] = []
     for slide in linkage.mechanism.joints:
         if slide.kind != "prismatic" or slide.is_cut:
@@ -59,12 +61,14 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
             for link in linkage.links()
             if slide.parent.body in link or slide.child.body in link
         ]
-        ends = [end for link in pair if (end := _far_end(linkage, link, slide)) is not None]
+        far_ends = [_far_end(linkage, link, slide) for link in pair]
+        ends = [end for end in far_ends if end is not None]
         if len(pair) != 2 or len(ends) != 2:
             continue
         if ends[0].kind == ends[1].kind == "universal":
             notes.append(
-                f"{slide.name} stays a slide: universal joints at both ends force the spins of its links"
+                f"{slide.name} stays a slide: "
+                "universal joints at both ends determine the spins of its links"
             )
         elif slide.name in linkage.mechanism.combined:
             notes.append(f"{slide.name} stays a slide: a coupling or loss acts on it")
@@ -78,7 +82,7 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
 
 
 def _far_end(linkage: Linkage, link: Sequence[str], slide: Joint) -> End | None:
-    """Return the end of a link on a slide that carries nothing else."""
+    """Return the outer end of a link on a slide; None if the link carries anything else."""
     others = [joint for joint in linkage.joints_out_of(link) if joint is not slide]
     if linkage.is_needed(link) or len(others) != 1:
         return None
@@ -96,7 +100,7 @@ def _leg(
     side = slide.parent if slide.parent.body in lower else slide.child
     axis = linkage.pose_in(lower, side.body).rotation @ axis_of(linkage.mechanism, slide, side)
     length = float(np.linalg.norm(d))
-    least = SAME_POINT * linkage.length
+    least = POINT_TOLERANCE * linkage.length
     if length < least or np.linalg.norm(d - (d @ axis) * axis) > least:
         return None
     z = axis * np.sign(d @ axis)
@@ -117,11 +121,12 @@ def _leg(
 def telescopic_rod(
     linkage: Linkage, leg: Leg, options: RodRecognition, notes: list[str]
 ) -> tuple[Rod, list[Parameter]] | None:
-    """Return the rod with its leaf parameters; None where the leg must stay two bodies, which is noted."""
+    """Return the rod with its parameters; None with a note if the leg must stay two bodies."""
     name, freedom = leg.slide.name, _along(leg)
     if freedom.lower <= 0.0 and np.isfinite(freedom.lower):
         notes.append(
-            f"{name} stays a slide: at its limit the two joint centres are {freedom.lower:.3g} m apart"
+            f"{name} stays a slide: "
+            f"at its limit the distance of its joint centres is {freedom.lower:.3g} m"
         )
         return None
     z, z_up = leg.line
@@ -153,7 +158,7 @@ def telescopic_rod(
 
 
 def _along(leg: Leg) -> Freedom:
-    """Return what acts on the slide, on the length l = sense q + shift."""
+    """Return the freedom of the slide as one of the length l = sense q + shift."""
     (freedom,) = leg.slide.freedoms or (Freedom(),)
     shift = leg.length - leg.sense * (leg.slide.reference[0] if leg.slide.reference else 0.0)
     spring, friction = freedom.spring, freedom.friction
@@ -172,7 +177,7 @@ def _along(leg: Leg) -> Freedom:
 
 
 def driving(actuator: Actuator, shrinking: set[str]) -> Actuator:
-    """Return the actuator with its ratios turned round where a length shrinks as the slide's coordinate grows."""
+    """Return the actuator with negated ratios for lengths that shrink with the slide."""
     drives = tuple(
         (name, negate(ratio) if name in shrinking else ratio) for name, ratio in actuator.drives
     )

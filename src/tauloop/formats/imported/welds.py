@@ -1,8 +1,8 @@
-"""Links that are welded together are one rigid body: ten inertial parameters, whatever number of links a file has.
+"""Merging of welded links into one rigid body with ten inertial parameters.
 
-Other tools write a tool, a flange or a cover as a link on a fixed joint. Each would have ten
-parameters of its own, of which no motion can tell more than the sums; and those of a link that is
-welded to the base never act at all.
+Other tools write a tool, a flange or a cover as a link on a fixed joint. Each link would have ten
+parameters of its own, but motions determine only their sums. The parameters of a link welded to the
+base have no effect.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism
 
 
 def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the same machine, in which one body of every welded link carries all its inertia, and notes on what was merged.
+    """Return the machine with one inertia per welded link, and notes on the merged bodies.
 
-    The others stay as massless bodies, so that frames keep their names and places. The nominal
-    inertia is that of the sum at the nominal parameters.
+    One body of each link carries the inertia. The others stay as massless bodies, so that frames
+    keep their names and positions. The nominal inertia is the sum at the nominal parameters.
     """
-    # a weld that closes a loop is an equation, and its force may be asked for
+    # a weld that closes a loop is an equation, and the user may ask for its force
     linkage = Linkage(
         replace(mechanism, joints=tuple(joint for joint in mechanism.joints if not joint.is_cut))
     )
@@ -60,7 +60,7 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
 
 
 def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
-    """Return the body of a link that no weld hangs on another."""
+    """Return the body of a link that is not the child of a weld."""
     hanging = {
         joint.child.body for joint in mechanism.joints if joint.kind == "fixed" and not joint.is_cut
     }
@@ -68,7 +68,10 @@ def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
 
 
 def _table(mechanism: Mechanism, bodies: tuple[Body, ...], made: list[Parameter]) -> ParameterTable:
-    """Return the parameters that are left: those made take the places of their names, or come last."""
+    """Return the remaining parameters.
+
+    New parameters replace those of the same name or come last.
+    """
     new = {parameter.name: parameter for parameter in made}
     pairs = zip(mechanism.bodies, bodies, strict=True)
     gone = leaves(tuple(old.inertia for old, body in pairs if old.inertia != body.inertia))

@@ -1,4 +1,4 @@
-"""What closes loops, couples joints and drives them in an MJCF: ``<equality>``, ``<tendon>`` and ``<actuator>``."""
+"""Loops, couplings and motors of an MJCF: ``<equality>``, ``<tendon>`` and ``<actuator>``."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.poses import FramePose
 
-#: What a fixed tendon may put on its length that its motor can have.
+#: Losses on the length of a fixed tendon that become losses of its motor.
 _TENDON_LOSSES = ("armature", "damping", "frictionloss")
 MINUS_ONE = Constant(-1.0)
 #: Kinds of joints with one coordinate.
-_SCALAR = ("revolute", "prismatic")
-#: What an ideal motor says of its control law.
-_IDEAL = ("", "none", "fixed")
+_SCALAR_JOINT_KINDS = ("revolute", "prismatic")
+#: Values of control-law attributes that describe an ideal motor.
+_IDEAL_MOTOR_LAWS = ("", "none", "fixed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TendonLengths:
-    """What acts on lengths of fixed tendons: losses, or joints of massless bodies that are tied to the lengths."""
+    """Losses on the lengths of fixed tendons, and joints of massless bodies that follow them."""
 
     bodies: list[Body] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
@@ -49,14 +49,14 @@ class TendonLengths:
 
 
 class ConstraintReader:
-    """Reads the sections behind the worldbody."""
+    """Reads the sections after the worldbody."""
 
     def __init__(self, reader: MjcfReader, leaves: Leaves, tree: TreeReader) -> None:
-        """Start without anything.
+        """Start without elements.
 
         Args:
-            reader: reads attributes and collects problems.
-            leaves: takes up the leaf parameters.
+            leaves: receives the independent parameters.
+            tree: reader of the worldbody, which has been read.
             tree: the worldbody, read.
         """
         self._reader = reader
@@ -71,7 +71,7 @@ class ConstraintReader:
     # Equality
 
     def equality(self, root: XmlNode) -> tuple[tuple[Joint, ...], tuple[Coupling, ...]]:
-        """Loop closures and couplings; what is neither is listed among the notes."""
+        """Return loop closures and couplings; other constraints are listed in the notes."""
         joints: list[Joint] = []
         couplings: list[Coupling] = []
         for section in root.all("equality"):
@@ -91,7 +91,7 @@ class ConstraintReader:
                     if coupling is not None:
                         couplings.append(coupling)
                 else:
-                    what = f"<{node.tag}> of <equality> is not read: the machine would be freer than in the file"
+                    what = f"<{node.tag}> of <equality> is not read; without it the machine has more freedoms"
                     self._reader.problem(
                         node, name, what, "remove it, or write it as connect, weld, joint or tendon"
                     )
@@ -144,7 +144,10 @@ class ConstraintReader:
     def _body_ends(
         self, node: XmlNode, name: str
     ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
-        """Return the bodies with the frames that coincide; where the file gives one frame, the initial pose gives the other."""
+        """Return the bodies with the frames that coincide.
+
+        If the file gives one frame, the other follows from the initial pose.
+        """
         reader = self._reader
         names = [reader.word(node, "body1"), reader.word(node, "body2") or "world"]
         known, remedy = self._bodies.body_names, "name a body of the worldbody"
@@ -162,7 +165,7 @@ class ConstraintReader:
             return (first, anchor), (second, one_in_two @ anchor)
         reader.use(node, "anchor")  # it weighs the soft constraint; a hard one holds every point
         if reader.value(node, name, "torquescale", 1.0) == 0.0:
-            what = "torquescale=0 leaves all rotations free, so that it is no weld"
+            what = "torquescale=0 leaves all rotations free, so it is not a weld"
             reader.problem(node, name, what, "write <connect> with its anchor on body1")
         numbers = reader.numbers(node, name, "relpose") or (0.0,) * 7
         if len(numbers) != 7:
@@ -180,7 +183,10 @@ class ConstraintReader:
         return (first, pose), (second, FramePose())
 
     def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
-        """x1 - x1_0 = a0 + a1 (x2 - x2_0), with x a joint or a fixed tendon; one alone is held where it is."""
+        """Return the gear x1 - x1_0 = a0 + a1 (x2 - x2_0) of joints or fixed tendons x.
+
+        A single joint or tendon is held where it is.
+        """
         reader = self._reader
         sides = [
             self._side(node, name, f"{node.tag}{k}")
@@ -194,7 +200,8 @@ class ConstraintReader:
             return None
         coefficients = reader.numbers(node, name, "polycoef") or (0.0, 1.0, 0.0, 0.0, 0.0)
         if any(coefficients[2:]):
-            what = f"polycoef has terms beyond the linear one ({', '.join(f'{c:g}' for c in coefficients[2:])})"
+            terms = ", ".join(f"{coefficient:g}" for coefficient in coefficients[2:])
+            what = f"polycoef has terms beyond the linear one ({terms})"
             reader.problem(
                 node,
                 name,
@@ -202,7 +209,7 @@ class ConstraintReader:
                 "only a fixed ratio between joints can be represented: leave them zero",
             )
             return None
-        # what is not given keeps MuJoCo's default
+        # omitted coefficients keep MuJoCo's default
         slope = coefficients[1] if len(coefficients) > 1 else 1.0
         ratios: dict[str, float] = {}
         for factor, side in zip((1.0, -slope), sides, strict=False):
@@ -226,7 +233,7 @@ class ConstraintReader:
         return Coupling(name=name, terms=tuple(coupled), offset=offset, turns=turns)
 
     def _side(self, node: XmlNode, name: str, key: str) -> list[tuple[str, float]]:
-        """Return the joints with their coefficients behind one side of a coupling; none where it names none, which is noted."""
+        """Return joints with coefficients for one side of a coupling; none with a problem."""
         if node.tag == "joint":
             joint = self._scalar(node, name, key)
             return [] if joint is None else [(joint, 1.0)]
@@ -239,13 +246,13 @@ class ConstraintReader:
         )
 
     def _scalar(self, node: XmlNode, name: str, key: str) -> str | None:
-        """Return the hinge or slide that an attribute names; None if it names none, which is noted."""
+        """Return the hinge or slide that an attribute names; None with a problem."""
         word = self._reader.word(node, key)
         what, remedy = f"there is no joint {word!r}", "name a joint of the worldbody"
         joint = self._reader.look_up(node, name, word, self._bodies.joint_names, what, remedy)
-        if joint is not None and self._bodies.kinds[joint] not in _SCALAR:
+        if joint is not None and self._bodies.kinds[joint] not in _SCALAR_JOINT_KINDS:
             self._reader.problem(
-                node, name, f"{word!r} is no hinge or slide", "name a joint with one coordinate"
+                node, name, f"{word!r} is not a hinge or slide", "name a joint with one coordinate"
             )
             return None
         return joint
@@ -253,7 +260,7 @@ class ConstraintReader:
     # Actuators
 
     def actuators(self, root: XmlNode) -> tuple[Actuator, ...]:
-        """Return the motors on joints and on fixed tendons; others are listed among the notes."""
+        """Return motors on joints and on fixed tendons; other actuators are listed in the notes."""
         actuators: list[Actuator] = []
         for section in root.all("actuator"):
             for k, plain in enumerate(section.children):
@@ -274,9 +281,9 @@ class ConstraintReader:
         return tuple(actuators)
 
     def tendon_lengths(self) -> TendonLengths:
-        """Return what acts on the lengths s = sum of c_i q_i of fixed tendons, where no motor has it.
+        """Return losses, springs and inertia of tendon lengths s = sum of c_i q_i without a motor.
 
-        Losses are those of a combination of joints. With a spring or an inertia, s is the
+        Losses become losses of a combination of joints. With a spring or an inertia, s is the
         coordinate of a joint of a massless body: a coupling ties it to the joints, and spring,
         losses and inertia act on it.
         """
@@ -344,7 +351,7 @@ class ConstraintReader:
         )
 
     def _free_name(self, wanted: str) -> str:
-        """Return a name that nothing has, as near to the wanted one as possible."""
+        """Return a free name as close to the wanted one as possible."""
         name = identifier(wanted)
         taken = {*self._bodies.world, *self._bodies.joint_names.values(), *self._names}
         while name in taken:
@@ -362,7 +369,7 @@ class ConstraintReader:
         )
 
     def _motor_name(self, node: XmlNode, name: str) -> str:
-        """Its own where a motor with losses is called as a joint, whose losses have that name."""
+        """Return the name of a motor, changed if a joint with losses has the same name."""
         has_losses = (
             any(self._losses.get(node.attributes.get("tendon", ""), ()))
             or "armature" in node.attributes
@@ -376,7 +383,7 @@ class ConstraintReader:
         return f"{name}_motor"
 
     def read_tendons(self, root: XmlNode) -> None:
-        """Take up fixed tendons: the joints that each is a sum of, with their coefficients, and what acts on it."""
+        """Read fixed tendons: joints with coefficients, losses and springs."""
         for section in root.all("tendon"):
             for plain in section.all("fixed"):
                 node = replace(self._reader.resolved(replace(plain, tag="tendon"), ""), tag="fixed")
@@ -412,7 +419,10 @@ class ConstraintReader:
                         )
 
     def _read_spring(self, node: XmlNode, name: str) -> None:
-        """Take up stiffness and rest length; without a length it is that at the springs' rest of the joints."""
+        """Read stiffness and rest length.
+
+        The default rest length is the one at the rest positions of the joints' springs.
+        """
         stiffness = self._reader.value(node, name or "tendon", "stiffness")
         ends = self._reader.numbers(node, name or "tendon", "springlength")
         if not stiffness:
@@ -427,7 +437,7 @@ class ConstraintReader:
         self._springs[name] = (stiffness, rest)
 
     def _drives(self, node: XmlNode, name: str) -> tuple[tuple[str, Expression], ...]:
-        """Return the coordinates with their ratios; none where the transmission cannot be represented, which is noted."""
+        """Return coordinates with their ratios; none with a note if they are not supported."""
         reader = self._reader
         gear = (reader.numbers(node, name, "gear") or (1.0,))[0]
         key = next(
@@ -443,9 +453,10 @@ class ConstraintReader:
         elif key:
             word = reader.word(node, key)
             joint = self._bodies.joint_names.get(word)
-            if joint is not None and self._bodies.kinds[joint] not in _SCALAR:
+            if joint is not None and self._bodies.kinds[joint] not in _SCALAR_JOINT_KINDS:
                 reader.notes.append(
-                    f"{name}: an actuator on {word!r}, which is no hinge or slide, is not carried over"
+                    f"{name}: "
+                    f"an actuator on {word!r}, which is not a hinge or slide, is not carried over"
                 )
                 return ()
             joint = self._scalar(node, name, key)
@@ -476,7 +487,7 @@ class ConstraintReader:
         laws = [
             key
             for key in ("dyntype", "gaintype", "biastype")
-            if reader.word(node, key) not in _IDEAL
+            if reader.word(node, key) not in _IDEAL_MOTOR_LAWS
         ]
         if node.tag in SERVOS or laws:
             reader.notes.append(
@@ -488,7 +499,7 @@ class ConstraintReader:
         turns = self._bodies.kinds[drives[0][0]] == "revolute"
         losses = self._losses.get(node.attributes.get("tendon", ""), {})
         gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
-        gear = gear if gear**2 else 1.0  # zero is noted as a problem
+        gear = gear if gear**2 else 1.0  # a zero gear has been reported
         inertia = reader.value(node, name, "armature") + losses.pop("armature", 0.0) / gear**2
         friction = self._leaves.friction(
             name,
@@ -509,7 +520,7 @@ class ConstraintReader:
         )
 
     def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:
-        """Return the larger end of a range where it limits anything; a motor has one limit for both directions."""
+        """Return the larger end of a limiting range; a motor has one limit for both directions."""
         ends = self._reader.numbers(node, name, key)
         limited = self._reader.word(node, switch, "auto")
         if (

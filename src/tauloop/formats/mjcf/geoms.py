@@ -1,4 +1,4 @@
-"""What the bodies of an MJCF look like: geoms as solids. What is wrong with one is a note, for it moves nothing."""
+"""Solids from the geoms of an MJCF. Faults of a geom are notes, since they affect no motion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.common.errors import Problems
-from tauloop.formats.mjcf.inertia import SIZES, geom_shape
+from tauloop.formats.mjcf.inertia import SIZE_COUNTS, geom_shape
 from tauloop.formats.mjcf.settings import MjcfReader
 from tauloop.formats.xml.meshes import MeshFiles, colour_of, mesh_corners
 from tauloop.formats.xml.nodes import XmlNode
@@ -17,21 +17,22 @@ from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_mat
 from tauloop.mechanism.solid import SHAPES, Mesh, Solid, convex
 from tauloop.mechanism.visual import solid_at
 
-#: Groups of geoms that MuJoCo's viewers show at first; by custom the others are for contacts.
+#: Groups of geoms that MuJoCo's viewers show by default; by convention the others are for contacts.
 SHOWN_GROUPS = (0, 1, 2)
 #: Corners of an ellipsoid, and the angle (rad) about its axis from one to the next: the golden one
 #: spreads them evenly.
-_CORNERS, _GOLDEN_ANGLE = 300, np.pi * (3.0 - np.sqrt(5.0))
+_ELLIPSOID_CORNERS, _GOLDEN_ANGLE = 300, np.pi * (3.0 - np.sqrt(5.0))
 
 
 class GeomReader:
-    """Makes solids of geoms, in the order of the file."""
+    """Creates solids from geoms, in the order of the file."""
 
     def __init__(self, reader: MjcfReader, root: XmlNode) -> None:
         """Read materials and the names of meshes.
 
         Args:
-            reader: has compiler settings and default classes; it gets no problems of shapes.
+                reader: provides compiler settings and default classes; faults of shapes are not
+                added.
             root: the element ``<mujoco>``.
         """
         self.solids: list[Solid] = []
@@ -54,7 +55,7 @@ class GeomReader:
         }
 
     def read(self, body: str, geom: XmlNode, frame: FramePose, childclass: str) -> None:
-        """Add the solid of a geom on a body, in a frame on it, unless it is not drawn."""
+        """Add the solid of a geom on a body, in a frame on that body, unless it is not drawn."""
         reader, before = self._reader, len(self._reader.problems)
         node = reader.resolved(geom, childclass)
         kind, material = (
@@ -71,7 +72,7 @@ class GeomReader:
         elif kind == "mesh":
             solid = self._mesh(node, body, frame, colour)
         # a shape with a mesh has the size of that
-        elif kind not in SIZES or "mesh" in node.attributes:
+        elif kind not in SIZE_COUNTS or "mesh" in node.attributes:
             self._not_drawn[kind] += 1
         else:
             solid = self._primitive(node, body, frame, kind, colour)
@@ -81,12 +82,12 @@ class GeomReader:
     def triangles(
         self, body: str, geom: XmlNode, frame: FramePose
     ) -> tuple[np.ndarray | None, str]:
-        """Return the corners (n, 3, 3) of a mesh geom's triangles in body axes; what is wrong where there are none.
+        """Return the corners (n, 3, 3) of a mesh geom's triangles in body axes, or the fault.
 
         Args:
-            body: that it is on.
-            geom: with its class applied.
-            frame: that it is in, on the body.
+            body: body with the geom.
+            geom: the geom with its class applied.
+            frame: pose of the enclosing frame on the body.
         """
         reader, problems = self._reader, self._reader.problems
         reader.problems = Problems()
@@ -111,12 +112,12 @@ class GeomReader:
         return corners @ rotation_matrix(solid.turns).T + np.array(solid.position), ""
 
     def inertia_mode(self, geom: XmlNode) -> str:
-        """Return how the inertia of the mesh of a geom is to be worked out, by MuJoCo's word for it."""
+        """Return MuJoCo's word for the method that computes the inertia of a geom's mesh."""
         asset = self._meshes.get(self._reader.word(geom, "mesh"))
         return "legacy" if asset is None else self._reader.word(asset, "inertia", "legacy")
 
     def notes(self) -> list[str]:
-        """Return what is not drawn as the file has it."""
+        """Return notes on the differences between the drawing and the file."""
         counts = ", ".join(f"{kind} ({count})" for kind, count in sorted(self._not_drawn.items()))
         notes = [f"geoms that are not drawn: {counts}"] if counts else []
         return notes + self._files.notes(self._reader.problems)
@@ -129,15 +130,18 @@ class GeomReader:
             return None
         p, R = pose.position, pose.rotation
         if kind == "ellipsoid":
-            z = np.linspace(-1.0, 1.0, _CORNERS)
-            angle, r = _GOLDEN_ANGLE * np.arange(_CORNERS), np.sqrt(1.0 - z * z)
+            z = np.linspace(-1.0, 1.0, _ELLIPSOID_CORNERS)
+            angle, r = _GOLDEN_ANGLE * np.arange(_ELLIPSOID_CORNERS), np.sqrt(1.0 - z * z)
             ball = convex(np.column_stack([r * np.cos(angle), r * np.sin(angle), z]))
             return solid_at(body, "mesh", tuple(size.tolist()), p, R, colour=colour, mesh=ball)
         size[0 if kind == "box" else 1 :] *= 2.0  # half lengths there
         return solid_at(body, SHAPES[SHAPES.index(kind)], tuple(size.tolist()), p, R, colour=colour)
 
     def _mesh(self, node: XmlNode, body: str, frame: FramePose, colour: str) -> Solid | None:
-        """Return a mesh: its corners less `refpos`, turned back by `refquat`, then scaled, in the frame of the geom."""
+        """Return a mesh in the frame of its geom.
+
+        `refpos` is subtracted from the corners, then they are rotated back by `refquat` and scaled.
+        """
         reader, name = self._reader, self._reader.word(node, "mesh")
         asset = reader.look_up(node, body, name, self._meshes, f"there is no mesh {name!r}", "")
         if asset is None:
@@ -166,7 +170,7 @@ class GeomReader:
         )
 
     def _triangles(self, asset: XmlNode, name: str) -> Path | Mesh | None:
-        """Return the file or the triangles of a mesh; without faces, as of MuJoCo's, the hull of its corners."""
+        """Return the file or triangles of a mesh; without faces it is the hull of its corners."""
         reader, file = self._reader, self._reader.word(asset, "file")
         if file:
             name = Path(file).name if reader.compiler.has_bare_names else file
@@ -181,10 +185,10 @@ class GeomReader:
             if len(triples) and not 0 <= triples.min() <= triples.max() < len(corners):
                 raise ValueError(triples)
             return Mesh(vertices=corners, faces=triples) if len(triples) else convex(corners)
-        except (ValueError, RuntimeError):  # RuntimeError: by SciPy, of corners in a plane
+        except (ValueError, RuntimeError):  # RuntimeError: from SciPy, for corners in a plane
             reader.problem(
                 asset,
                 name,
-                f"{len(numbers)} numbers of corners and {len(faces)} of faces are no mesh",
+                f"{len(numbers)} numbers of corners and {len(faces)} of faces are not a mesh",
             )
             return None

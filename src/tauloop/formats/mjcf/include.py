@@ -1,7 +1,7 @@
 """``<include file="...">`` of MJCF: the elements of another file take its place, as MuJoCo has it.
 
-The root element of that file is left out. Its name counts from the folder of the main file, and
-where nothing is there from that of the file which includes it. A file is included once.
+The root element of that file is left out. Its name is relative to the folder of the main file, or,
+if there is no such file, to the folder of the including file. A file can be included once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ INCLUDE = "include"
 def with_includes(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> XmlNode:
     """Return the root element with the elements of included files in place of ``<include>``.
 
-    Args:
+    root: root element of the main file.
         root: of the main file.
         path: the main file.
-        folders: where included files may be, next to the folder of the main file.
+        folders: folders that may contain included files, in addition to that of the main file.
 
     Raises:
         DescriptionError: a file may not be read, is included twice, or is wrong.
@@ -53,7 +53,7 @@ def _expanded(
 def _included(
     node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, includes: int
 ) -> list[XmlNode]:
-    """Return the elements that take the place of an ``<include>``."""
+    """Return the elements that replace an ``<include>``."""
     name = files.text(node, INCLUDE, "file")
     if node.children:
         files.problem(node, INCLUDE, "an <include> has elements of its own", "remove them")

@@ -1,4 +1,4 @@
-"""Mass, mass centre and inertia of an MJCF body: its ``<inertial>``, or what follows from the shapes of its geoms."""
+"""Mass, mass centre and inertia of an MJCF body, from its ``<inertial>`` or its geoms."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.mechanism.solid import convex
 
-#: Density of a geom that says nothing, kg/m^3.
-_DENSITY = 1000.0
+#: Density of a geom without mass and density, kg/m^3.
+_DEFAULT_DENSITY = 1000.0
 #: Shapes without volume.
-_FLAT = ("plane", "hfield")
-#: What gives size, mass centre and inertia by unit mass of a mesh, by MuJoCo's names of the ways.
+_FLAT_SHAPES = ("plane", "hfield")
+#: Functions for size, mass centre and inertia per unit mass of a mesh, by MuJoCo's mode names.
 _MESH_MODES = {
     "legacy": legacy_mesh_volume,
     "convex": mesh_volume,
     "exact": mesh_volume,
     "shell": shell_area,
 }
-#: How many sizes each shape needs; with `fromto` the length is not among them.
-SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+#: Number of sizes of each shape; with `fromto` the length is not among them.
+SIZE_COUNTS = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
 
 class MeshSource(Protocol):
-    """What gives the triangles of mesh geoms (`mjcf_geoms.GeomReader`)."""
+    """Source of the triangles of mesh geoms (`mjcf.geoms.GeomReader`)."""
 
     def triangles(
         self, body: str, geom: XmlNode, frame: FramePose
     ) -> tuple[np.ndarray | None, str]:
-        """Return corners (n, 3, 3) in body axes; where there are none, what is wrong."""
+        """Return corners (n, 3, 3) in body axes, or None and the fault."""
 
     def inertia_mode(self, geom: XmlNode) -> str:
-        """Return how the file wants the inertia of the mesh to be worked out: "legacy" where it does not state it."""
+        """Return the mode that computes a mesh's inertia; "legacy" is the default."""
 
 
 def body_inertia(
@@ -57,15 +57,15 @@ def body_inertia(
     geoms: Sequence[tuple[XmlNode, FramePose]],
     meshes: MeshSource,
 ) -> LinkInertia | None:
-    """Return the inertia of a body about its mass centre, in body axes; None where it has no mass.
+    """Return the inertia of a body about its mass centre, in body axes; None without mass.
 
     Args:
         reader: reads attributes and collects problems.
-        name: of the body.
-        node: the body.
-        geoms: its geoms, with their class applied, each with the pose of the ``<frame>`` that it
-            stands in.
-        meshes: gives the triangles of meshes.
+        name: name of the body.
+            node: element of the body.
+        geoms: its geoms with their classes applied, each with the pose of the enclosing
+            ``<frame>``.
+        meshes: source of mesh triangles.
     """
     inertial = node.first("inertial")
     how = reader.compiler.from_geoms
@@ -111,18 +111,18 @@ def _geom(
 ) -> LinkInertia | None:
     kind = reader.word(node, "type", "sphere")
     low, high = reader.compiler.groups
-    if kind in _FLAT or not low <= reader.value(node, body, "group") <= high:
+    if kind in _FLAT_SHAPES or not low <= reader.value(node, body, "group") <= high:
         return None
     given_mass = reader.value(node, body, "mass") if "mass" in node.attributes else None
-    density = reader.value(node, body, "density", _DENSITY)
+    density = reader.value(node, body, "density", _DEFAULT_DENSITY)
     if given_mass == 0.0 or (given_mass is None and density == 0.0):
         return None
     is_shell = reader.word(node, "shellinertia") == "true"
     if kind == "mesh":
         mode = "shell" if is_shell else meshes.inertia_mode(node)
         return _mesh(reader, body, node, frame, meshes, given_mass, density, mode)
-    if kind not in SIZES:
-        what = f"its mass follows from the volume of a {kind} geom, which is not worked out here"
+    if kind not in SIZE_COUNTS:
+        what = f"its mass follows from the volume of a {kind} geom, which is not computed here"
         reader.problem(
             node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
         )
@@ -134,7 +134,7 @@ def _geom(
         reader.problem(
             node,
             body,
-            "the inertia of a shell is not worked out here",
+            "the inertia of a shell is not computed here",
             "write <inertial> into the body",
         )
         return None
@@ -152,17 +152,17 @@ def _mesh(
     density: float,
     mode: str,
 ) -> LinkInertia | None:
-    """Return the inertia of a mesh: of the solid that it encloses, of its hull, or of the shell that it is.
+    """Return the inertia of a mesh as a solid, as its convex hull or as a shell.
 
     Args:
         reader: reads attributes and collects problems.
-        body: that the mesh is on.
-        node: the geom, with its class applied.
-        frame: that it is in, on the body.
-        meshes: gives its triangles.
-        given_mass: kg; None where the mass follows from the density.
-        density: kg/m^3, of a shell kg/m^2.
-        mode: MuJoCo's: "legacy", "convex", "exact" or "shell".
+        body: body with the mesh.
+            node: the geom with its class applied.
+        frame: pose of the enclosing frame on the body.
+        meshes: source of its triangles.
+        given_mass: mass, kg; None if the mass follows from the density.
+        density: density, kg/m^3; for a shell kg/m^2.
+        mode: MuJoCo's mode: "legacy", "convex", "exact" or "shell".
     """
     corners, wrong = meshes.triangles(body, node, frame)
     if corners is not None and mode == "exact" and not is_closed(corners):
@@ -170,7 +170,7 @@ def _mesh(
     if mode not in _MESH_MODES:
         wrong = f"inertia={mode!r} of mesh {reader.word(node, 'mesh')!r} is not known here"
     if corners is None or wrong:
-        what = f"its inertia follows from a mesh geom, which is not worked out here: {wrong}"
+        what = f"its inertia follows from a mesh geom, which is not computed here: {wrong}"
         reader.problem(
             node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
         )
@@ -178,7 +178,8 @@ def _mesh(
     if mode == "legacy" and not is_closed(corners):
         mesh = reader.word(node, "mesh")
         reader.notes.append(
-            f"{body}: mesh {mesh!r} is not a closed surface; its inertia is what MuJoCo makes of it"
+            f"{body}: "
+            f"mesh {mesh!r} is not a closed surface; its inertia is the one that MuJoCo computes"
         )
     if mode == "convex":
         hull = convex(corners.reshape(-1, 3))
@@ -203,15 +204,15 @@ def geom_shape(
         if length == 0.0 or not math.isfinite(length):
             reader.problem(node, body, "the two points of fromto coincide", "correct one of them")
             return None, frame
-        # MuJoCo's z points from the second point to the first
+        # MuJoCo's z axis points from the second point to the first
         pose = FramePose(position=(a + b) / 2, rotation=shortest_turn(a - b))
         size = np.array(
             [*np.repeat(size[:1], 2 if kind in ("box", "ellipsoid") else 1), length / 2]
         )
     else:
         pose = reader.pose(node, body)
-    if len(size) < SIZES[kind] or not (size[: SIZES[kind]] > 0.0).all():
-        what = f"a {kind} needs {SIZES[kind]} positive sizes, and has {size.tolist()}"
+    if len(size) < SIZE_COUNTS[kind] or not (size[: SIZE_COUNTS[kind]] > 0.0).all():
+        what = f"a {kind} needs {SIZE_COUNTS[kind]} positive sizes, and has {size.tolist()}"
         reader.problem(node, body, what, "correct size")
         return None, frame
-    return size[: SIZES[kind]], frame @ pose
+    return size[: SIZE_COUNTS[kind]], frame @ pose

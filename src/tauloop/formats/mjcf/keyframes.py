@@ -1,4 +1,4 @@
-"""Keyframes of an MJCF file: poses by name, one of which may be the start of the machine."""
+"""Keyframes of an MJCF file: named poses, one of which may be the start of the machine."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from tauloop.mechanism.model import JOINT_KINDS, Joint
 
 
 def keyframe_names(root: XmlNode) -> tuple[str, ...]:
-    """Names of the keyframes, in the order of the file; those without a name cannot be chosen."""
-    return tuple(name for key in _keys(root) if (name := key.attributes.get("name", "")))
+    """Return the names of the keyframes in file order; unnamed ones cannot be chosen."""
+    names = (key.attributes.get("name", "") for key in _keys(root))
+    return tuple(name for name in names if name)
 
 
 def started_at(
     reader: MjcfReader, root: XmlNode, joints: Sequence[Joint], kinds: Mapping[str, str], name: str
 ) -> tuple[Joint, ...]:
-    """Return the joints with the start values of a keyframe (``qpos``: rad and m whatever the compiler's angles are).
+    """Return the joints with the start values of a keyframe.
+
+    ``qpos`` is in rad and m, whatever the compiler's unit of angles.
 
     Args:
         reader: collects problems.
         root: the element ``<mujoco>``.
         joints: all joints of the machine, in any order.
-        kinds: kinds of the joints of the file by name, in its order, which is that of ``qpos``.
-        name: of the keyframe; none changes nothing.
+        kinds: kinds of the file's joints by name, in the order of ``qpos``.
+        name: name of the keyframe; an empty name changes nothing.
     """
     if not name:
         return tuple(joints)
@@ -40,19 +43,18 @@ def started_at(
     reader.use(key, "qpos")
     if "qpos" not in key.attributes:
         return tuple(joints)  # MuJoCo's default: the pose of the file itself
-    values, counts = (
-        reader.numbers(key, name, "qpos"),
-        [len(JOINT_KINDS[kind].coordinates) for kind in kinds.values()],
-    )
+    values = reader.numbers(key, name, "qpos")
+    counts = [len(JOINT_KINDS[kind].coordinates) for kind in kinds.values()]
     if len(values) != sum(counts):
         what = f"qpos has {len(values)} numbers, and the joints have {sum(counts)} coordinates"
         reader.problem(key, name, what, "let MuJoCo write the model out: mj_saveLastXML")
         return tuple(joints)
     starts: dict[str, tuple[float, ...]] = {}
     for (joint, kind), count in zip(kinds.items(), counts, strict=True):
-        own, values = list(values[:count]), values[count:]
+        start = list(values[:count])
+        values = values[count:]
         if kind in ("spherical", "free"):
-            size = math.hypot(*own[-4:])
+            size = math.hypot(*start[-4:])
             if not size > 0:
                 reader.problem(
                     key,
@@ -61,8 +63,8 @@ def started_at(
                     "give a unit quaternion w x y z",
                 )
                 size = 1.0
-            own[-4:] = [x / size for x in own[-4:]]
-        starts[joint] = tuple(own)
+            start[-4:] = [x / size for x in start[-4:]]
+        starts[joint] = tuple(start)
     return tuple(replace(j, reference=starts[j.name]) if j.name in starts else j for j in joints)
 
 

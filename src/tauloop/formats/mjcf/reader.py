@@ -1,12 +1,12 @@
-"""MJCF, MuJoCo's own format: bodies, joints, equality constraints and actuators become a `Mechanism`.
+"""MJCF (MuJoCo): bodies, joints, equality constraints and actuators become a `Mechanism`.
 
-Every figure that may be identified or calibrated is a leaf parameter named after its body or joint:
-``arm.mass``, ``arm.center[0]``, ``arm.at[2]``, ``elbow.inertia`` (armature),
-``elbow.friction.viscous``. Carried over are the tree with its default classes, inertias (from
-solids where there is no ``<inertial>``), limits, springs, losses, rotors, ``connect``, ``weld`` and
-linear ``joint`` equalities, motors on joints and fixed tendons with the tendons' losses, and what
-`mjcf_writer` puts into ``<custom>``. Constraints are hard here and soft there: ``solref`` and its
-like play no part. Everything else is listed in the description.
+Each number that may be identified or calibrated becomes an independent parameter named after its
+body or joint: ``arm.mass``, ``arm.center[0]``, ``arm.at[2]``, ``elbow.inertia`` (armature),
+``elbow.friction.viscous``. The reader carries over the tree with its default classes, inertias
+(from solids if there is no ``<inertial>``), limits, springs, losses, rotors, ``connect``, ``weld``
+and linear ``joint`` equalities, motors on joints and on fixed tendons with the tendons' losses, and
+the extensions that `mjcf.writer` puts into ``<custom>``. Constraints are hard here and soft in
+MuJoCo: ``solref`` and similar settings have no effect. The description lists everything else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tauloop.formats.mjcf.geoms import GeomReader
 from tauloop.formats.mjcf.include import with_includes
 from tauloop.formats.mjcf.keyframes import keyframe_names, started_at
 from tauloop.formats.mjcf.refused import refuse_bounds, refuse_what_acts
-from tauloop.formats.mjcf.settings import ACTUATORS, CUSTOM, MjcfReader
+from tauloop.formats.mjcf.settings import ACTUATORS, CUSTOM_PREFIX, MjcfReader
 from tauloop.formats.mjcf.tree import GENERATORS, Bodies, TreeReader
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.urdf.parts import identifier
@@ -45,11 +45,11 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Gravity of an MJCF file that says nothing, m/s^2 (MuJoCo's XML reference, option/gravity).
+#: Default gravity of an MJCF file, m/s^2 (MuJoCo's XML reference, option/gravity).
 _GRAVITY = (0.0, 0.0, -9.81)
-#: Elements and their attributes that only draw, collide, or steer MuJoCo's solver: they say nothing
-#: about the machine.
-_DRAWN = ("geom", "mesh", "material")
+#: Elements and attributes that only draw, collide or configure MuJoCo's solver: they do not
+#: describe the machine.
+_VISUAL_ELEMENTS = ("geom", "mesh", "material")
 _OTHER_SECTIONS = (
     "visual",
     "statistic",
@@ -62,30 +62,38 @@ _OTHER_SECTIONS = (
 )
 _OTHER_ELEMENTS = ("camera", "light", "texture", "hfield", "skin", "model", *_OTHER_SECTIONS)
 _OTHER_ATTRIBUTES = frozenset(
-    "name class group rgba user material margin solref solimp solreflimit solimplimit solreffriction solimpfriction "
-    "size type sleep ctrlrange ctrllimited fromto model".split()
+    "name class group rgba user material margin solref solimp solreflimit solimplimit "
+    "solreffriction solimpfriction size type sleep ctrlrange ctrllimited fromto model".split()
 )
-_KNOWN = frozenset(
-    "body frame joint inertial site flag compiler option connect weld flex flexvert flexstrain tendon fixed spatial "
-    "pulley".split()
+_READ_ELEMENTS = frozenset(
+    "body frame joint inertial site flag compiler option connect weld flex flexvert flexstrain "
+    "tendon fixed spatial pulley".split()
 ).union(ACTUATORS)
-_READ = ("asset", "compiler", "option", "default", "worldbody", "equality", "tendon", "actuator")
+_READ_SECTIONS = (
+    "asset",
+    "compiler",
+    "option",
+    "default",
+    "worldbody",
+    "equality",
+    "tendon",
+    "actuator",
+)
 
 
 def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> Mechanism:  # noqa: B008 (frozen)
     """Read an MJCF file.
 
     Args:
-        path: the file; MuJoCo's ``<replicate>`` and its like must have been written out.
-        options: choices of whoever imports; the platform may also be a site, which then is the
-            tool.
+        path: the file; MuJoCo's ``<replicate>`` and similar elements must have been expanded.
+        options: import options; the platform may also be a site, which is then the tool.
 
     Returns:
-        The mechanism; its description lists what could not be carried over. The platform is the
-        last body with mass unless the options name one.
+        The mechanism; its description lists the parts that were not carried over. The platform is
+        the last body with mass unless the options name one.
 
     Raises:
-        DescriptionError: everything that is wrong, each with its file and line.
+        DescriptionError: all problems, each with its file and line.
     """
     root = read_xml(path)
     file = str(path)
@@ -165,7 +173,10 @@ def _motors(
     joints: Sequence[Joint],
     wanted: Sequence[str],
 ) -> tuple[Actuator, ...]:
-    """Return the actuators of a file, or those that the caller names: of the file, or motors of ratio 1 on joints."""
+    """Return the actuators of a file, or those that the caller names.
+
+    A name is that of an actuator of the file, or of a joint, which gets a motor of ratio 1.
+    """
     if not wanted:
         return stated
     scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
@@ -187,7 +198,7 @@ def _motors(
 
 
 def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tuple[str, ...]:
-    """Return joints of a file that Tauloop wrote which may have motors, where its source did not state which have."""
+    """Return joints that may have motors, for a file from Tauloop whose source left this open."""
     scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
     names = reader.listed("unstated_motors")
     unknown = [name for name in names if name not in scalar]
@@ -198,10 +209,10 @@ def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tup
 
 
 def _weight_share(reader: MjcfReader, bodies: Bodies, leaves: Leaves) -> float:
-    """Return the share of gravity that is left where the weight of all bodies is compensated alike, else 1.
+    """Return the share of gravity that remains after equal compensation of all bodies, else 1.
 
-    The weight of some bodies, or of all by different shares, is not gravity of the machine, and is
-    left out.
+    The weights of some bodies, or of all by different shares, are not gravity of the machine; they
+    are left out.
     """
     pairs = (
         (joint.parent.body, joint.child.body) for joint in bodies.joints if joint.kind == "fixed"
@@ -244,13 +255,9 @@ def _gravity(
     if components is not None and options.gravity is not None:
         what = f"given in the options {tuple(options.gravity)} and in the file {tuple(components)}"
         reader.problem(root, "gravity", what, "leave it out of the options")
-    field = np.array(
-        components
-        if components is not None
-        else options.gravity
-        if options.gravity is not None
-        else _GRAVITY
-    )
+    if components is None:
+        components = _GRAVITY if options.gravity is None else options.gravity
+    field = np.array(components)
     if field.shape != (3,) or not np.isfinite(field).all():
         reader.problem(
             root,
@@ -272,7 +279,7 @@ def _platform(
 ) -> Platform:
     bodies: Bodies = tree.bodies
     every = tuple(name for joint in joints if not joint.is_cut for name in joint.velocity_names)
-    # rods take coordinates away
+    # recognised rods remove coordinates
     named = reader.listed("independent") if options.rods is None else ()
     for where, names in (
         ("options.independent", options.independent),
@@ -294,7 +301,7 @@ def _platform(
         if not body or wanted == "world":
             remedy = f"there are {', '.join([*bodies.body_names, *bodies.sites])}"
             where = "options.platform" if options.platform else "custom.platform"
-            reader.problem(root, where, f"{wanted!r} is no body that moves", remedy)
+            reader.problem(root, where, f"{wanted!r} is not a body that moves", remedy)
     is_open = bool(couplings) or any(joint.is_cut for joint in joints)
     independent = options.independent or named or (() if is_open else every)
     return Platform(
@@ -306,7 +313,7 @@ def _platform(
 
 
 def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
-    """Return the elements and attributes that were not used, counted; those that only draw, collide or steer the solver apart."""
+    """Return counts of unused elements and attributes, without those that do not affect motion."""
     elements: Counter[str] = Counter()
     attributes: Counter[str] = Counter()
 
@@ -317,16 +324,16 @@ def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
         for child in node.children:
             if child.tag in _OTHER_ELEMENTS:
                 elements[child.tag] += 1
-            elif child.tag not in _KNOWN.union(_DRAWN, ("default", "freejoint")):
+            elif child.tag not in _READ_ELEMENTS.union(_VISUAL_ELEMENTS, ("default", "freejoint")):
                 elements[f"unknown {child.tag}"] += 1
-            elif child.tag in _KNOWN and child.attributes.get("active") != "false":
+            elif child.tag in _READ_ELEMENTS and child.attributes.get("active") != "false":
                 visit(child)
 
     for section in root.children:
-        if section.tag in _READ and section.tag != "default":
+        if section.tag in _READ_SECTIONS and section.tag != "default":
             visit(section)
         elif section.tag == "custom" and all(
-            x.attributes.get("name", "").startswith(CUSTOM) for x in section.children
+            x.attributes.get("name", "").startswith(CUSTOM_PREFIX) for x in section.children
         ):
             continue
         elif section.tag not in ("default", "keyframe"):

@@ -1,37 +1,37 @@
-"""What an MJCF file may say beside the machine that changes its motion, and is not read: refused, or named on its own.
+"""Settings of an MJCF file that change the motion of the machine and are not supported.
 
-Masses that MuJoCo's compiler changes, and forces that an option switches off, would give another
-machine without a word. The drag of the surroundings is left out, and results that need forces are
-doubtful.
+Masses that MuJoCo's compiler changes, and forces that an option switches off, would silently give
+another machine, so they are refused. The drag of the surrounding medium is left out, and results
+that need forces are then doubtful.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tauloop.formats.mjcf.settings import FOR_MUJOCO, MjcfReader
+from tauloop.formats.mjcf.settings import MUJOCO_BOUND, MjcfReader
 from tauloop.formats.xml.nodes import XmlNode
 
 #: Share of the heaviest mass, and of its moment at the machine's largest length, that a bound may
 #: add to zeros.
 _BOUND_SHARE = 1e-4
 #: Forces that an option can switch off.
-_FORCES = ("constraint", "equality", "frictionloss", "spring", "damper")
-_MEDIUM = ("density", "viscosity", "wind")
+_FORCE_FLAGS = ("constraint", "equality", "frictionloss", "spring", "damper")
+_MEDIUM_OPTIONS = ("density", "viscosity", "wind")
 
 
 def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
-    """Add problems for settings that change the machine and are not read; list the drag that is left out."""
+    """Add problems for unsupported settings that change the machine; list omitted drag."""
     _refuse_masses(reader, root, {"settotalmass": 0.0})
     for option in root.all("option"):
         for flag in option.all("flag"):
-            for key in _FORCES:
+            for key in _FORCE_FLAGS:
                 if reader.word(flag, key) == "disable":
                     what = f"{key}=disable switches forces off that the file describes"
                     reader.problem(
                         flag, f"option.flag.{key}", what, "remove the flag, or what it switches off"
                     )
-        medium = {key: reader.numbers(option, "option", key) for key in _MEDIUM}
+        medium = {key: reader.numbers(option, "option", key) for key in _MEDIUM_OPTIONS}
         acting: list[str] = []
         for key, numbers in medium.items():
             if any(numbers):
@@ -42,24 +42,24 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
 
 
 def refuse_bounds(reader: MjcfReader, root: XmlNode, heaviest: float, largest: float) -> None:
-    """Add problems for bounds of masses and moments that change the machine, in addition to letting zeros pass.
+    """Add problems for bounds of masses and moments that change more than zeros.
 
     Args:
         reader: collects the problems.
         root: the element ``<mujoco>``.
-        heaviest: the largest mass of a body, kg.
-        largest: the largest length of the file, m.
+        heaviest: largest mass of a body, kg.
+        largest: largest length of the file, m.
     """
     sizes = {"boundmass": heaviest, "boundinertia": heaviest * largest**2}
     allowed = {
-        key: min(FOR_MUJOCO, _BOUND_SHARE * size) if size else FOR_MUJOCO
+        key: min(MUJOCO_BOUND, _BOUND_SHARE * size) if size else MUJOCO_BOUND
         for key, size in sizes.items()
     }
     _refuse_masses(reader, root, allowed)
 
 
 def _refuse_masses(reader: MjcfReader, root: XmlNode, allowed: Mapping[str, float]) -> None:
-    """Refuse settings of the compiler that are above what leaves the masses of a file as they are."""
+    """Refuse compiler settings above the values that leave the masses of a file unchanged."""
     for node in root.all("compiler"):
         for key, most in allowed.items():
             if reader.number(node, "compiler", key, 0.0) > most:

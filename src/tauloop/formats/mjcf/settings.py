@@ -1,4 +1,4 @@
-"""What an MJCF file says once for many elements: compiler settings and default classes; and how poses are written."""
+"""Compiler settings and default classes of an MJCF file, and the forms of its poses."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tauloop.common.records import dataclass
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_about
 
-#: The class of everything that names none.
-MAIN = "main"
-#: A position or velocity servo, or a muscle, is more than an ideal motor.
+#: The class of elements that name no class.
+DEFAULT_CLASS = "main"
+#: Actuators that are more than an ideal motor: position and velocity servos and muscles.
 SERVOS = (
     "position",
     "velocity",
@@ -27,40 +27,42 @@ SERVOS = (
     "adhesion",
     "dcmotor",
 )
-#: Actuators share one set of defaults, whatever they are called.
+#: All kinds of actuators share one set of defaults.
 ACTUATORS = ("general", "motor", *SERVOS)
-#: Names in ``<custom>`` of what MJCF has no place for: ``tauloop.joint.NAME.friction.offset``,
-#: ``tauloop.platform``.
-CUSTOM = "tauloop."
-#: Terms of friction that MuJoCo does not have, and what they are; they are in ``<custom>``.
-KEPT_FRICTION = {
+#: Prefix of names in ``<custom>`` for properties that MJCF lacks:
+#: ``tauloop.joint.NAME.friction.offset``, ``tauloop.platform``.
+CUSTOM_PREFIX = "tauloop."
+#: Terms of friction that MuJoCo does not have, with their names in messages; they are in
+#: ``<custom>``.
+CUSTOM_FRICTION_TERMS = {
     "offset": "constant part",
     "viscous_asymmetry": "viscous asymmetry",
     "coulomb_asymmetry": "Coulomb asymmetry",
     "static": "static part",
     "stribeck": "",
 }
-#: Ways to write an orientation, with how many numbers each has.
+#: Attributes for an orientation, each with its number of components.
 _ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
-#: Axes must be longer than this to have a direction.
-_NO_DIRECTION = 1e-12
-#: Bounds of masses (kg) and moments (kg m^2) up to here only let zeros through MuJoCo, and are left
-#: out.
-FOR_MUJOCO = 1e-12
+#: Smallest length of an axis that has a direction.
+_MIN_AXIS_LENGTH = 1e-12
+#: Bounds of masses (kg) and moments (kg m^2) up to this value only let zeros pass in MuJoCo; they
+#: are ignored.
+MUJOCO_BOUND = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MjcfCompiler:
-    """Settings that change what numbers mean.
+    """Settings that change the meaning of numbers.
 
     Attributes:
-        angle: rad of one unit of an angle in the file.
-        euler: sequence of Euler angles; small letters turn with the frame, capitals do not.
-        has_autolimits: whether a range alone makes a limit.
+        angle: value in rad of the file's unit of angles.
+        euler: sequence of Euler angles; lower-case axes rotate with the frame, upper-case ones do
+            not.
+        has_autolimits: whether a range alone is a limit.
         from_geoms: "auto" (mass from geoms where a body has no inertial), "true" or "false".
-        groups: first and last group of geoms that have mass.
-        meshes: folder that files of meshes are named from.
-        has_bare_names: whether only the last part of these names counts.
+        groups: first and last group of geoms with mass.
+        meshes: folder to which files of meshes are relative.
+        has_bare_names: whether only the last part of these file names counts.
     """
 
     angle: float = math.pi / 180
@@ -73,7 +75,7 @@ class MjcfCompiler:
 
 
 class MjcfReader(XmlReader):
-    """Reads attributes with their defaults; remembers which were used, so that the others can be listed."""
+    """Reads attributes with their defaults and records the used ones, to list the others."""
 
     def __init__(self, file: str, root: XmlNode) -> None:
         """Read compiler settings and default classes.
@@ -88,10 +90,10 @@ class MjcfReader(XmlReader):
         self.solids: list[str] = []
         self.massless: list[str] = []
         self._used: set[tuple[str, int, str]] = set()
-        self._classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
+        self._classes: dict[str, dict[str, dict[str, str]]] = {DEFAULT_CLASS: {}}
         self.compiler = self._compiler(root)
         for node in root.all("default"):
-            self._read_class(node, self._classes[MAIN], is_top=True)
+            self._read_class(node, self._classes[DEFAULT_CLASS], is_top=True)
         self._extras: dict[str, float] = {}
         self._lists: dict[str, tuple[str, ...]] = {}
         self._texts: dict[str, str] = {}
@@ -101,46 +103,48 @@ class MjcfReader(XmlReader):
     # What MJCF has no place for
 
     def extra(self, kind: str, node: XmlNode, what: str, default: float = 0.0) -> float:
-        """Return a figure of a joint or actuator, SI, that `mjcf_writer` put into ``<custom>``."""
-        return self._extras.get(f"{CUSTOM}{kind}.{node.attributes.get('name', '')}.{what}", default)
+        """Return a number of a joint or actuator, SI, that `mjcf.writer` put into ``<custom>``."""
+        name = node.attributes.get("name", "")
+        return self._extras.get(f"{CUSTOM_PREFIX}{kind}.{name}.{what}", default)
 
     def kept_friction(self, kind: str, node: XmlNode) -> dict[str, float]:
-        """Return the terms of the friction of a joint or actuator that `mjcf_writer` put there."""
-        return {key: self.extra(kind, node, f"friction.{key}") for key in KEPT_FRICTION}
+        """Return friction terms of a joint or actuator that `mjcf.writer` put there."""
+        return {key: self.extra(kind, node, f"friction.{key}") for key in CUSTOM_FRICTION_TERMS}
 
     @property
     def payload(self) -> float:
-        """Return the rated payload, kg, that `mjcf_writer` put there."""
-        return self._extras.get(f"{CUSTOM}platform.payload", 0.0)
+        """Return the rated payload, kg, that `mjcf.writer` put there."""
+        return self._extras.get(f"{CUSTOM_PREFIX}platform.payload", 0.0)
 
     def listed(self, what: str) -> tuple[str, ...]:
-        """Names that `mjcf_writer` put into ``<custom>``; empty where there are none."""
-        return self._lists.get(f"{CUSTOM}{what}", ())
+        """Return names that `mjcf.writer` put into ``<custom>``; empty if there are none."""
+        return self._lists.get(f"{CUSTOM_PREFIX}{what}", ())
 
     def texts(self, what: str) -> tuple[str, ...]:
-        """Return the texts that `mjcf_writer` put into ``<custom>``, with a number each; empty where there are none."""
+        """Return numbered texts that `mjcf.writer` put into ``<custom>``, if any."""
         return tuple(
-            text for name, text in self._texts.items() if name.startswith(f"{CUSTOM}{what}.")
+            text for name, text in self._texts.items() if name.startswith(f"{CUSTOM_PREFIX}{what}.")
         )
 
     def _read_custom(self, section: XmlNode) -> None:
         for node in section.children:
             name = node.attributes.get("name", "")
-            if name.startswith(CUSTOM) and node.tag == "numeric":
+            if name.startswith(CUSTOM_PREFIX) and node.tag == "numeric":
                 self._extras[name] = self.number(node, name, "data")
-            elif name.startswith(CUSTOM) and node.tag == "text":
+            elif name.startswith(CUSTOM_PREFIX) and node.tag == "text":
                 self._texts[name] = self.text(node, name, "data")
                 self._lists[name] = tuple(self._texts[name].split())
 
     # Defaults
 
     def resolved(self, node: XmlNode, childclass: str) -> XmlNode:
-        """Return an element with the attributes that it takes from its class."""
+        """Return an element with the attributes that it inherits from its class."""
         self.use(node, "class")
-        name = node.attributes.get("class", "") or childclass or MAIN
+        name = node.attributes.get("class", "") or childclass or DEFAULT_CLASS
         what, remedy = f"there is no default class {name!r}", "define it under <default>"
         defaults = (
-            self.look_up(node, name, name, self._classes, what, remedy) or self._classes[MAIN]
+            self.look_up(node, name, name, self._classes, what, remedy)
+            or self._classes[DEFAULT_CLASS]
         )
         tag = "general" if node.tag in ACTUATORS else node.tag
         return replace(node, attributes={**defaults.get(tag, {}), **node.attributes})
@@ -153,14 +157,14 @@ class MjcfReader(XmlReader):
     def _read_class(
         self, node: XmlNode, inherited: Mapping[str, dict[str, str]], is_top: bool
     ) -> None:
-        name = node.attributes.get("class", MAIN if is_top else "")
+        name = node.attributes.get("class", DEFAULT_CLASS if is_top else "")
         if not name:
             self.problem(
                 node, "default", "a nested default has no class", 'write <default class="...">'
             )
             return
         if is_top:
-            name = MAIN
+            name = DEFAULT_CLASS
         mine = {tag: dict(attributes) for tag, attributes in inherited.items()}
         for child in node.children:
             if child.tag != "default":
@@ -181,7 +185,7 @@ class MjcfReader(XmlReader):
             )
             self.use(node, "meshdir", "texturedir", "assetdir", "coordinate", "strippath")
             for key in ("boundmass", "boundinertia"):
-                if self.number(node, "compiler", key, 0.0) <= FOR_MUJOCO:
+                if self.number(node, "compiler", key, 0.0) <= MUJOCO_BOUND:
                     self.use(node, key)
         if last is None:
             return MjcfCompiler(meshes=Path(self.file).parent)
@@ -221,7 +225,7 @@ class MjcfReader(XmlReader):
     # Values
 
     def use(self, node: XmlNode, *attributes: str) -> None:
-        """Remember that attributes of an element were read."""
+        """Record that attributes of an element were read."""
         self._used.update(
             (node.file, node.line, f"{node.tag} {attribute}") for attribute in attributes
         )
@@ -236,7 +240,10 @@ class MjcfReader(XmlReader):
         return node.attributes.get(attribute, default).strip()
 
     def value(self, node: XmlNode, where: str, attribute: str, default: float = 0.0) -> float:
-        """Return a number; where several are allowed (polynomials), the first, and the others are listed if not zero."""
+        """Return a number, of several (a polynomial) the first.
+
+        Other coefficients are listed as omitted if they are not zero.
+        """
         self.use(node, attribute)
         words = node.attributes.get(attribute, "").split()
         if len(words) > 1 and all(map(_is_zero, words[1:])):
@@ -244,7 +251,7 @@ class MjcfReader(XmlReader):
         return self.number(node, where, attribute, default)
 
     def numbers(self, node: XmlNode, where: str, attribute: str) -> tuple[float, ...]:
-        """As many finite numbers as there are; none where the attribute is missing."""
+        """Return all numbers of an attribute, which must be finite; none if it is missing."""
         self.use(node, attribute)
         words = node.attributes.get(attribute, "").split()
         return self.vector(node, where, attribute, (0.0,) * len(words)) if words else ()
@@ -261,7 +268,7 @@ class MjcfReader(XmlReader):
         return np.array(self.vector(node, where, attribute, default))
 
     def pose(self, node: XmlNode, where: str) -> FramePose:
-        """Return the position and orientation of an element, in any of the five ways to say it."""
+        """Return the pose of an element; its orientation may be in any of five forms."""
         return FramePose(
             position=self.triple(node, where, "pos"), rotation=self.orientation(node, where)
         )
@@ -274,7 +281,7 @@ class MjcfReader(XmlReader):
             self.problem(
                 node,
                 where,
-                f"says its orientation {len(keys)} times: {', '.join(keys)}",
+                f"its orientation is given {len(keys)} times: {', '.join(keys)}",
                 "keep one",
             )
         if not keys:
@@ -294,14 +301,14 @@ class MjcfReader(XmlReader):
         return rotation
 
     def _rotation(self, kind: str, x: np.ndarray) -> np.ndarray | None:
-        """Return the axes (3, 3) by one of MuJoCo's five conventions; None where a direction has length zero."""
+        """Return axes (3, 3) by one of MuJoCo's five forms; None for a zero direction."""
         if kind == "euler":
             R = np.eye(3)
             for letter, angle in zip(self.compiler.euler, x * self.compiler.angle, strict=True):
                 turn = Rotation.from_euler(letter.lower(), angle).as_matrix()
                 R = R @ turn if letter.islower() else turn @ R
             return R
-        if np.linalg.norm(x[:3] if kind != "quat" else x) < _NO_DIRECTION:
+        if np.linalg.norm(x[:3] if kind != "quat" else x) < _MIN_AXIS_LENGTH:
             return None
         if kind == "quat":
             return quaternion_rotation(x)
@@ -312,19 +319,19 @@ class MjcfReader(XmlReader):
             return shortest_turn(x)
         e_x = x[:3] / np.linalg.norm(x[:3])
         e_y = x[3:] - (x[3:] @ e_x) * e_x
-        if np.linalg.norm(e_y) < _NO_DIRECTION:
+        if np.linalg.norm(e_y) < _MIN_AXIS_LENGTH:
             return None
         e_y /= np.linalg.norm(e_y)
         return np.column_stack([e_x, e_y, np.cross(e_x, e_y)])
 
 
 def shortest_turn(direction: np.ndarray) -> np.ndarray:
-    """Return the axes (3, 3) whose z points along a direction, turned there by the shortest way."""
+    """Return axes (3, 3) with z along a direction, by the shortest rotation."""
     z = direction / np.linalg.norm(direction)
     axis = np.cross([0.0, 0.0, 1.0], z)
     sine = float(np.linalg.norm(axis))
     angle = math.atan2(sine, float(z[2]))
-    axis = axis / sine if sine > _NO_DIRECTION else np.array([1.0, 0.0, 0.0])
+    axis = axis / sine if sine > _MIN_AXIS_LENGTH else np.array([1.0, 0.0, 0.0])
     return rotation_about(axis, np.array(angle))
 
 

@@ -1,4 +1,4 @@
-"""The worldbody of an MJCF file: bodies with their inertia, and the chain of joints between each and its parent."""
+"""The worldbody of an MJCF file: bodies with inertia, and the joints between them."""
 
 from __future__ import annotations
 
@@ -39,36 +39,41 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.poses import FramePose
 
-#: Joint types and what they are here.
-_KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "free"}
-#: Axes of the successive turns of a frame.
+#: Kind of joint here by MuJoCo's type.
+_KIND_OF_JOINT_TYPE = {
+    "hinge": "revolute",
+    "slide": "prismatic",
+    "ball": "spherical",
+    "free": "free",
+}
+#: Axes of the successive rotations of a frame.
 _YAW_PITCH_ROLL: tuple[AxisName, ...] = ("z", "y", "x")
-#: Elements that make bodies of which the file does not show the result.
+#: Elements that generate bodies which the file does not contain.
 GENERATORS = ("replicate", "composite", "flexcomp", "attach", "plugin")
-#: Elements that have a place on a body, and those that tie two bodies at a point.
-_PLACED, _TIED = ("body", "frame", "joint", "site", "inertial"), ("connect", "weld")
-#: Angles below this, rad, are the rounding of a product of poses; an axis of such a length has no
+#: Elements with a position on a body, and those that tie two bodies at a point.
+_ELEMENTS_WITH_POSITION = ("body", "frame", "joint", "site", "inertial")
+_POINT_CONSTRAINTS = ("connect", "weld")
+#: Angles below this, rad, are rounding of a product of poses; an axis of this length has no
 #: direction.
-_ROUNDING = 1e-12
+_ANGLE_ROUNDING = 1e-12
 
 
 @dataclass(slots=True)
 class Bodies:
-    """What was read of the tree.
+    """Bodies and joints read from the worldbody.
 
     Attributes:
         bodies, joints: parents before their children; a body with several joints hangs on massless
-            ones.
+            bodies.
         world: pose of every body in the world at the initial coordinates.
         kinds: kind of every joint of the file.
-        references: initial coordinate of every hinge and slide.
-        sites: sites by name: their body and pose on it.
-        names: names of bodies and joints as the file has them, and what they are here.
-        rests: coordinate at which the spring of every hinge and slide is at rest.
-        compensated: share of the weight of a body that is compensated (gravcomp), where it is not
-            zero.
-        last: the last body of the file that has mass and moves.
-        heaviest: the largest mass of a body, kg.
+        references: initial coordinate of each hinge and slide.
+        sites: body and pose on it of each site.
+        names: names of bodies and joints here, by their names in the file.
+        rests: rest coordinate of the spring of each hinge and slide.
+        compensated: compensated share of the weight of each body (gravcomp), where it is not zero.
+        last: last body of the file that has mass and moves.
+        heaviest: largest mass of a body, kg.
     """
 
     bodies: list[Body] = field(default_factory=list)
@@ -86,7 +91,7 @@ class Bodies:
 
 
 class TreeReader:
-    """Walks through the worldbody."""
+    """Reads the worldbody recursively."""
 
     def __init__(
         self, reader: MjcfReader, leaves: Leaves, geoms: GeomReader, root: XmlNode
@@ -95,8 +100,8 @@ class TreeReader:
 
         Args:
             reader: reads attributes and collects problems.
-            leaves: takes up the leaf parameters.
-            geoms: takes up what is seen.
+            leaves: receives the independent parameters.
+            geoms: receives the geoms, for drawing.
             root: the element ``<mujoco>``, with the positions of all frames.
         """
         self.largest_length = largest_length(_positions(root))
@@ -108,12 +113,12 @@ class TreeReader:
         self.bodies = Bodies()
 
     def read(self, world: XmlNode) -> Bodies:
-        """Everything below the world."""
+        """Return the bodies and joints below the world."""
         self._children(world, BASE, FramePose(), "")
         return self.bodies
 
     def placement(self, body: str, pose: FramePose, name: str) -> Placement:
-        """Return a frame on a body with a leaf for every number that is not zero."""
+        """Return a frame on a body, with a parameter for each number that is not zero."""
         position = without_rounding(pose.position, self.largest_length)
         at = self._leaves.vector(f"{name}.at", position, "m", "geometry")
         turns = tuple(
@@ -122,7 +127,7 @@ class TreeReader:
                 self._leaves.leaf(f"{name}.turn.{turn.axis}", turn.angle.value, "rad", "geometry"),
             )
             for turn in turns_to_axes(pose.rotation[:, 0].tolist(), pose.rotation[:, 1].tolist())
-            if isinstance(turn.angle, Constant) and abs(turn.angle.value) > _ROUNDING
+            if isinstance(turn.angle, Constant) and abs(turn.angle.value) > _ANGLE_ROUNDING
         )
         return Placement(body=body, position=at, turns=turns)
 
@@ -143,7 +148,7 @@ class TreeReader:
     def _flattened(
         self, node: XmlNode, frame: FramePose, childclass: str
     ) -> Iterator[tuple[XmlNode, FramePose, str]]:
-        """Return the children of a body, those in ``<frame>`` included, each with the pose of its frame on the body."""
+        """Return the children of a body, each with the pose of its enclosing ``<frame>``."""
         for child in node.children:
             if child.tag == "frame":
                 inner = frame @ self._reader.pose(child, "frame")
@@ -153,7 +158,7 @@ class TreeReader:
                 yield child, frame, childclass
 
     def _name(self, node: XmlNode, fallback: str, known: dict[str, str]) -> str:
-        """Return a new name; one that is missing or taken by another kind of element is replaced."""
+        """Return a new name, replaced if it is missing or used by another kind of element."""
         original = self._reader.word(node, "name")
         name = identifier(original) or fallback
         if original in known:
@@ -214,7 +219,7 @@ class TreeReader:
         pose: FramePose,
         joints: list[tuple[XmlNode, FramePose, str]],
     ) -> None:
-        """The chain of joints that carries a body; each turns or slides in axes of that body."""
+        """Add the chain of joints that carries a body; each acts along axes of that body."""
         outer = self.placement(parent, pose, body)
         if not joints:
             self._taken.add(f"{body}_weld")
@@ -256,11 +261,14 @@ class TreeReader:
 
     def _kind(self, node: XmlNode, name: str) -> str:
         word = self._reader.word(node, "type", "hinge")
-        if word not in _KINDS:
+        if word not in _KIND_OF_JOINT_TYPE:
             self._reader.problem(
-                node, name, f"{word!r} is not a joint type", f"use one of {', '.join(_KINDS)}"
+                node,
+                name,
+                f"{word!r} is not a joint type",
+                f"use one of {', '.join(_KIND_OF_JOINT_TYPE)}",
             )
-        return _KINDS.get(word, "fixed")
+        return _KIND_OF_JOINT_TYPE.get(word, "fixed")
 
     def _joint(
         self, node: XmlNode, name: str, kind: str, frame: FramePose, outer: Placement, body: str
@@ -272,7 +280,7 @@ class TreeReader:
         turns: tuple[Turn, ...] = ()
         if kind in ("revolute", "prismatic"):
             axis = frame.rotation @ reader.triple(node, name, "axis", (0.0, 0.0, 1.0))
-            if not np.linalg.norm(axis) > _ROUNDING:
+            if not np.linalg.norm(axis) > _ANGLE_ROUNDING:
                 reader.problem(
                     node, name, "the axis has length zero", "give a direction, such as 0 0 1"
                 )
@@ -308,7 +316,9 @@ class TreeReader:
         )
 
     def _ball(self, node: XmlNode, name: str, outer: Placement, inner: Placement) -> Joint:
-        """Return a ball; its quaternion is counted from the file's pose, or from where `mjcf_writer` states.
+        """Return a ball joint.
+
+        Its quaternion is relative to the file's pose, or to the frame that `mjcf.writer` kept.
 
         Args:
             node: its element.
@@ -327,14 +337,14 @@ class TreeReader:
         )
 
     def _turns(self, node: XmlNode, what: str) -> tuple[Turn, ...]:
-        """Turns about z, y and x of a joint that `mjcf_writer` put into ``<custom>``."""
+        """Return turns about z, y and x of a joint that `mjcf.writer` put into ``<custom>``."""
         angles = [
             (axis, self._reader.extra("joint", node, f"{what}.{axis}")) for axis in _YAW_PITCH_ROLL
         ]
         return tuple(Turn(axis, Constant(angle)) for axis, angle in angles if angle)
 
     def _start(self, node: XmlNode, name: str, kind: str) -> Expression:
-        """Return the coordinate (`ref`) that the file's pose belongs to."""
+        """Return the coordinate (`ref`) of the file's pose."""
         scale = self._reader.compiler.angle if kind == "revolute" else 1.0
         value = self._reader.value(node, name, "ref") * scale
         if kind not in ("revolute", "prismatic"):
@@ -345,7 +355,7 @@ class TreeReader:
         return start
 
     def _freedoms(self, node: XmlNode, name: str, kind: str) -> tuple[Freedom, ...]:
-        """Return the losses, spring, rotor and limits of each freedom of a joint; a free one slides, then turns."""
+        """Return losses, spring, rotor and limits of each freedom, translations first."""
         if kind == "free":
             slides = (self._freedom(node, f"{name}.slide", kind, turns=False),) * 3
             return (*slides, *((self._freedom(node, f"{name}.turn", kind, turns=True),) * 3))
@@ -373,7 +383,7 @@ class TreeReader:
             reader.omitted.append(f"the yield of the spring of joint {name}")
         lower, upper = self._limits(node, name, kind)
         kept = reader.kept_friction("joint", node)
-        # these depend on the axes that the freedoms are measured in
+        # these depend on the axes in which the freedoms are measured
         if kind in ("spherical", "free"):
             for value, what in ((stiffness, "spring"), (loss, "dry friction")):
                 if value:
@@ -442,9 +452,9 @@ class TreeReader:
 
 
 def _positions(root: XmlNode) -> Iterator[str]:
-    """Yield the positions of frames and of points of loops; shapes and cameras may be anywhere."""
+    """Yield the positions of frames and loop points; shapes and cameras may be anywhere."""
     for node in root.walk():
-        if node.tag in _PLACED:
+        if node.tag in _ELEMENTS_WITH_POSITION:
             yield node.attributes.get("pos", "")
-        elif node.tag in _TIED:
+        elif node.tag in _POINT_CONSTRAINTS:
             yield node.attributes.get("anchor", "")

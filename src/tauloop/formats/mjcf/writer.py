@@ -1,12 +1,12 @@
-"""A `Mechanism` as MJCF for MuJoCo, at its nominal parameters.
+"""Conversion of a `Mechanism` to MJCF for MuJoCo, at its nominal parameters.
 
-All bodies hang under one fixed body ``base``; the pose of the file is the machine's start, and
-``ref`` keeps the coordinates' values. Loops are closed by ``connect`` and ``weld`` between sites,
-which do not depend on that pose: a ball is one ``connect``, a hinge two on its axis. Names are
-those of the mechanism. What MJCF has no place for (the constant part of friction, largest speeds, a
-limit at one end, platform and independent coordinates) stands in ``<custom>``, which MuJoCo skips
-and `load_mjcf` reads. MuJoCo refuses moving bodies without mass or inertia: zeros are written as
-they are, and the compiler's own bounds raise them to a number near the smallest that passes.
+All bodies hang on one fixed body ``base``. The pose of the file is the machine's start, and ``ref``
+keeps the coordinates' values. ``connect`` and ``weld`` between sites close loops; these do not
+depend on that pose: a ball is one ``connect``, a hinge is two on its axis. Names are those of the
+mechanism. Properties that MJCF lacks (the constant part of friction, maximum speeds, one-sided
+limits, platform and independent coordinates) are in ``<custom>``, which MuJoCo skips and
+`load_mjcf` reads. MuJoCo refuses moving bodies without mass or inertia: zeros are written as they
+are, and the compiler's own bounds raise them close to the smallest value that passes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from tauloop.common.errors import DescriptionError
 from tauloop.common.files import write_text
 from tauloop.common.records import dataclass
-from tauloop.formats.mjcf.settings import CUSTOM, KEPT_FRICTION
+from tauloop.formats.mjcf.settings import CUSTOM_FRICTION_TERMS, CUSTOM_PREFIX
 from tauloop.formats.xml.meshes import MeshCopies, is_binary_stl
 from tauloop.mechanism.description.grammar import OMISSIONS
 from tauloop.mechanism.model import (
@@ -46,32 +46,32 @@ from tauloop.mechanism.rigid_tree import (
 )
 from tauloop.mechanism.solid import Mesh, Solid, colour, rgba
 
-#: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than
-#: 1e-14. Forces change by some 1e-13 of them there (digit_like's, with chains of massless bodies,
-#: by 2e-9).
-LEAST = 1e-13
-#: Rounding of principal moments, relative to the largest, that may not bring the smallest to zero.
-_ROUNDING = 1e-15
-#: Share of the largest moment that rounding changes when principal moments are put together again.
-_SMALL_CHANGE = 1e-13
-#: Distance along a hinge's axis of the two points that hold it, of the machine's characteristic
-#: length.
-_APART = 0.5
-#: Attributes of a geom that touches nothing and weighs nothing.
-_SEEN = {"contype": "0", "conaffinity": "0", "mass": "0"}
-#: Terms of a motor's friction that go to the joint which it alone drives.
-_MOVED_FRICTION = ("viscous_asymmetry", "coulomb_asymmetry")
-_CLOSABLE = ("spherical", "revolute", "fixed")
+#: Smallest mass (kg) and principal moment of inertia (kg m^2) written for MuJoCo, which requires
+#: more than 1e-14. Relative changes of forces are about 1e-13 (2e-9 with chains of massless
+#: bodies).
+MUJOCO_MINIMUM = 1e-13
+#: Rounding of principal moments, relative to the largest, that must not bring the smallest to zero.
+_MOMENT_ROUNDING = 1e-15
+#: Share of the largest moment by which rounding changes recombined principal moments.
+_MOMENT_CHANGE_TOLERANCE = 1e-13
+#: Distance along a hinge's axis of the two points that hold it, relative to the machine's
+#: characteristic length.
+_HINGE_POINT_DISTANCE = 0.5
+#: Attributes of a geom without contacts and mass.
+_VISUAL_ONLY_ATTRIBUTES = {"contype": "0", "conaffinity": "0", "mass": "0"}
+#: Terms of a motor's friction that move to the joint if the motor drives it alone.
+_JOINT_SIDE_FRICTION = ("viscous_asymmetry", "coulomb_asymmetry")
+_MJCF_CLOSURE_KINDS = ("spherical", "revolute", "fixed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MjcfText:
-    """Text in another format.
+    """Text of a machine in MJCF.
 
     Attributes:
-        text: of the file.
-        meshes: the files of meshes that it names.
-        notes: what is not as in the mechanism, one sentence each.
+        text: text of the file.
+        meshes: the mesh files that it names.
+        notes: differences from the mechanism, one sentence each.
     """
 
     text: str
@@ -84,22 +84,24 @@ def to_mjcf(mechanism: Mechanism, meshes: str = "meshes") -> MjcfText:
 
     Args:
         mechanism: any mechanism.
-        meshes: folder, beside the file, of the meshes that it names; triangles stand in the text.
+        meshes: mesh folder, relative to the file; triangles without a file are in the text.
 
     Raises:
-        DescriptionError: rigid links and ideal joints do not represent it (see
+        DescriptionError: rigid links and ideal joints cannot represent the mechanism (see
             `mechanism.rigid_tree`).
     """
     return _MjcfWriter(
-        mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)
+        mechanism, rigid_tree(mechanism, _MJCF_CLOSURE_KINDS, DescriptionError), MeshCopies(meshes)
     ).write()
 
 
 def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Write an MJCF file and copies of meshes in ``NAME_meshes`` beside it, each renamed when it is complete.
+    """Write an MJCF file, with copies of meshes in ``NAME_meshes`` next to it.
+
+    Each file gets its final name when it is complete.
 
     Returns:
-        Paths of the meshes, and what is not as in the mechanism.
+        Paths of the meshes, and the differences from the mechanism.
 
     Raises:
         DescriptionError: as `to_mjcf`.
@@ -112,7 +114,10 @@ def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
 
 
 def coordinate_names(mechanism: Mechanism) -> dict[str, str]:
-    """Return names in the file by those of coordinates and velocities, where they differ: a free joint has a ball."""
+    """Return names in the file by coordinate and velocity, where they differ.
+
+    They differ for free joints, which contain a ball.
+    """
     ball = JOINT_KINDS["spherical"]
     return {
         f"{joint.name}.{word}": f"{joint.name}.turn.{word}"
@@ -144,7 +149,10 @@ class _MjcfWriter:
         compiler = ElementTree.SubElement(
             root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false"
         )
-        compiler.attrib |= {"boundmass": _number(LEAST), "boundinertia": _number(LEAST)}
+        compiler.attrib |= {
+            "boundmass": _number(MUJOCO_MINIMUM),
+            "boundinertia": _number(MUJOCO_MINIMUM),
+        }
         ElementTree.SubElement(root, "option", gravity=_numbers([m.value(x) for x in m.gravity]))
         world = ElementTree.SubElement(root, "worldbody")
         self.bodies = {BASE: ElementTree.SubElement(world, "body", name=BASE)}
@@ -157,8 +165,8 @@ class _MjcfWriter:
         listed = ", ".join(name for name in self._light if name != BASE)
         if listed:
             self.notes.append(
-                f"MuJoCo refuses zeros, and raises masses and moments to {LEAST:g} kg or kg m^2 where they are below: "
-                f"{listed}"
+                "MuJoCo refuses zeros; it raises smaller masses and moments to "
+                f"{MUJOCO_MINIMUM:g} kg or kg m^2: {listed}"
             )
         tool = placement_pose(m, m.platform.tool)
         self._site("tool", m.platform.body, tool)
@@ -195,7 +203,10 @@ class _MjcfWriter:
         element.append(self._inertial(link.name, link.mass))
 
     def _joint(self, primitive: Primitive, tail: FramePose) -> ElementTree.Element:
-        """Return a joint in the axes of the body at the start; `tail` is the body's frame behind the joint."""
+        """Add a joint in the axes of the body at the start.
+
+        `tail` is the body's frame after the joint.
+        """
         attributes = {"name": primitive.name, "type": primitive.kind}
         origin = tail.inverse()
         if origin.position.any():
@@ -206,14 +217,16 @@ class _MjcfWriter:
             joint = self.mechanism.joint(primitive.velocities[0].rpartition(".")[0])
             if not self._acts_alike(joint.freedoms[-3:]):
                 self.notes.append(
-                    f"joint {joint.name}: what acts on its rotations differs; in MJCF, that on the first acts on all"
+                    f"joint {joint.name}: losses and springs of its rotations differ; "
+                    "in MJCF, those of the first rotation act on all"
                 )
             if (
                 freedom.spring is not None
                 or np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any()
             ):
                 self.notes.append(
-                    f"ball {primitive.name}: springs, limits, largest speeds of its turns are not written"
+                    f"ball {primitive.name}: "
+                    "springs, limits and maximum speeds of its rotations are not written"
                 )
         else:
             attributes["axis"] = _numbers(origin.rotation @ primitive.axis)
@@ -230,7 +243,7 @@ class _MjcfWriter:
         return ElementTree.Element("joint", attributes)
 
     def _ball(self, primitive: Primitive, frame: FramePose) -> None:
-        """Keep from where the quaternion of a ball is counted: MuJoCo counts it from the start, in axes of the body."""
+        """Keep the zero of a ball's quaternion, which MuJoCo counts from the start in body axes."""
         for word, pose in (("frame", frame), ("start", primitive.pose())):
             angles = constant_angles(pose.rotation) if pose.is_turned else {}
             for axis, angle in angles.items():
@@ -255,7 +268,7 @@ class _MjcfWriter:
     def _losses(
         self, of: Freedom | Actuator, ratio: float = 1.0, others: Mapping[str, float] | None = None
     ) -> dict[str, float]:
-        """Return the friction and inertia under MJCF's names, moved across a ratio and put to those of others."""
+        """Return friction and inertia under MJCF's names, across a ratio and added to others."""
         friction = of.friction or Friction()
         terms = {
             "damping": (ratio * ratio, friction.viscous),
@@ -269,14 +282,14 @@ class _MjcfWriter:
         return {key: (others or {}).get(key, 0.0) + number for key, number in own.items()}
 
     def _acts_alike(self, freedoms: Sequence[Freedom]) -> bool:
-        """Return whether friction and inertia of all freedoms are the same numbers."""
+        """Return whether friction and inertia of all freedoms are equal."""
         acting = [(self._losses(freedom), self._terms(freedom.friction)) for freedom in freedoms]
         return all(numbers == acting[0] for numbers in acting)
 
     def _terms(self, friction: Friction | None) -> dict[str, float]:
-        """Return the terms of a friction law that MuJoCo does not have, as numbers; those of zero are left out."""
+        """Return the nonzero friction terms that MuJoCo does not have, as numbers."""
         law, terms = friction or Friction(), dict[str, float]()
-        for key in KEPT_FRICTION:
+        for key in CUSTOM_FRICTION_TERMS:
             term = getattr(law, key)
             number = 0.0 if term is None else self.mechanism.value(term)
             if number:
@@ -284,7 +297,7 @@ class _MjcfWriter:
         return terms
 
     def _joint_friction(self, name: str, friction: Friction | None) -> dict[str, float]:
-        """Return the same of a joint, with what its motors add: static friction is counted from zero."""
+        """Return these terms of a joint and its motors; static friction is relative to zero."""
         terms = self._terms(friction)
         for key, number in self._asymmetries.get(name, {}).items():
             terms[key] = terms.get(key, 0.0) + number
@@ -293,7 +306,7 @@ class _MjcfWriter:
         return terms
 
     def _motor_friction(self, actuator: Actuator) -> dict[str, float]:
-        """Return the same of a motor, but for what has moved to the joint that it alone drives."""
+        """Return these terms of a motor, without those moved to the joint that it alone drives."""
         terms = self._terms(actuator.friction)
         if len(actuator.drives) > 1:
             return terms
@@ -303,41 +316,46 @@ class _MjcfWriter:
             and actuator.friction.coulomb is not None
         ):
             terms["static"] -= self.mechanism.value(actuator.friction.coulomb)
-        return {key: number for key, number in terms.items() if key not in _MOVED_FRICTION}
+        return {key: number for key, number in terms.items() if key not in _JOINT_SIDE_FRICTION}
 
     def _keep_friction(self, where: str, terms: Mapping[str, float]) -> None:
-        """Keep terms of friction that MuJoCo does not apply for who reads the file again."""
+        """Keep friction terms that MuJoCo does not apply, for readers of the file."""
         name = where.partition(".")[2]
         for key, number in terms.items():
             self._extra(f"{where}.friction.{key}", number)
-            if KEPT_FRICTION.get(key):
+            if CUSTOM_FRICTION_TERMS.get(key):
                 self.notes.append(
-                    f"{name}: MuJoCo does not apply the {KEPT_FRICTION[key]} of its friction"
+                    f"{name}: "
+                    f"MuJoCo does not apply the {CUSTOM_FRICTION_TERMS[key]} of its friction"
                 )
 
     def _extra(self, name: str, value: float) -> None:
-        """A figure that MJCF has no place for; what is infinite is none."""
+        """Keep a finite number that MJCF has no element for."""
         if np.isfinite(value):
-            self._extras[f"{CUSTOM}{name}"] = value
+            self._extras[f"{CUSTOM_PREFIX}{name}"] = value
 
     def _custom(self) -> ElementTree.Element:
-        """Return what MJCF has no place for: MuJoCo skips it, and `load_mjcf` reads it."""
+        """Return the section of properties that MJCF lacks; only `load_mjcf` reads it."""
         section, platform = ElementTree.Element("custom"), self.mechanism.platform
         if platform.payload:
             self._extra("platform.payload", platform.payload)
         for name, value in self._extras.items():
             ElementTree.SubElement(section, "numeric", name=name, data=_number(value))
-        ElementTree.SubElement(section, "text", name=f"{CUSTOM}platform", data="tool")
+        ElementTree.SubElement(section, "text", name=f"{CUSTOM_PREFIX}platform", data="tool")
         names = coordinate_names(self.mechanism)
         if platform.independent:
             data = " ".join(names.get(name, name) for name in platform.independent)
-            ElementTree.SubElement(section, "text", name=f"{CUSTOM}independent", data=data)
+            ElementTree.SubElement(section, "text", name=f"{CUSTOM_PREFIX}independent", data=data)
         if self.mechanism.unstated_motors:
             data = " ".join(names.get(name, name) for name in self.mechanism.unstated_motors)
-            ElementTree.SubElement(section, "text", name=f"{CUSTOM}unstated_motors", data=data)
+            ElementTree.SubElement(
+                section, "text", name=f"{CUSTOM_PREFIX}unstated_motors", data=data
+            )
         for key in OMISSIONS:
             for k, text in enumerate(getattr(self.mechanism, key.name), 1):
-                ElementTree.SubElement(section, "text", name=f"{CUSTOM}{key.name}.{k}", data=text)
+                ElementTree.SubElement(
+                    section, "text", name=f"{CUSTOM_PREFIX}{key.name}.{k}", data=text
+                )
         return section
 
     def _inertial(self, name: str, link: LinkInertia | None) -> ElementTree.Element:
@@ -347,14 +365,14 @@ class _MjcfWriter:
             else link
         )
         inertia = _accepted(mass.about_center)
-        if mass.mass < LEAST or np.linalg.eigvalsh(inertia)[0] < LEAST:
+        if mass.mass < MUJOCO_MINIMUM or np.linalg.eigvalsh(inertia)[0] < MUJOCO_MINIMUM:
             self._light.append(name)
         change, largest = (
             float(np.abs(inertia - mass.about_center).max()),
             float(np.abs(inertia).max()),
         )
-        if change > _SMALL_CHANGE * largest:
-            what = f"its inertia is none that a body can have; a moment was changed by {change:.2g} kg m^2"
+        if change > _MOMENT_CHANGE_TOLERANCE * largest:
+            what = f"no body can have its inertia; a moment was changed by {change:.2g} kg m^2"
             self.notes.append(f"body {name}: {what}")
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
         return ElementTree.Element(
@@ -368,10 +386,11 @@ class _MjcfWriter:
         ElementTree.SubElement(self.bodies[body], "site", {"name": name} | _placed(pose))
 
     def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
-        """A geom that is seen and does nothing else; a file that MuJoCo would stop at is left out."""
+        """Add a geom that is only drawn; a file that would stop MuJoCo is left out."""
         if solid.body not in self.bodies:
             self.notes.append(
-                f"solid on {solid.body}: it is not written, since that has no mass and is not a body"
+                f"solid on {solid.body}: "
+                "it is not written, since its link has no mass and is not a body"
             )
             return
         if isinstance(solid.mesh, Path) and (fault := _unreadable(solid.mesh)):
@@ -383,7 +402,7 @@ class _MjcfWriter:
         attributes = (
             {"name": name, "type": solid.shape}
             | _placed(turn)
-            | _SEEN
+            | _VISUAL_ONLY_ATTRIBUTES
             | {"rgba": rgba(colour(solid))}
         )
         x, *rest = solid.size
@@ -403,7 +422,7 @@ class _MjcfWriter:
         ElementTree.SubElement(self.bodies[solid.body], "geom", attributes)
 
     def _closure(self, equality: ElementTree.Element, closure: Closure) -> None:
-        half = 0.5 * _APART * self.mechanism.characteristic_length
+        half = 0.5 * _HINGE_POINT_DISTANCE * self.mechanism.characteristic_length
         points = [-half, half] if closure.kind == "revolute" else [0.0]
         for k, distance in enumerate(points):
             name = closure.name + (f".{k + 1}" if len(points) > 1 else "")
@@ -453,9 +472,10 @@ class _MjcfWriter:
             )
             return
         self.notes += [
-            f"loss {loss.name}: the {KEPT_FRICTION[key]} of its friction has no place in MJCF"
+            f"loss {loss.name}: "
+            f"the {CUSTOM_FRICTION_TERMS[key]} of its friction has no place in MJCF"
             for key in self._terms(loss.friction)
-            if KEPT_FRICTION[key]
+            if CUSTOM_FRICTION_TERMS[key]
         ]
         terms = {"damping": loss.friction.viscous, "frictionloss": loss.friction.coulomb}
         numbers = {key: 0.0 if term is None else value(term) for key, term in terms.items()}
@@ -472,7 +492,10 @@ class _MjcfWriter:
             ElementTree.SubElement(tendon, "joint", joint=name, coef=_number(ratio))
 
     def _move_motors_to_joints(self) -> None:
-        """MJCF has no motor side: a motor's inertia and friction go to the joint, by its ratio squared."""
+        """Move inertia and friction of motors to the joints by the ratio squared.
+
+        MJCF has no motor side.
+        """
         for actuator in self.mechanism.actuators:
             if len(actuator.drives) == 1:
                 name, ratio = actuator.drives[0]
@@ -509,12 +532,15 @@ class _MjcfWriter:
 
 
 def _accepted(inertia: np.ndarray) -> np.ndarray:
-    """Return the nearest inertia (3, 3) that MuJoCo takes, once its bound raised the moments: a <= b <= c with c <= a + b."""
+    """Return the nearest inertia (3, 3) that MuJoCo accepts after its bound raised the moments.
+
+    It requires c <= a + b for moments a <= b <= c.
+    """
     (a, b, c), axes = np.linalg.eigh(inertia)
-    if max(c, LEAST) <= max(a, LEAST) + max(b, LEAST):
+    if max(c, MUJOCO_MINIMUM) <= max(a, MUJOCO_MINIMUM) + max(b, MUJOCO_MINIMUM):
         return inertia
     b = max(b, 0.0)
-    a = max(a, c - b + _ROUNDING * c)
+    a = max(a, c - b + _MOMENT_ROUNDING * c)
     return np.asarray((axes * np.array([a, b, c])) @ axes.T)
 
 
@@ -523,10 +549,10 @@ def _nonzero(numbers: Mapping[str, float]) -> dict[str, str]:
 
 
 def _unreadable(mesh: Path) -> str:
-    """Return why MuJoCo cannot read the file of a mesh; "" if it can."""
+    """Return the reason why MuJoCo cannot read a mesh file; "" if it can."""
     ending = mesh.suffix.lower()
     if ending not in (".stl", ".obj"):
-        return "is no STL or OBJ, which MuJoCo reads"
+        return "is not an STL or OBJ file, which MuJoCo reads"
     if not mesh.is_file():
         return "is not there"
     return (
@@ -545,7 +571,7 @@ def _numbers(values: np.ndarray | list[float]) -> str:
 
 
 def _placed(pose: FramePose) -> dict[str, str]:
-    """Attributes of a pose that is not the parent's own."""
+    """Return the attributes of a pose that differs from its parent's."""
     attributes = {"pos": _numbers(pose.position)} if pose.position.any() else {}
     if pose.is_turned:
         attributes["quat"] = _numbers(rotation_quaternion(pose.rotation))

@@ -1,15 +1,15 @@
-"""``<include>`` of SDF: the model of another local file takes its place, as libsdformat has it.
+"""``<include>`` of SDF: the model of another local file replaces the element, as in libsdformat.
 
 .. code-block:: xml
 
-    <include merge="true">                  <!-- merge: its links and joints become those of the including model -->
-      <uri>model://gripper</uri>            <!-- a folder with model.config, a file in it, or a path -->
+    <include merge="true">          <!-- merge: its links and joints join the including model -->
+      <uri>model://gripper</uri>    <!-- a folder with model.config, a file in it, or a path -->
       <name>left_gripper</name> <pose relative_to="flange">0 0 0.1 0 0 0</pose>
       <placement_frame>mount</placement_frame>
     </include>
 
-Name, pose, placement frame and ``<static>`` replace those of the file; plugins are added. A path
-counts from the folder of the file that has it.
+Name, pose, placement frame and ``<static>`` replace those of the file; plugins are added. A path is
+relative to the folder of the file that contains it.
 """
 
 from __future__ import annotations
@@ -26,22 +26,31 @@ from tauloop.formats.xml.meshes import package_places
 from tauloop.formats.xml.nodes import XmlNode, read_xml
 
 INCLUDE, MERGE = "include", "merge"
-#: Versions that are read.
-OLDEST = (1, 5)
-#: Elements of an include that are read, and those that do not change the machine.
-_PARTS = ("uri", "name", "static", "pose", "placement_frame", "plugin", "namespace", "model_state")
-#: Ways to name the folder of a model, and a file.
+#: Oldest version that is read.
+MIN_SDF_VERSION = (1, 5)
+#: Elements of an include that are read or do not change the machine.
+_INCLUDE_CHILDREN = (
+    "uri",
+    "name",
+    "static",
+    "pose",
+    "placement_frame",
+    "plugin",
+    "namespace",
+    "model_state",
+)
+#: URI schemes for the folder of a model, and for a file.
 _PACKAGES, _FILE = ("model", "package"), "file"
 _CONFIG, _MODEL = "model.config", "model.sdf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdfFiles:
-    """A file with what it includes.
+    """A file with the models that it includes.
 
     Attributes:
         root: the root element, with models in place of includes.
-        unread: what is wrong with includes of worlds that were left, by their URIs.
+        unread: problems of includes of worlds that were left out, by their URIs.
     """
 
     root: XmlNode
@@ -51,12 +60,12 @@ class SdfFiles:
 def with_included_models(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> SdfFiles:
     """Return the root element with models in place of ``<include>``.
 
-    An include of a world that cannot be read is left, for it may be scenery.
+    An include of a world that cannot be read is left, since it may be scenery.
 
     Args:
-        root: of the main file.
+        root: root element of the main file.
         path: the main file.
-        folders: of models, or folders that these are in.
+        folders: folders of models, or folders that contain these.
 
     Raises:
         DescriptionError: a file may not be read, includes itself, or is wrong.
@@ -72,10 +81,10 @@ def with_included_models(root: XmlNode, path: Path, folders: Iterable[str | Path
 
 
 def version_problem(root: XmlNode) -> str:
-    """Return what is wrong with the version of an SDF file; empty where it is read."""
+    """Return the fault of an SDF file's version; empty if the version is read."""
     words = root.attributes.get("version", "").split(".")
     version = tuple(int(word) for word in words if word.isdecimal())
-    if len(version) == len(words) and version >= OLDEST:
+    if len(version) == len(words) and version >= MIN_SDF_VERSION:
         return ""
     return f"version {root.attributes.get('version', '')!r} is older than 1.5, or none"
 
@@ -87,7 +96,7 @@ class _Includer:
     unread: dict[str, Problem] = field(default_factory=dict)
 
     def expanded(self, node: XmlNode, stack: tuple[Path, ...], depth: int) -> XmlNode:
-        """Return a root, world or model with models in place of its includes."""
+        """Return a root, world or model with its includes replaced by models."""
         if self.files.is_too_deep(node, depth, len(stack) - 1):
             return replace(node, children=[])
         children: list[XmlNode] = []
@@ -103,7 +112,10 @@ class _Includer:
     def _tried(
         self, node: XmlNode, stack: tuple[Path, ...], depth: int, *, is_in_model: bool
     ) -> list[XmlNode]:
-        """Return the model that takes the place of an include; of a world, the include itself where that fails."""
+        """Return the model that replaces an include.
+
+        An include of a world that fails is returned unchanged.
+        """
         before = len(self.files.problems)
         if _is_merge(node) and not is_in_model:
             self.files.problem(
@@ -118,12 +130,14 @@ class _Includer:
         return [] if model is None else [model]
 
     def _model(self, node: XmlNode, stack: tuple[Path, ...], depth: int) -> XmlNode | None:
-        """Return the included model with its name, pose and plugins; None where it cannot be read."""
+        """Return the included model with its name, pose and plugins; None on an error."""
         uri = _text(node, "uri")
         if not uri:
             self.files.problem(node, INCLUDE, "has no <uri>", "add <uri>FILE</uri>")
             return None
-        others = sorted({child.tag for child in node.children if child.tag not in _PARTS})
+        others = sorted(
+            {child.tag for child in node.children if child.tag not in _INCLUDE_CHILDREN}
+        )
         if others:
             what = f"<{others[0]}> of an <include> is not read"
             self.files.problem(node, INCLUDE, what, "change the included file instead")
@@ -188,7 +202,7 @@ class _Includer:
         return None
 
     def _changed(self, node: XmlNode, model: XmlNode) -> XmlNode:
-        """Return a model with what the include states of it."""
+        """Return a model with the values that the include states."""
         attributes = dict(model.attributes)
         if name := _text(node, "name"):
             attributes["name"] = name
@@ -201,7 +215,8 @@ class _Includer:
                 )
         if _is_merge(node):
             attributes[MERGE] = "true"
-        replaced = [child for tag in ("static", "pose") if (child := node.first(tag)) is not None]
+        candidates = (node.first("static"), node.first("pose"))
+        replaced = [child for child in candidates if child is not None]
         tags = {child.tag for child in replaced}
         children = [child for child in model.children if child.tag not in tags]
         return replace(
@@ -219,7 +234,10 @@ def _text(node: XmlNode, tag: str) -> str:
 
 
 def _file_of(place: Path) -> Path:
-    """Return the file of a model: a path itself, or of a folder the newest that its ``model.config`` names."""
+    """Return the file of a model.
+
+    For a folder it is the newest file that ``model.config`` names.
+    """
     if not place.is_dir():
         return place
     config = place / _CONFIG
@@ -235,7 +253,7 @@ def _file_of(place: Path) -> Path:
 
 
 def _with_mesh_paths(node: XmlNode, folder: Path) -> XmlNode:
-    """Return an element whose meshes are named by whole paths, for they count from the folder of their own file."""
+    """Return an element with absolute mesh paths; paths are relative to their own file."""
     children = [_with_mesh_paths(child, folder) for child in node.children]
     if node.tag == "mesh":
         children = [

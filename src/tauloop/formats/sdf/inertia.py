@@ -1,12 +1,10 @@
-"""Inertia of SDF links that state ``<inertial auto="true">``: it follows from their collisions (SDF 1.11).
+"""Inertia of SDF links with ``<inertial auto="true">``, computed from collisions (SDF 1.11).
 
-The density of a collision is its own, else that of the ``<inertial>``, else 1000 kg/m^3. A mass of
-the ``<inertial>`` scales the result, as libsdformat does from 15.2 on.
+The density is that of the collision, else of the ``<inertial>``, else 1000 kg/m^3. A mass of the
+``<inertial>`` scales the result, as in libsdformat from 15.2 on.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -15,23 +13,23 @@ from tauloop.formats.sdf.model import SdfReader, descend
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.rigid_tree import LinkInertia
 
-#: Density without any statement, kg/m^3: that of water.
-DENSITY = 1000.0
-#: Elements of the shapes, each with the number of its values, and what the size of `solid_volume`
-#: is of them.
-_Size = Callable[[np.ndarray], np.ndarray]
-_SHAPES: dict[str, tuple[dict[str, int], _Size]] = {
-    "box": ({"size": 3}, lambda x: x / 2),
-    "sphere": ({"radius": 1}, lambda x: x),
-    "ellipsoid": ({"radii": 3}, lambda x: x),
-    "cylinder": ({"radius": 1, "length": 1}, lambda x: x * [1.0, 0.5]),
-    "capsule": ({"radius": 1, "length": 1}, lambda x: x * [1.0, 0.5]),
-    "cone": ({"radius": 1, "length": 1}, lambda x: x * [1.0, 0.5]),
+#: Default density, kg/m^3: that of water.
+DEFAULT_DENSITY = 1000.0
+#: Elements of the shapes with the number of their values, and the factors from these values to the
+#: sizes of `solid_volume`.
+_ROUND = ({"radius": 1, "length": 1}, (1.0, 0.5))
+_SOLID_SHAPES: dict[str, tuple[dict[str, int], tuple[float, ...]]] = {
+    "box": ({"size": 3}, (0.5, 0.5, 0.5)),
+    "sphere": ({"radius": 1}, (1.0,)),
+    "ellipsoid": ({"radii": 3}, (1.0, 1.0, 1.0)),
+    "cylinder": _ROUND,
+    "capsule": _ROUND,
+    "cone": _ROUND,
 }
 
 
 def is_automatic(inertial: XmlNode | None) -> bool:
-    """Return whether an ``<inertial>`` follows from the collisions of its link."""
+    """Return whether an ``<inertial>`` is computed from the collisions of its link."""
     return inertial is not None and inertial.attributes.get("auto", "").strip().lower() in (
         "true",
         "1",
@@ -41,9 +39,12 @@ def is_automatic(inertial: XmlNode | None) -> bool:
 def collision_inertia(
     reader: SdfReader, name: str, link: XmlNode, inertial: XmlNode
 ) -> LinkInertia | None:
-    """Return the inertia of a link by its collisions, in the link's frame; None where it has none, which is noted."""
+    """Return the inertia of a link from its collisions, in the link's frame; None on an error."""
     collisions = list(link.all("collision"))
-    remedy = "add a <collision> with a box, cylinder, sphere, capsule, ellipsoid or cone, or write mass and inertia"
+    remedy = (
+        "add a <collision> with a box, cylinder, sphere, capsule, ellipsoid or cone, "
+        "or write mass and inertia"
+    )
     if not collisions:
         reader.problem(
             inertial,
@@ -52,7 +53,7 @@ def collision_inertia(
             remedy,
         )
         return None
-    common = reader.leaf(inertial, name, "density", DENSITY)
+    common = reader.leaf(inertial, name, "density", DEFAULT_DENSITY)
     parts = [_part(reader, name, node, common) for node in collisions]
     if any(part is None for part in parts):
         return None
@@ -70,16 +71,22 @@ def collision_inertia(
 
 
 def _part(reader: SdfReader, name: str, node: XmlNode, common: float) -> LinkInertia | None:
-    """Return the inertia of one collision, in the link's frame; None where it has none, which is noted."""
-    shapes = [] if (geometry := descend(node, "geometry")) is None else geometry.children
+    """Return the inertia of one collision, in the link's frame; None on an error."""
+    geometry = descend(node, "geometry")
+    shapes = [] if geometry is None else geometry.children
     shape = shapes[0] if shapes else None
     word = node.attributes.get("name", "collision")
-    if shape is None or shape.tag not in _SHAPES:
-        what = f"its inertia is automatic, and that of collision {word!r} ({shape.tag if shape else 'no shape'}) "
-        remedy = f"use one of {', '.join(_SHAPES)}, or write mass, pose and inertia into <inertial>"
-        reader.problem(node, name, what + "is not computed here", remedy)
+    if shape is None or shape.tag not in _SOLID_SHAPES:
+        shape_name = shape.tag if shape else "no shape"
+        problem = (
+            "its inertia is automatic, and the inertia of collision "
+            f"{word!r} ({shape_name}) is not computed here"
+        )
+        names = ", ".join(_SOLID_SHAPES)
+        remedy = f"use one of {names}, or write mass, pose and inertia into <inertial>"
+        reader.problem(node, name, problem, remedy)
         return None
-    tags, to_size = _SHAPES[shape.tag]
+    tags, factors = _SOLID_SHAPES[shape.tag]
     numbers: list[float] = []
     for tag, count in tags.items():
         element = shape.first(tag)
@@ -93,7 +100,7 @@ def _part(reader: SdfReader, name: str, node: XmlNode, common: float) -> LinkIne
         what = f"collision {word!r} has the sizes {numbers} and the density {density:g} kg/m^3"
         reader.problem(node, name, what, "give positive numbers")
         return None
-    size = to_size(np.array(numbers))
+    size = np.array(numbers) * factors
     return solid_inertia(
         shape.tag, size, density * solid_volume(shape.tag, size)[0], reader.pose_on(name, node)
     )

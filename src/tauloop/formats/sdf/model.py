@@ -1,9 +1,9 @@
-"""A model of an SDF file as plain parts: links and joints with their frames, at the pose that the file describes.
+"""A model of an SDF file: links and joints with their frames, at the pose of the file.
 
-SDF (Gazebo) says where each link is by poses relative to one another; every joint is at zero there.
-A joint stands in a frame of its child, and the same frame is that of its parent at this pose. So
-loops close natively: a link may be the child of several joints. What is written here follows
-http://sdformat.org/spec (1.5 to 1.12).
+SDF (Gazebo) gives the pose of each link relative to other frames; every joint is at zero there. A
+joint is in a frame of its child, which coincides with a frame of its parent at this pose. Loops
+close natively: a link may be the child of several joints. The rules follow http://sdformat.org/spec
+(1.5 to 1.12).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tauloop.common.records import dataclass
 from tauloop.formats.lengths import largest_length
 from tauloop.formats.sdf.include import version_problem
 from tauloop.formats.sdf.nested import MODEL, WORLD, flattened, has_joint
-from tauloop.formats.urdf.constraints import BALL, BALL_BODIES, BALL_POINTS
+from tauloop.formats.urdf.constraints import BALL_BODIES, BALL_POINTS, BALL_TAG
 from tauloop.formats.urdf.parts import rotation
 from tauloop.formats.xml.foreign_elements import inventory, plugins, refuse
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
@@ -27,9 +27,8 @@ from tauloop.mechanism.poses import IDENTITY, FramePose, quaternion_rotation
 from tauloop.mechanism.suggestions import listing, suggestion
 
 _MODEL = MODEL
-#: Types of joints in SDF and what they are here; a joint that Tauloop wrote may leave everything
-#: free.
-KINDS = {
+#: Kind of joint by SDF's type; a joint that Tauloop wrote may leave everything free.
+KIND_OF_SDF_TYPE = {
     "revolute": "revolute",
     "continuous": "revolute",
     "prismatic": "prismatic",
@@ -38,22 +37,22 @@ KINDS = {
     "universal": "universal",
     "revolute2": "universal",
 }
-#: The element for a joint of six freedoms, which SDF has by having none; marks of a link without
-#: mass and of a joint that closes a loop.
-FREE, MASSLESS, CUT = "tauloop:free", "tauloop:massless", "tauloop:cut"
-#: Elements of an axis that act on it, and Drake's rotor of a joint.
-ACTING = ("damping", "friction", "spring_stiffness")
+#: Tauloop's elements for a joint of six freedoms (SDF has no joint there), a massless link, and a
+#: joint that closes a loop.
+FREE_TAG, MASSLESS_TAG, CUT_TAG = "tauloop:free", "tauloop:massless", "tauloop:cut"
+#: Elements of an axis with losses and springs, and Drake's rotor of a joint.
+ACTING_TAGS = ("damping", "friction", "spring_stiffness")
 ROTOR, GEAR_RATIO, DRAKE_MIMIC = "drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"
 _AXES = ("axis", "axis2")
-#: Gravity of a world that says none, m/s^2.
-GRAVITY = (0.0, 0.0, -9.8)
-#: Two axes are at right angles up to this cosine.
-_ACROSS = 1e-9
-#: Figures from which on a limit is none.
-_NO_LIMIT = 1e15
+#: Default gravity of a world, m/s^2.
+SDF_GRAVITY = (0.0, 0.0, -9.8)
+#: Largest cosine between two axes at right angles.
+_RIGHT_ANGLE_COSINE = 1e-9
+#: A limit of this size or larger is no limit.
+_UNLIMITED = 1e15
 _NO_POSE = (0.0,) * 6
-#: Frames of a joint lie apart from this share of the largest length on.
-_APART = 1e-6
+#: Smallest distance of a joint's frames that is reported, as a share of the largest length.
+_FRAME_DISTANCE_SHARE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +60,13 @@ class SdfJoint:
     """A joint between two links.
 
     Attributes:
-        name, kind: kind as in `KINDS`, or "free".
-        node: where it stands in the file.
+        name, kind: `kind` is a value of `KIND_OF_SDF_TYPE`, or "free".
+            node: its element in the file.
         parent, child: links.
-        frames: of the joint, in the parent's link and in the child's.
+        frames: frames of the joint in the parent's link and in the child's.
         axes: unit vectors (3,) in these frames.
         is_cut: whether it only closes a loop.
-        is_reversed: whether parent and child are those of the file exchanged.
+        is_reversed: whether parent and child are exchanged relative to the file.
     """
 
     name: str
@@ -81,14 +80,14 @@ class SdfJoint:
     is_reversed: bool = False
 
     def coordinate(self, index: int) -> str:
-        """Return what follows its name in that of the coordinate of an axis of the file, 0 or 1."""
+        """Return the suffix of the coordinate's name for axis 0 or 1 of the file."""
         if len(self.axes) == 1:
             return ""
         return (".first", ".second")[index ^ self.is_reversed]
 
     def texts(self) -> tuple[str, ...]:
-        """Return the numbers that act on its axes, as the file has them: losses, stiffness, rotor inertia."""
-        paths = [(axis, "dynamics", tag) for axis in ("axis", "axis2") for tag in ACTING] + [
+        """Return the texts of its losses, stiffnesses and rotor inertia."""
+        paths = [(axis, "dynamics", tag) for axis in ("axis", "axis2") for tag in ACTING_TAGS] + [
             (ROTOR,)
         ]
         nodes = [descend(self.node, *path) for path in paths]
@@ -100,15 +99,15 @@ class SdfJoint:
         return not all(is_zero(text) for text in self.texts())
 
     def limit(self, tag: str) -> str | None:
-        """Return a figure of its limits; None where there is none, or what stands for none."""
+        """Return the text of a limit; None if there is none or its value means none."""
         node = descend(self.node, "axis", "limit", tag)
         if node is None:
             return None
         try:
             value = float(node.content)
         except ValueError:
-            return node.content  # whoever reads it says what is wrong with it
-        is_open = abs(value) >= _NO_LIMIT or (tag in ("effort", "velocity") and value < 0.0)
+            return node.content  # its reader reports the fault
+        is_open = abs(value) >= _UNLIMITED or (tag in ("effort", "velocity") and value < 0.0)
         return None if is_open else node.content
 
 
@@ -117,8 +116,8 @@ class SdfMimic:
     """A gear: q = multiplier q_leader + offset, between coordinates by name.
 
     Attributes:
-        node: where it is in the file.
-        follower, leader: joint and index of the axis of each.
+            node: its element in the file.
+        follower, leader: joint and axis index of each.
         multiplier, offset: numbers.
     """
 
@@ -131,20 +130,20 @@ class SdfMimic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdfModel:
-    """A model, checked.
+    """A model after its checks.
 
     Attributes:
-        name: of the model.
+        name: name of the model.
         node: its element.
-        links: elements by name.
-        poses: of the links in the model's frame.
-        joints: in the order of the file.
+        links: link elements by name.
+        poses: poses of the links in the model's frame.
+        joints: joints in the order of the file.
         gravity: (3,) m/s^2 in the model's frame.
-        notes: what the user should know.
+        notes: findings for the user.
         mimics: gears.
         weightless: links on which gravity does not act.
-        omitted_forces, unknown_elements: as those of `Mechanism`.
-        largest_length: of all positions of frames, m.
+        omitted_forces, unknown_elements: as in `Mechanism`.
+        largest_length: largest length among the positions of frames, m.
     """
 
     name: str
@@ -170,24 +169,24 @@ def is_zero(text: str) -> bool:
 
 
 def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
-    """Return the element that a path of tags leads to."""
+    """Return the element at a path of tags."""
     for tag in tags:
         node = None if node is None else node.first(tag)
     return node
 
 
 def _positions(model: XmlNode) -> Iterator[str]:
-    """Yield the positions of frames of links and joints, of mass centres and of points of ball constraints."""
+    """Yield the positions of link and joint frames, mass centres and ball constraints."""
     for node in model.children:
         if node.tag in ("link", "joint", "frame"):
             parts = (node, *node.all("inertial"))
             yield from (pose.content for part in parts for pose in part.all("pose"))
-        elif node.tag == BALL:
+        elif node.tag == BALL_TAG:
             yield from (point.content for point in node.children if point.tag in BALL_POINTS)
 
 
 class SdfReader(XmlReader):
-    """Reads one model; keeps notes besides problems."""
+    """Reads one model and collects notes and problems."""
 
     def __init__(
         self, file: str, wanted: str = "", unread: Mapping[str, Problem] | None = None
@@ -196,8 +195,8 @@ class SdfReader(XmlReader):
 
         Args:
             file: name of the file for messages.
-            wanted: name of the model, where a world has several machines.
-            unread: what is wrong with includes of worlds, by their URIs.
+            wanted: name of the model, if a world has several machines.
+            unread: problems of includes of worlds, by their URIs.
         """
         super().__init__(file)
         self.notes: list[str] = []
@@ -209,7 +208,7 @@ class SdfReader(XmlReader):
         self._largest = 0.0
 
     def model(self, root: XmlNode) -> SdfModel | None:
-        """Return the model of a file; None where something is wrong that leaves none."""
+        """Return the model of a file; None if problems leave none."""
         if root.tag != "sdf":
             self.problem(
                 root, root.tag, f"the root element is <{root.tag}>, not <sdf>", "give an SDF file"
@@ -241,18 +240,18 @@ class SdfReader(XmlReader):
         read = [
             self._joint(name, node, links) for name, node in self._named(model, "joint").items()
         ]
-        read += [self._free(node, links) for node in model.all(FREE)]
-        read += [self._ball(k, node, model, links) for k, node in enumerate(model.all(BALL), 1)]
+        read += [self._free(node, links) for node in model.all(FREE_TAG)]
+        read += [self._ball(k, node, model, links) for k, node in enumerate(model.all(BALL_TAG), 1)]
         joints = tuple(joint for joint in read if joint is not None)
         if not links:
             self.problem(model, "model", "there is no <link>", "give a model with links and joints")
         weightless = self._read_surroundings(world, model, links)
-        field_: tuple[float, ...] = GRAVITY
+        field_: tuple[float, ...] = SDF_GRAVITY
         gravity = None if world is None else world.first("gravity")
         if gravity is None:
-            self.notes.append("gravity is SDF's own, 9.8 m/s^2 along -z: the file does not say it")
+            self.notes.append("gravity is SDF's default, 9.8 m/s^2 along -z")
         else:
-            field_ = self.numbers(gravity, "gravity", GRAVITY)
+            field_ = self.numbers(gravity, "gravity", SDF_GRAVITY)
         at = self._place(model)
         x, y, z = (float(component) + 0.0 for component in at.rotation.T @ np.array(field_))
         return SdfModel(
@@ -278,7 +277,7 @@ class SdfReader(XmlReader):
         return reader.resolved(name, model)
 
     def _enter_frames(self, model: XmlNode) -> None:
-        """Take up the links, joints and frames of a model by their names."""
+        """Register the links, joints and frames of a model by their names."""
         for tag in ("link", "joint", "frame"):
             for name, node in self._named(model, tag).items():
                 if name in self._frames or name in (WORLD, _MODEL):
@@ -286,7 +285,7 @@ class SdfReader(XmlReader):
                 self._frames[name] = self._frame(tag, node)
 
     def _machine(self, root: XmlNode) -> XmlNode | None:
-        """Return the model that is the machine: the one that moves, or that of the wanted name."""
+        """Return the machine: the model that moves, or the one of the wanted name."""
         models = [
             *root.all("model"),
             *(model for world in root.all("world") for model in world.all("model")),
@@ -328,7 +327,10 @@ class SdfReader(XmlReader):
         return machines[0]
 
     def _refuse_ties(self, root: XmlNode, world: XmlNode | None, model: XmlNode) -> tuple[str, ...]:
-        """Refuse elements and plugins that tie links together; list the harmless ones; return the unknown ones."""
+        """Refuse elements and plugins that tie links together; return the unknown ones.
+
+        Harmless ones are listed in the notes.
+        """
         tops = [
             replace(
                 root,
@@ -365,7 +367,7 @@ class SdfReader(XmlReader):
     def _read_surroundings(
         self, world: XmlNode | None, model: XmlNode, links: Mapping[str, XmlNode]
     ) -> tuple[str, ...]:
-        """List forces of air and water on links, refuse links that do not obey forces; return the weightless links."""
+        """List fluid forces, refuse kinematic links, and return the weightless links."""
         wind = descend(world, "wind", "linear_velocity")
         blows = wind is not None and any(self.numbers(wind, "wind", (0.0, 0.0, 0.0)))
         everywhere = self.flag(model.first("enable_wind"), "enable_wind")
@@ -386,7 +388,7 @@ class SdfReader(XmlReader):
                 ):
                     self._omitted.append(f"{what} of link {name}")
             if self.flag(node.first("kinematic"), name):
-                what = "a kinematic link moves as a program says, whatever forces act on it"
+                what = "a kinematic link follows a program, whatever forces act on it"
                 self.problem(node, name, what, "remove <kinematic>")
         return tuple(weightless)
 
@@ -414,16 +416,16 @@ class SdfReader(XmlReader):
     # Poses
 
     def numbers(self, node: XmlNode, where: str, default: tuple[float, ...]) -> tuple[float, ...]:
-        """Return the numbers in an element, as many as the default has."""
+        """Return as many numbers of an element as the default has."""
         text = node.content
         return self._numbers(node, where, "the text", text, len(default)) if text else default
 
     def flag(self, node: XmlNode | None, where: str) -> bool:
-        """Return whether an element says true."""
+        """Return whether an element contains true."""
         return node is not None and node.content.lower() in ("true", "1")
 
     def pose(self, node: XmlNode, where: str) -> FramePose:
-        """Return the pose in an element, as it is written: relative to whatever it names."""
+        """Return the pose in an element as written, relative to the frame that it names."""
         pose = node.first("pose")
         if pose is None or not pose.content:
             return IDENTITY
@@ -469,7 +471,7 @@ class SdfReader(XmlReader):
         return pose.attributes.get("degrees", "false").lower() in ("true", "1")
 
     def _frame(self, tag: str, node: XmlNode) -> _Frame:
-        """Return where a pose is counted from: a joint's from its child, others' from the model, where they do not say it."""
+        """Return the reference frame of a pose; by default a joint's child, else the model."""
         pose = node.first("pose")
         words = {} if pose is None else pose.attributes
         relative = words.get("relative_to", words.get("frame", "")).strip()
@@ -480,7 +482,7 @@ class SdfReader(XmlReader):
         return _Frame(node=node, relative=relative or attached or _MODEL, attached=attached)
 
     def resolved(self, name: str, where: XmlNode, seen: tuple[str, ...] = ()) -> FramePose:
-        """Return the pose of a frame in the model's frame; what is unknown or goes in a circle is noted."""
+        """Return the pose of a frame in the model's frame; faults are reported."""
         if name in (_MODEL, WORLD):
             return IDENTITY
         if name in self._poses:
@@ -501,7 +503,7 @@ class SdfReader(XmlReader):
         return pose
 
     def _link_of(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> str:
-        """Return the link that a name of a link or frame stands for; empty where there is none, which is noted."""
+        """Return the link of a link's or frame's name; empty with a problem if there is none."""
         seen: list[str] = []
         start = name
         while name in self._frames and name not in links and name not in seen:
@@ -516,7 +518,7 @@ class SdfReader(XmlReader):
         self.problem(
             node,
             node.attributes.get("name", node.tag),
-            f"{start!r} is no link, and on none",
+            f"{start!r} is not a link, and is not on one",
             "name a link",
         )
         return ""
@@ -524,7 +526,7 @@ class SdfReader(XmlReader):
     # Joints
 
     def joint_between(self, node: XmlNode, links: Mapping[str, FramePose]) -> SdfJoint | None:
-        """Return a joint of its own between links that are at these poses in the model; None where it is wrong."""
+        """Return a new joint between links at these poses in the model; None on an error."""
         name = self.text(node, node.tag, "name")
         if name in links or not name:
             if name:
@@ -537,9 +539,11 @@ class SdfReader(XmlReader):
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
         word = self.text(node, name, "type")
-        remedy = f"use one of {listing(KINDS, 10)}; gears go into a side file"
+        remedy = f"use one of {listing(KIND_OF_SDF_TYPE, 10)}; gears go into a side file"
         kind = (
-            self.look_up(node, name, word, KINDS, f"a joint of type {word!r} is not read", remedy)
+            self.look_up(
+                node, name, word, KIND_OF_SDF_TYPE, f"a joint of type {word!r} is not read", remedy
+            )
             if word
             else None
         )
@@ -576,7 +580,7 @@ class SdfReader(XmlReader):
             frames = (frames[0], self.pose(node, name) if pose is not None else IDENTITY)
         count = {"revolute": 1, "prismatic": 1, "universal": 2}.get(kind, 0)
         axes = tuple(self._axis(node, name, tag, at) for tag in ("axis", "axis2")[:count])
-        if count == 2 and abs(axes[0] @ axes[1]) > _ACROSS:
+        if count == 2 and abs(axes[0] @ axes[1]) > _RIGHT_ANGLE_COSINE:
             what = "its two axes are not at right angles"
             self.problem(node, name, what, "write two revolute joints with a link between them")
         self._note_apart(name, node, at, links)
@@ -588,29 +592,37 @@ class SdfReader(XmlReader):
             child=child,
             frames=frames,
             axes=axes,
-            is_cut=node.first(CUT) is not None,
+            is_cut=node.first(CUT_TAG) is not None,
         )
 
     def _note_apart(
         self, name: str, node: XmlNode, at: FramePose, links: Mapping[str, XmlNode]
     ) -> None:
-        """Note a named frame of the parent that is elsewhere than the joint, which SDF puts where the child is."""
+        """Note a named frame of the parent that differs from the joint's frame.
+
+        SDF puts the joint at the child's frame.
+        """
         parent, child = node.first("parent"), node.first("child")
         if parent is None or child is None or parent.content in (*links, WORLD, _MODEL):
             return
         distance = float(np.linalg.norm(self.resolved(parent.content, node).position - at.position))
-        if distance > _APART * self._largest:
+        if distance > _FRAME_DISTANCE_SHARE * self._largest:
             self.notes.append(
-                f"joint {name}: the frames {parent.content!r} and {child.content!r}, which it joins, lie "
-                f"{distance:.4g} m apart in the file's own pose; SDF takes the child's, so the joint is there"
+                f"joint {name}: its frames {parent.content!r} and {child.content!r} are "
+                f"{distance:.4g} m apart in the file's pose; SDF puts the joint at the child's frame"
             )
 
     def _free(self, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
-        """Return a joint of six freedoms as Tauloop writes it, from the frame of one link to that of another."""
-        name, parent, child = (self.text(node, FREE, key) for key in ("name", "parent", "child"))
+        """Return a joint of six freedoms in Tauloop's form, between frames of two links."""
+        name = self.text(node, FREE_TAG, "name")
+        parent = self.text(node, FREE_TAG, "parent")
+        child = self.text(node, FREE_TAG, "child")
         if child not in links or parent not in (*links, WORLD) or child == parent:
             self.problem(
-                node, name or FREE, f"{parent!r} and {child!r} are no two links", "correct them"
+                node,
+                name or FREE_TAG,
+                f"{parent!r} and {child!r} are not two links",
+                "correct them",
             )
             return None
         start = self.resolved(parent, node).inverse() @ self.resolved(child, node)
@@ -619,7 +631,7 @@ class SdfReader(XmlReader):
         )
 
     def _axis(self, node: XmlNode, name: str, tag: str, at: FramePose) -> np.ndarray:
-        """Return a joint's axis (3,) in its own frame."""
+        """Return a joint's axis (3,) in the joint's frame."""
         xyz = descend(node, tag, "xyz")
         axis = np.array(
             [0.0, 0.0, 1.0] if xyz is None else self.numbers(xyz, name, (0.0, 0.0, 1.0))
@@ -731,7 +743,7 @@ class SdfReader(XmlReader):
         offset: float,
         known: Mapping[str, SdfJoint],
     ) -> list[SdfMimic]:
-        """Return one gear, checked; none where it is wrong, which is noted."""
+        """Return one checked gear; none with a problem if it is wrong."""
         name, (other, index) = follower[0], leader
         if not other:
             return []
@@ -769,7 +781,7 @@ class SdfReader(XmlReader):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
-    """A frame by name: its element, what its pose is relative to, and what it moves with."""
+    """A frame with its element, the reference of its pose, and the frame that it moves with."""
 
     node: XmlNode
     relative: str

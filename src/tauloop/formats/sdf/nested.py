@@ -1,8 +1,8 @@
-"""Models in a model of SDF: their links, joints and frames with names such as ``gripper::finger``.
+"""Models nested in an SDF model: their elements with names such as ``gripper::finger``.
 
-The frame of a model becomes a frame of that name, at its pose and attached to its canonical link.
-Of a model that is merged (``<include merge="true">``), names stay as they are, and the frame is
-called as in libsdformat, ``_merged__NAME__model__``.
+The frame of a nested model becomes a frame of that name, at its pose and attached to its canonical
+link. Names of a merged model (``<include merge="true">``) stay as they are, and its frame has
+libsdformat's name ``_merged__NAME__model__``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.poses import FramePose
 
 WORLD, MODEL = "world", "__model__"
-#: Elements with a name in a model.
-_NAMED = ("link", "joint", "frame", "tauloop:free")
+#: Elements of a model that have a name.
+_NAMED_ELEMENTS = ("link", "joint", "frame", "tauloop:free")
 #: Elements whose text, and attributes whose value, names a link or frame.
 _NAMING_TEXTS = ("parent", "child", "drake:ball_constraint_body_A", "drake:ball_constraint_body_B")
 _NAMING_ATTRIBUTES = {
@@ -30,12 +30,12 @@ _NAMING_ATTRIBUTES = {
     "drake:mimic": ("joint",),
     "tauloop:free": ("parent", "child"),
 }
-#: Elements of a model that its links do not take over; the pose becomes that of its frame.
-_OF_MODEL = ("pose", "static", "self_collide", "allow_auto_disable", "enable_wind")
+#: Elements of a model that do not apply to its links; the pose becomes that of the frame.
+_MODEL_SETTINGS = ("pose", "static", "self_collide", "allow_auto_disable", "enable_wind")
 
 
 class ModelReader(Protocol):
-    """What gives poses and takes problems (`sdf_model.SdfReader`)."""
+    """Reader of poses that collects problems (`sdf.model.SdfReader`)."""
 
     def pose(self, node: XmlNode, where: str) -> FramePose:
         """Return the pose in an element."""
@@ -47,16 +47,16 @@ class ModelReader(Protocol):
         """Return the pose of a frame in the frame of its model."""
 
     def problem(self, node: XmlNode, where: str, what: str, remedy: str = "") -> None:
-        """Note a problem."""
+        """Add a problem."""
 
 
 def has_joint(model: XmlNode) -> bool:
-    """Return whether a model, or a model in it, has a joint."""
+    """Return whether a model or a nested model has a joint."""
     return model.first("joint") is not None or any(has_joint(inner) for inner in model.all("model"))
 
 
 def flattened(reader: ModelReader, model: XmlNode) -> XmlNode:
-    """Return a model without models in it: their elements are its own."""
+    """Return a model without nested models; their elements become its own."""
     if model.first("model") is None:
         return model
     children: list[XmlNode] = []
@@ -66,7 +66,7 @@ def flattened(reader: ModelReader, model: XmlNode) -> XmlNode:
 
 
 def _inlined(reader: ModelReader, nested: XmlNode) -> list[XmlNode]:
-    """Return the elements of a nested model for the model that it is in."""
+    """Return the elements of a nested model for the enclosing model."""
     name = nested.attributes.get("name", "").strip() or f"model on line {nested.line}"
     is_merged = nested.attributes.get(MERGE) == "true"
     if reader.flag(nested.first("static"), name) and not is_merged:
@@ -80,7 +80,8 @@ def _inlined(reader: ModelReader, nested: XmlNode) -> list[XmlNode]:
     names = _Renamer(
         f"_merged__{name}__model__" if is_merged else name, "" if is_merged else f"{name}::"
     )
-    children = [names.renamed(child) for child in nested.children if child.tag not in _OF_MODEL]
+    own_elements = [child for child in nested.children if child.tag not in _MODEL_SETTINGS]
+    children = [names.renamed(child) for child in own_elements]
     frames = [_model_frame(reader, nested, names.frame, names.reference(canonical))]
     if not is_merged:
         frames.append(_frame(nested, f"{name}::{MODEL}", names.frame, []))
@@ -93,7 +94,7 @@ def _first_link(model: XmlNode) -> str:
 
 
 def _model_frame(reader: ModelReader, model: XmlNode, name: str, link: str) -> XmlNode:
-    """Return the frame of a nested model: where its pose puts it, or puts its placement frame."""
+    """Return the frame of a nested model, placed by its pose or its placement frame."""
     pose = model.first("pose")
     attributes = {} if pose is None else dict(pose.attributes)
     relative_to = attributes.get("relative_to", attributes.get("frame", "")).strip() or MODEL
@@ -123,15 +124,15 @@ def _pose(like: XmlNode, relative_to: str) -> XmlNode:
 
 
 class _Renamer:
-    """Gives the elements of a nested model the names that they have in the model around it."""
+    """Renames the elements of a nested model for the enclosing model."""
 
     def __init__(self, frame: str, prefix: str) -> None:
-        """Take the name of the model's frame, and what comes before other names."""
+        """Keep the name of the model's frame, and the prefix of other names."""
         self.frame = frame
         self._prefix = prefix
 
     def reference(self, name: str) -> str:
-        """Return the name of a link, joint or frame; of the model's own frame, and of the world."""
+        """Return the new name of a link, joint or frame, of the model's frame or of the world."""
         name = name.strip()
         if name == MODEL:
             return self.frame
@@ -141,7 +142,7 @@ class _Renamer:
         """Return an element of the model."""
         node = self._with_references(node, is_motor=node.tag in (TRANSMISSION, ROS2_CONTROL))
         attributes = dict(node.attributes)
-        if node.tag in _NAMED:
+        if node.tag in _NAMED_ELEMENTS:
             attributes["name"] = self.reference(attributes.get("name", ""))
         if node.tag == "frame" and not attributes.get("attached_to"):
             attributes["attached_to"] = self.frame
@@ -154,7 +155,7 @@ class _Renamer:
         return replace(node, attributes=attributes, children=children)
 
     def _with_references(self, node: XmlNode, *, is_motor: bool) -> XmlNode:
-        """Return an element whose references are those of the model around; what is in plugins stays as it is."""
+        """Return an element with renamed references; contents of plugins stay unchanged."""
         if node.tag == "plugin":
             return node
         keys = _NAMING_ATTRIBUTES.get(node.tag, ())
@@ -176,7 +177,7 @@ class _Renamer:
 
 
 def _in_own_frame(axis: XmlNode, frame: str) -> XmlNode:
-    """Return an axis that counts in the frame of its model (``use_parent_model_frame``) with the name of that frame."""
+    """Return an axis in its model's frame (``use_parent_model_frame``) that names this frame."""
     flag = axis.first("use_parent_model_frame")
     if flag is None or flag.content.lower() not in ("true", "1"):
         return axis

@@ -1,9 +1,9 @@
-"""SDF (Gazebo): links, joints and the loops between them become a `Mechanism`, as those of a URDF do.
+"""SDF (Gazebo): links, joints and loops become a `Mechanism`, as in a URDF.
 
-A side file of a URDF's form adds what SDF cannot say (`tauloop.formats.urdf.side`); ``offsets``
-there are those of the joints, which are all at zero in the pose of the file. Motors follow from the
-efforts as in a URDF (`formats.motors`); a joint without ``<effort>`` has none that limits it, as
-SDF has it.
+A side file in the form of a URDF's adds what SDF cannot represent (`tauloop.formats.urdf.side`).
+Its ``offsets`` are those of the joints, which are all at zero in the pose of the file. Motors
+follow from the efforts as in a URDF (`formats.imported.motors`); in SDF, a joint without
+``<effort>`` has no effort limit.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def load_sdf(
     Args:
         path: the file, with one machine, in a world or alone; `options.model` names one of several.
         side_path: gravity, platform, offsets, friction, rotor inertia and actuators.
-        options: choices of whoever imports.
+        options: import options.
 
     Returns:
-        The mechanism, its description with what was found on the way.
+        The mechanism; its description contains the findings of the import.
 
     Raises:
-        DescriptionError: everything that is wrong, each with its file and line.
+        DescriptionError: all problems, each with its file and line.
     """
     tree = read_sdf_tree(path, options)
     side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
@@ -55,10 +55,10 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
 
     Args:
         path: the file, or a xacro of one.
-        options: `model` names the model, where a world has several machines.
+        options: `model` names the model, if a world has several machines.
 
     Raises:
-        DescriptionError: everything that is wrong, each with its line.
+        DescriptionError: all problems, each with its line.
     """
     source = read_source(path, options)
     files = with_included_models(source.root, Path(path), options.package_folders)
@@ -103,7 +103,7 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
 def _completed(
     reader: SdfReader, origins: UrdfReader, joint: UrdfJoint, sdf: SdfJoint
 ) -> UrdfJoint:
-    """Return a joint with what URDF has no place for: its frame on the child, its spring and its start."""
+    """Return a joint with the properties that URDF lacks: frame on the child, spring and start."""
     frame = child_frame(sdf)
     element = XmlNode(
         tag="joint", attributes={}, line=sdf.node.line, children=[origin_element(frame, sdf.node)]
@@ -135,7 +135,7 @@ def _completed(
 
 
 def _rotor(reader: SdfReader, sdf: SdfJoint) -> tuple[float, float]:
-    """Return gear ratio and rotor inertia of a joint, as Drake's elements state them."""
+    """Return gear ratio and rotor inertia of a joint, from Drake's elements."""
     inertia = reader.leaf(sdf.node, sdf.name, ROTOR, 0.0)
     if inertia < 0.0:
         reader.problem(
@@ -159,7 +159,7 @@ def _coupling(
         (follower, 1.0),
         (coordinate(mimic.leader), -mimic.multiplier),
     )
-    if mimic.multiplier == 0.0:  # it is held at the offset
+    if mimic.multiplier == 0.0:  # the joint is held at the offset
         terms = terms[:1]
     return UrdfCoupling(
         name=f"{follower.replace('.', '_')}_mimic", terms=terms, offset=mimic.offset, mimics=True
@@ -167,7 +167,10 @@ def _coupling(
 
 
 def _of_kind(joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
-    """Return a joint of a kind that URDF lacks, in the frame that represents it; without <effort> it has no limit."""
+    """Return a joint of a kind that URDF lacks, in its frame.
+
+    Without ``<effort>`` it has no effort limit.
+    """
     if sdf.kind == "universal":
         return replace(joint, kind="universal", axes=("x", "y"))
     if sdf.kind == "spherical":
@@ -176,7 +179,7 @@ def _of_kind(joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
 
 
 def _effort(joint: SdfJoint) -> float:
-    """Return the effort limit of a joint; SDF takes none, or a negative one, as infinite."""
+    """Return the effort limit of a joint; a missing or negative one is infinite in SDF."""
     text = joint.limit("effort")
     try:
         return math.inf if text is None else float(text)

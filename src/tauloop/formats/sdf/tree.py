@@ -1,7 +1,7 @@
-"""A model of an SDF file as the elements of a URDF: a spanning tree of its joints, and the others as loops.
+"""An SDF model as URDF elements: a spanning tree of its joints, and loops for the others.
 
-URDF puts a link's frame where its joint is, and SDF anywhere. Links keep their frames of the file,
-with all their numbers; where a joint is on its child is in `child_frame`.
+URDF puts a link's frame at its joint, SDF puts it anywhere. Links keep their frames and all their
+numbers; `child_frame` is the position of a joint on its child.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.motor_elements import driven_names, motor_nodes
 from tauloop.formats.sdf.inertia import collision_inertia, is_automatic
-from tauloop.formats.sdf.model import MASSLESS, SdfJoint, SdfModel, SdfReader, descend, is_zero
+from tauloop.formats.sdf.model import MASSLESS_TAG, SdfJoint, SdfModel, SdfReader, descend, is_zero
 from tauloop.formats.sdf.nested import WORLD
 from tauloop.formats.urdf.parts import UNLIMITED, roll_pitch_yaw
 from tauloop.formats.writing.expression_writer import number
@@ -23,15 +23,15 @@ from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.poses import IDENTITY, FramePose
 from tauloop.mechanism.rigid_tree import LinkInertia
 
-#: Joints of few freedoms are kept in the tree, and loops cut at the others.
-_RANKS = {"free": 0, "fixed": 1, "revolute": 2, "prismatic": 2, "universal": 3, "spherical": 4}
-_TYPES = {"free": "floating", "spherical": "fixed", "universal": "fixed"}
-_CUTS = {"fixed": "link"}
-#: A range without ends, as URDF has it.
+#: Order in which joints enter the tree: those with few freedoms first; loops are cut at the others.
+_TREE_RANKS = {"free": 0, "fixed": 1, "revolute": 2, "prismatic": 2, "universal": 3, "spherical": 4}
+_URDF_TYPES = {"free": "floating", "spherical": "fixed", "universal": "fixed"}
+_URDF_CUT_TYPES = {"fixed": "link"}
+#: An unlimited range in URDF's form.
 _OPEN_ENDS = {"lower": f"{-UNLIMITED:g}", "upper": f"{UNLIMITED:g}"}
-_MOMENTS = {"ixx": "1", "iyy": "1", "izz": "1", "ixy": "0", "ixz": "0", "iyz": "0"}
-#: Elements of shapes by their tags, and what URDF calls the attributes.
-_SHAPES = {
+_DEFAULT_MOMENTS = {"ixx": "1", "iyy": "1", "izz": "1", "ixy": "0", "ixz": "0", "iyz": "0"}
+#: Elements of shapes by tag, with URDF's names of the attributes.
+_URDF_SHAPES = {
     "box": ("size",),
     "sphere": ("radius",),
     "cylinder": ("radius", "length"),
@@ -41,14 +41,14 @@ _SHAPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdfTree:
-    """What is read as a URDF.
+    """An SDF model in URDF's form.
 
     Attributes:
         robot: the root element.
-        joints: those of the tree, in the order of its elements.
+        joints: joints of the tree, in the order of its elements.
         root: the link that is the base.
-        notes: what the user should know.
-        omitted_forces: as those of `Mechanism`.
+        notes: findings for the user.
+        omitted_forces: as in `Mechanism`.
     """
 
     robot: XmlNode
@@ -59,7 +59,7 @@ class SdfTree:
 
 
 def urdf_elements(reader: SdfReader, model: SdfModel) -> SdfTree:
-    """Return the model as elements of a URDF; what is wrong goes to the reader's problems."""
+    """Return the model as URDF elements; problems are added to the reader."""
     return _Spanning(reader, model).tree()
 
 
@@ -77,7 +77,7 @@ class _Spanning:
         joints, root = self._with_root()
         links = [*self.model.links] if root != WORLD else [WORLD, *self.model.links]
         hung, cut = self._spanned(joints, links, root)
-        # the base is the model's frame, wherever its link has its own; all other links keep their
+        # the base has the model's frame, wherever its link's frame is; all other links keep their
         # frames
         self.frames = {root: IDENTITY if root == WORLD else self.model.poses[root].inverse()}
         self.frames |= {joint.child: IDENTITY for joint in hung}
@@ -112,7 +112,7 @@ class _Spanning:
         )
 
     def _with_root(self) -> tuple[list[SdfJoint], str]:
-        """Return the joints that count, and the link that is the base."""
+        """Return the relevant joints, and the link that is the base."""
         joints = list(self.model.joints)
         grounded = [joint for joint in joints if joint.parent == WORLD and not joint.is_cut]
         if len(grounded) == 1 and grounded[0].kind == "fixed":
@@ -134,7 +134,10 @@ class _Spanning:
     def _spanned(
         self, joints: Sequence[SdfJoint], links: Sequence[str], root: str
     ) -> tuple[list[SdfJoint], list[SdfJoint]]:
-        """Return the joints of the tree from the root outwards, turned round where it enters by their child; and the others."""
+        """Return the tree's joints outwards from the root, and the other joints.
+
+        A joint that the tree enters at its child is reversed.
+        """
         group = {name: name for name in links}
 
         def top(name: str) -> str:
@@ -148,10 +151,10 @@ class _Spanning:
         driven = driven_names(motor_nodes(self.model.node))
 
         def order(joint: SdfJoint) -> tuple[int, bool, bool]:
-            """Return the joints that a gear, a motor or a load needs a coordinate for come before others of their rank."""
+            """Return the sort key: joints with gear, motor or load precede others of their rank."""
             has_motor = joint.name in driven
             is_needed = joint.is_loaded or (joint.name in coupled) or has_motor
-            rank = min(_RANKS[joint.kind], 2) if is_needed else _RANKS[joint.kind]
+            rank = min(_TREE_RANKS[joint.kind], 2) if is_needed else _TREE_RANKS[joint.kind]
             is_passive = is_zero(joint.limit("effort") or "-1")
             return (
                 rank,
@@ -188,7 +191,7 @@ class _Spanning:
         return hung, cut
 
     def _loose(self, name: str, root: str) -> SdfJoint:
-        """Return a link that hangs on nothing moves freely."""
+        """Return a free joint for a link without a joint."""
         self.notes.append(f"link {name!r} hangs on nothing, and moves freely")
         node, at = self.model.links[name], self.model.poses[name]
         start = at if root == WORLD else self.model.poses[root].inverse() @ at
@@ -205,7 +208,7 @@ class _Spanning:
         link = _element("link", node, name=name)
         # nothing depends on its inertia
         rests = name in self.resting and is_automatic(node.first("inertial"))
-        if node.first(MASSLESS) is None and not rests:
+        if node.first(MASSLESS_TAG) is None and not rests:
             link.children.append(self._inertial(name, node))
         for tag in ("visual", "collision"):
             for shape in node.all(tag):
@@ -216,7 +219,7 @@ class _Spanning:
         return link
 
     def _inertial(self, name: str, link: XmlNode) -> XmlNode:
-        """Return the mass and inertia; SDF itself says 1 kg and 1 kg m^2 where a file does not."""
+        """Return mass and inertia; SDF's defaults are 1 kg and 1 kg m^2."""
         node = link.first("inertial")
         if node is None:
             self.notes.append(
@@ -234,7 +237,7 @@ class _Spanning:
             made = collision_inertia(self.reader, name, link, node)
             return _element("inertial", node) if made is None else self._computed(name, node, made)
         mass, inertia = source.first("mass"), source.first("inertia")
-        moments = dict(_MOMENTS)
+        moments = dict(_DEFAULT_MOMENTS)
         for key in moments:
             moment = None if inertia is None else inertia.first(key)
             moments[key] = moments[key] if moment is None else moment.content
@@ -252,13 +255,13 @@ class _Spanning:
         )
 
     def _computed(self, name: str, node: XmlNode, made: LinkInertia) -> XmlNode:
-        """Return an ``<inertial>`` of numbers, about the mass centre in the axes of the joint's frame."""
+        """Return an ``<inertial>`` of numbers about the mass centre, in the joint's axes."""
         self.automatic.append(name)
         at = self.frames[name].inverse() @ FramePose(position=made.center)
         inertia = at.rotation @ made.about_center @ at.rotation.T
         moments = {
             key: number(float(inertia["xyz".index(key[1]), "xyz".index(key[2])]) + 0.0)
-            for key in _MOMENTS
+            for key in _DEFAULT_MOMENTS
         }
         return _element(
             "inertial",
@@ -271,9 +274,9 @@ class _Spanning:
         )
 
     def _joint(self, joint: SdfJoint) -> XmlNode:
-        """Return a joint of the tree; of a universal one the axes are x and y of its frame."""
+        """Return a joint of the tree; the axes of a universal one are x and y of its frame."""
         at = self.frames[joint.parent].inverse() @ joint.frames[0] @ _turn(joint)
-        kind = _TYPES.get(joint.kind, joint.kind)
+        kind = _URDF_TYPES.get(joint.kind, joint.kind)
         limits = {tag: joint.limit(tag) for tag in ("lower", "upper", "effort", "velocity")}
         limited = (
             joint.kind == "prismatic" or limits["lower"] is not None or limits["upper"] is not None
@@ -318,17 +321,17 @@ class _Spanning:
             ]
         for side, axis in zip(("parent", "child"), (joint.axes * 2)[:2], strict=False):
             children.append(_element(f"{side}_axis", joint.node, xyz=_text(axis)))
-        kind = _CUTS.get(joint.kind, joint.kind)
+        kind = _URDF_CUT_TYPES.get(joint.kind, joint.kind)
         return _element("constraint", joint.node, children, name=joint.name, type=kind)
 
 
 def _on(joint: SdfJoint, link: str, at: FramePose) -> SdfJoint:
-    """Return a joint of the world as one of a link that the world holds at rest."""
+    """Return a joint on the world as one on a link that is fixed to the world."""
     return replace(joint, parent=link, frames=(at @ joint.frames[0], joint.frames[1]))
 
 
 def child_frame(joint: SdfJoint) -> FramePose:
-    """Return the frame of a joint of the tree on its child; of a universal joint, x and y are its axes."""
+    """Return the frame of a tree joint on its child; x and y are the axes of a universal joint."""
     return joint.frames[1] @ _turn(joint)
 
 
@@ -342,7 +345,7 @@ def _reversed(joint: SdfJoint) -> SdfJoint:
 
 
 def _turn(joint: SdfJoint) -> FramePose:
-    """From the frame of a joint to that of URDF's: of a universal joint, x and y are its axes."""
+    """Return the rotation from a joint's frame to URDF's; x and y are universal axes."""
     if joint.kind != "universal":
         return IDENTITY
     return FramePose(
@@ -370,7 +373,7 @@ def origin_element(pose: FramePose, like: XmlNode) -> XmlNode:
 
 
 def _looks(node: XmlNode) -> list[XmlNode]:
-    """Return the geometry and colour of a visual."""
+    """Return geometry and colour of a visual."""
     shapes = []
     for shape in (descend(node, "geometry") or node).children:
         texts = {child.tag: child.content for child in shape.children}
@@ -380,8 +383,8 @@ def _looks(node: XmlNode) -> list[XmlNode]:
                     "mesh", shape, filename=texts.get("uri", ""), scale=texts.get("scale", "1 1 1")
                 )
             )
-        elif shape.tag in _SHAPES:
-            wanted = {key: texts[key] for key in _SHAPES[shape.tag] if key in texts}
+        elif shape.tag in _URDF_SHAPES:
+            wanted = {key: texts[key] for key in _URDF_SHAPES[shape.tag] if key in texts}
             shapes.append(replace(_element(shape.tag, shape), attributes=wanted))
     looks = [_element("geometry", node, shapes)]
     diffuse = descend(node, "material", "diffuse")

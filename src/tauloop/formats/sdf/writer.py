@@ -1,11 +1,11 @@
-"""A `Mechanism` as SDF for Gazebo, with a side file for all that SDF cannot say, at its nominal parameters.
+"""Conversion of a `Mechanism` to SDF for Gazebo with a side file, at its nominal parameters.
 
-The pose of the file is the machine's start, where all joints are at zero; ``offsets`` in the side
-file restore the coordinates. Loops close natively: a joint whose child has another parent already.
-Passive joints have an effort of zero. SDF has universal joints and balls; a joint of other kinds is
-a chain of links in between, and a free one none, but for an element that only Tauloop reads. SDF
-knows no massless links and refuses moments that no body has: those in between get 1e-9 kg and a
-mark, and moments of zero the least that passes.
+The side file contains what SDF cannot represent. The pose of the file is the machine's start, where
+all joints are at zero; ``offsets`` in the side file restore the coordinates. Loops close natively:
+the child of such a joint already has another parent. Passive joints have an effort of zero. SDF has
+universal and ball joints. A joint of another kind is a chain of links; a free joint is an element
+that only Tauloop reads. SDF has no massless links and refuses impossible moments: intermediate
+links get 1e-9 kg and a mark, and moments of zero get the smallest value that passes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from tauloop.common.errors import DescriptionError
 from tauloop.common.records import dataclass
-from tauloop.formats.sdf.model import CUT, FREE, MASSLESS
+from tauloop.formats.sdf.model import CUT_TAG, FREE_TAG, MASSLESS_TAG
 from tauloop.formats.sdf.nested import WORLD
 from tauloop.formats.urdf.parts import identifier
 from tauloop.formats.writing.expression_writer import literal
@@ -40,13 +40,13 @@ from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
 from tauloop.mechanism.solid import Solid, colour, rgba
 
-_CLOSABLE = ("spherical", "revolute", "prismatic", "universal", "fixed")
-_TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "spherical": "ball"}
-#: Mass (kg) of a link that has none, and moment (kg m^2); least share of the largest moment that a
-#: body's others have.
-LIGHT, LIGHT_MOMENT, LEAST_SHARE = 1e-9, 1e-12, 1e-9
-#: A loop is closed in the start up to this, characteristic lengths or rad.
-OPEN = 1e-9
+_SDF_CLOSURE_KINDS = ("spherical", "revolute", "prismatic", "universal", "fixed")
+_SDF_TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "spherical": "ball"}
+#: Mass (kg) and moment (kg m^2) written for a massless link; smallest moment as a share of the
+#: body's largest one.
+LIGHT_LINK_MASS, LIGHT_LINK_MOMENT, MIN_MOMENT_SHARE = 1e-9, 1e-12, 1e-9
+#: Largest gap of a loop that counts as closed, characteristic lengths or rad.
+LOOP_CLOSURE_TOLERANCE = 1e-9
 
 
 def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
@@ -54,22 +54,24 @@ def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
 
     Args:
         mechanism: any mechanism.
-        meshes: folder, beside the file, of the meshes that it names.
+        meshes: mesh folder, relative to the file.
 
     Raises:
-        DescriptionError: rigid links and ideal joints do not represent it (see
+        DescriptionError: rigid links and ideal joints cannot represent the mechanism (see
             `mechanism.rigid_tree`), or its start does not close its loops.
     """
     return _SdfWriter(
-        mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)
+        mechanism, rigid_tree(mechanism, _SDF_CLOSURE_KINDS, DescriptionError), MeshCopies(meshes)
     ).write()
 
 
 def write_sdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Write an SDF file and, next to it, ``NAME.sdf.side.yaml`` and meshes in ``NAME_meshes``, each when complete.
+    """Write an SDF file with ``NAME.sdf.side.yaml`` and meshes in ``NAME_meshes`` next to it.
+
+    Each file gets its final name when it is complete.
 
     Returns:
-        Paths of the side file and the meshes, and what is not as in the mechanism.
+        Paths of the side file and the meshes, and the differences from the mechanism.
 
     Raises:
         DescriptionError: as `to_sdf`.
@@ -111,7 +113,7 @@ class _SdfWriter(SideWriter):
 
     @property
     def needed(self) -> set[str]:
-        """Names of coordinates that motors, gears, losses and the platform name."""
+        """Return the coordinates that motors, gears, losses and the platform refer to."""
         m = self.mechanism
         driven = {name for actuator in m.actuators for name, _ in actuator.drives}
         return driven | m.combined | set(m.platform.independent)
@@ -123,7 +125,7 @@ class _SdfWriter(SideWriter):
     # Links and joints
 
     def _base(self) -> None:
-        """The immovable base: a link, for joints and solids are on links."""
+        """Add the immovable base as a link, since joints and solids are on links."""
         link = ElementTree.SubElement(self.model, "link", name=BASE)
         self.elements_of[BASE] = link
         joint = ElementTree.SubElement(
@@ -133,7 +135,7 @@ class _SdfWriter(SideWriter):
         _leaf(joint, "child", BASE)
 
     def _link(self, link: Link) -> None:
-        """A link with its joint; between the parts of a chain that SDF has no joint for there are light links."""
+        """Add a link with its joint; chains of joints get light links in between."""
         at, chain = link.at, list(link.chain)
         kinds = [primitive.kind for primitive in chain]
         if kinds == ["slide", "slide", "slide", "ball"]:
@@ -171,16 +173,18 @@ class _SdfWriter(SideWriter):
 
     def _inertial(self, name: str, element: ElementTree.Element, link: LinkInertia | None) -> None:
         if link is None:
-            ElementTree.SubElement(element, MASSLESS)
+            ElementTree.SubElement(element, MASSLESS_TAG)
             link = LinkInertia(
-                mass=LIGHT, center=np.zeros(3), about_center=np.eye(3) * LIGHT_MOMENT
+                mass=LIGHT_LINK_MASS, center=np.zeros(3), about_center=np.eye(3) * LIGHT_LINK_MOMENT
             )
         mass = link.mass
         if mass <= 0.0:
-            mass = LIGHT
-            self.notes.append(f"body {name}: SDF refuses a mass of zero, and gets {LIGHT:g} kg")
+            mass = LIGHT_LINK_MASS
+            self.notes.append(
+                f"body {name}: SDF refuses a mass of zero; {LIGHT_LINK_MASS:g} kg is written"
+            )
         moments, axes = np.linalg.eigh(link.about_center)
-        least = max(LIGHT_MOMENT, LEAST_SHARE * float(moments[-1]))
+        least = max(LIGHT_LINK_MOMENT, MIN_MOMENT_SHARE * float(moments[-1]))
         inertia = link.about_center
         if moments[0] < least or moments[0] + moments[1] < moments[2]:
             moments = np.maximum(moments, least)
@@ -200,17 +204,15 @@ class _SdfWriter(SideWriter):
     def _joint(
         self, link: Link, part: Sequence[Primitive], parent: str, child: str, frame: FramePose
     ) -> None:
-        """A joint in its frame behind the motion, seen from the child."""
-        kind = "fixed" if not part else "universal" if len(part) == 2 else _TYPES[part[0].kind]
+        """Add a joint in its frame after the motion, relative to the child."""
+        if not part:
+            kind, name = "fixed", f"{link.name}.fixed"
+        elif len(part) == 1:
+            kind, name = _SDF_TYPES[part[0].kind], part[0].name
+        else:
+            kind, name = "universal", f"{link.name}.universal"
         if kind == "revolute" and not _is_limited(part[0].freedom):
             kind = "continuous"
-        name = (
-            f"{link.name}.fixed"
-            if not part
-            else part[0].name
-            if len(part) == 1
-            else f"{link.name}.universal"
-        )
         joint = ElementTree.SubElement(self.model, "joint", name=self.named(name), type=kind)
         _pose(joint, frame)
         _leaf(joint, "parent", parent)
@@ -229,7 +231,7 @@ class _SdfWriter(SideWriter):
             self._freedom(joint, part[0])
 
     def _freedom(self, joint: ElementTree.Element, primitive: Primitive) -> None:
-        """Axis, limits and effort of a scalar joint; what SDF cannot say goes to the side file."""
+        """Add axis, limits and effort of a scalar joint; the side file gets the rest."""
         word, freedom, turns = joint.attrib["name"], primitive.freedom, primitive.kind == "hinge"
         self.names[primitive.name] = word
         offset = float(primitive.reference[0])
@@ -249,10 +251,10 @@ class _SdfWriter(SideWriter):
             self._beside("joints", word, content)
 
     def _free(self, link: Link, child: str, name: str) -> None:
-        """A joint of six freedoms: none in SDF, and an element that Tauloop reads."""
+        """Add an element that only Tauloop reads for a joint of six freedoms."""
         word = self.named(name)
         attributes = {"name": word, "parent": self.links[link.parent], "child": self.links[child]}
-        ElementTree.SubElement(self.model, FREE, attributes)
+        ElementTree.SubElement(self.model, FREE_TAG, attributes)
         self.side.setdefault("floating", {})[word] = self.floating(name, link.at)
         self.name_free(name, word)
 
@@ -268,17 +270,19 @@ class _SdfWriter(SideWriter):
             turned = abs(float(np.dot(*self._universal(closure))))
         elif closure.kind != "spherical":
             turned = float(np.abs(self._turned(closure, here, there)).max())
-        if max(apart / self.mechanism.characteristic_length, turned) > OPEN:
+        if max(apart / self.mechanism.characteristic_length, turned) > LOOP_CLOSURE_TOLERANCE:
             missed = f"{apart:.3g} m and {turned:.3g} rad"
-            what = f"the start does not close this loop, by {missed}, and SDF takes all loops as closed"
-            remedy = "give a reference pose that `tauloop check` says is closed"
+            what = (
+                f"the start leaves this loop open by {missed}, and SDF treats all loops as closed"
+            )
+            remedy = "give a reference pose that `tauloop check` reports as closed"
             raise DescriptionError.of(closure.name, what, remedy, file=self.mechanism.file)
         kind = {"spherical": "ball", "revolute": "continuous"}.get(closure.kind, closure.kind)
         joint = ElementTree.SubElement(
             self.model, "joint", name=self.named(closure.name), type=kind
         )
-        # whoever reads it would choose another joint, and lose its coordinate
-        ElementTree.SubElement(joint, CUT)
+        # otherwise a reader might cut another joint, which would lose its coordinate
+        ElementTree.SubElement(joint, CUT_TAG)
         _pose(joint, far)
         _leaf(joint, "parent", self.links[first])
         _leaf(joint, "child", self.links[second])
@@ -291,13 +295,13 @@ class _SdfWriter(SideWriter):
             _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
 
     def _turned(self, closure: Closure, here: FramePose, there: FramePose) -> np.ndarray:
-        """Return what turns one frame of a loop from the other, but about the axis of a hinge."""
+        """Return the rotation between two frames of a loop, without that about a hinge's axis."""
         if closure.kind == "revolute":
             return here.rotation @ closure.axis - there.rotation @ closure.axis
         return here.rotation - there.rotation
 
     def _universal(self, closure: Closure) -> list[np.ndarray]:
-        """Return the axes of a universal joint in its frame on the second link: that of the first link, and its own."""
+        """Return the axes of a universal joint in its frame on the second link."""
         (first, near), (second, far) = closure.first, closure.second
         letters = [np.eye(3)["xyz".index(letter)] for letter in closure.axes]
         across = (
@@ -306,10 +310,11 @@ class _SdfWriter(SideWriter):
         return [across, letters[1]]
 
     def _solid(self, solid: Solid) -> None:
-        """What is seen of a link; SDF has meshes as files alone."""
+        """Add the solid of a link; SDF supports meshes as files only."""
         if solid.body not in self.elements_of:
             self.notes.append(
-                f"solid on {solid.body}: it is not written, since that has no mass and is not a body"
+                f"solid on {solid.body}: "
+                "it is not written, since its link has no mass and is not a body"
             )
             return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
@@ -342,9 +347,10 @@ _WITH_AXIS = ("continuous", "revolute", "prismatic")
 
 
 def _are_across(chain: Sequence[Primitive]) -> bool:
-    """Return whether two hinges are a universal joint on which nothing acts."""
+    """Return whether two hinges are a universal joint without losses and springs."""
     free = all(primitive.freedom == Freedom() for primitive in chain)
-    return free and abs(float((chain[1].pose().rotation.T @ chain[0].axis) @ chain[1].axis)) < OPEN
+    first_axis = chain[1].pose().rotation.T @ chain[0].axis
+    return free and abs(float(first_axis @ chain[1].axis)) < LOOP_CLOSURE_TOLERANCE
 
 
 def _is_limited(freedom: Freedom) -> bool:
@@ -358,7 +364,7 @@ def _axis(joint: ElementTree.Element, axis: np.ndarray, tag: str = "axis") -> El
 
 
 def _leaf(parent: ElementTree.Element, tag: str, text: str, within: str = "") -> None:
-    """An element with a text, in another element that is made once."""
+    """Add an element with a text inside another element, which is created once."""
     if within:
         inner = parent.find(within)
         parent = ElementTree.SubElement(parent, within) if inner is None else inner

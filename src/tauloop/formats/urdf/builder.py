@@ -1,4 +1,4 @@
-"""From the plain numbers of a URDF tree to bodies, joints and leaf parameters."""
+"""Bodies, joints and independent parameters from the plain numbers of a URDF tree."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from tauloop.mechanism.model import (
     Vector,
 )
 
-#: A turn after which z points where the axis of a letter did: a planar joint moves across z.
+#: Rotation that moves z to an axis letter: a planar joint moves across z.
 _LETTER_TO_Z: dict[AxisName, tuple[Turn, ...]] = {
     "x": (Turn("y", Constant(math.pi / 2)),),
     "y": (Turn("x", Constant(-math.pi / 2)),),
     "z": (),
 }
-#: R = Rz(yaw) Ry(pitch) Rx(roll), written as successive turns.
+#: R = Rz(yaw) Ry(pitch) Rx(roll) as successive rotations.
 _ROLL_PITCH_YAW: tuple[tuple[int, AxisName], ...] = ((2, "z"), (1, "y"), (0, "x"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floating:
-    """A floating joint whose coordinates are counted from another frame than where URDF puts it.
+    """A floating joint whose coordinates are relative to another frame than URDF's.
 
     Attributes:
-        frame: that frame, on the parent link.
-        reference: the coordinates (7,) where URDF puts it, m and quaternion w x y z.
-        freedoms: of its six velocities.
+        frame: reference frame on the parent link.
+        reference: coordinates (7,) at URDF's pose, m and quaternion w x y z.
+        freedoms: freedoms of its six velocities.
     """
 
     frame: Placement
@@ -59,7 +59,7 @@ class Floating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ball:
-    """A ball joint whose quaternion is not counted from the pose of the file (see `starts.ball_joint`)."""
+    """A ball joint whose quaternion is not relative to the file's pose (`starts.ball_joint`)."""
 
     start: tuple[Turn, ...]
     is_reversed: bool
@@ -68,16 +68,17 @@ class Ball:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointExtra:
-    """What URDF does not say about a joint.
+    """Properties of a joint that URDF cannot represent.
 
     Attributes:
         offset: URDF's coordinate = measured coordinate + offset, rad or m.
         offset_value: its nominal value.
-        freedom: what acts on it; friction wins over that of URDF's ``<dynamics>``, a speed over
-            URDF's.
-        has_limits: whether its range holds, and not that of URDF.
-        floating: of a floating joint, what it says beside URDF.
-        ball: of a ball joint.
+            freedom: losses, springs and limits of the joint; its friction takes precedence over
+            URDF's
+                ``<dynamics>``, its speed over URDF's.
+        has_limits: whether its range replaces that of URDF.
+        floating: extra properties of a floating joint.
+        ball: extra properties of a ball joint.
     """
 
     offset: Expression = ZERO
@@ -139,7 +140,7 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
 
 
 def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
-    """Return a joint that closes a loop, between frames on two links."""
+    """Return a joint that closes a loop between frames on two links."""
     parent = _placement(loop.predecessor, root, f"{loop.name}.predecessor", leaves)
     child = _placement(loop.successor, root, f"{loop.name}.successor", leaves)
     axes: tuple[AxisName, ...] = ()
@@ -154,7 +155,7 @@ def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
 
 
 def _along(kind: str, axis: Triple) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]]:
-    """Return the letters of the axes of a joint about or along an axis, and turns of its frames that bring them there."""
+    """Return the axis letters of a joint with an axis, and the rotations that align its frames."""
     letter, turns = turns_to_axis(axis)
     return ((), turns + _LETTER_TO_Z[letter]) if kind == "planar" else ((letter,), turns)
 
@@ -162,7 +163,7 @@ def _along(kind: str, axis: Triple) -> tuple[tuple[AxisName, ...], tuple[Turn, .
 def closing_joint(
     name: str, kind: str, parent: Placement, child: Placement, axes: tuple[AxisName, ...] = ()
 ) -> Joint:
-    """Return a joint that closes a loop and on which nothing acts."""
+    """Return a joint that closes a loop, without losses and springs."""
     freedoms = (Freedom(),) * len(JOINT_KINDS[kind].velocities)
     neutral = JOINT_KINDS[kind].neutral
     return Joint(
@@ -184,7 +185,7 @@ def _across(axis: Triple) -> Triple:
 
 
 def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:
-    """Return a gear; ratios that only say which side a joint is on are no parameters."""
+    """Return a gear; ratios that only mark the side of a joint are not parameters."""
     terms = tuple(
         (
             name,

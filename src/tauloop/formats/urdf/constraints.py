@@ -1,6 +1,6 @@
-"""Elements that close loops or couple joints in a URDF: those of GRBDA, of Drake and of Isaac Sim.
+"""URDF elements that close loops or couple joints, of GRBDA, Drake and Isaac Sim.
 
-``<constraint>`` is read by `urdf_cut_elements`.
+`urdf.cut_elements` reads ``<constraint>``.
 
 .. code-block:: xml
 
@@ -21,7 +21,7 @@
       <link1 link="link3" xyz="0.5 0 0" rpy="0 0 0"/>
     </loop_joint>
 
-In a coupling, a link stands for the joints from the nearest common ancestor of both links down to
+In a coupling, a link represents the joints from the nearest common ancestor of both links down to
 it. URDF's own ``<mimic>``, q = multiplier * q_other + offset, is a coupling too.
 """
 
@@ -32,7 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tauloop.common.records import dataclass
-from tauloop.formats.urdf.cut_elements import CUT, read_cut
+from tauloop.formats.urdf.cut_elements import CONSTRAINT_TAG, read_cut
 from tauloop.formats.urdf.parts import (
     LinkFrame,
     UrdfCoupling,
@@ -44,17 +44,16 @@ from tauloop.formats.urdf.parts import (
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.suggestions import suggestion
 
-BALL, LOOP_JOINT = "drake:ball_constraint", "loop_joint"
-#: Elements of a ball constraint that have the bodies, and those that have a point on each.
-BALL_BODIES = (f"{BALL}_body_A", f"{BALL}_body_B")
-BALL_POINTS = (f"{BALL}_p_AP", f"{BALL}_p_BQ")
-ELEMENTS = ("loop", "coupling", CUT, BALL, LOOP_JOINT)
-#: The ends of Isaac Sim's element: its documentation writes the first tag twice, other tools write
-#: both.
+BALL_TAG, LOOP_JOINT_TAG = "drake:ball_constraint", "loop_joint"
+#: Elements of a ball constraint that name the bodies, and those with a point on each.
+BALL_BODIES = (f"{BALL_TAG}_body_A", f"{BALL_TAG}_body_B")
+BALL_POINTS = (f"{BALL_TAG}_p_AP", f"{BALL_TAG}_p_BQ")
+LOOP_ELEMENTS = ("loop", "coupling", CONSTRAINT_TAG, BALL_TAG, LOOP_JOINT_TAG)
+#: The ends of Isaac Sim's element: its documentation repeats the first tag, other tools write both.
 _LOOP_JOINT_ENDS = ("link1", "link2")
 #: The first of two links whose origins coincide.
 _CLOSING = re.compile(r"(closing_.+)_1")
-#: Types of GRBDA's loops, and what they are here.
+#: Kind of loop by GRBDA's type.
 _LOOP_KINDS = {
     kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "fixed")
 }
@@ -64,7 +63,7 @@ _LOOP_KINDS["continuous"] = "revolute"
 def read_loops(
     reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
 ) -> tuple[UrdfLoop, ...]:
-    """Return all loop closures of a file, in its order; what is wrong goes to the reader's problems."""
+    """Return all loop closures in file order; problems are added to the reader."""
     loops: list[UrdfLoop] = []
     for node in robot.children:
         if node.tag == "loop":
@@ -78,15 +77,15 @@ def read_loops(
                 successor=ends[1],
                 axis=reader.axis(node, name) if node.first("axis") is not None else (0.0, 0.0, 1.0),
             )
-        elif node.tag == BALL:
+        elif node.tag == BALL_TAG:
             name = f"ball_constraint_{1 + sum(loop.name.startswith('ball_constraint_') for loop in loops)}"
             a, b = (
                 _point(reader, node, name, body, point, links)
                 for body, point in zip(BALL_BODIES, BALL_POINTS, strict=True)
             )
             loop = UrdfLoop(name=name, kind="spherical", predecessor=a, successor=b)
-        elif node.tag in (CUT, LOOP_JOINT):
-            read = read_cut if node.tag == CUT else _loop_joint
+        elif node.tag in (CONSTRAINT_TAG, LOOP_JOINT_TAG):
+            read = read_cut if node.tag == CONSTRAINT_TAG else _loop_joint
             loop = read(reader, node, links)
             name = loop.name
         else:
@@ -105,9 +104,9 @@ def closing_frames(
     links: Mapping[str, XmlNode],
     joints: Sequence[UrdfJoint],
 ) -> list[UrdfLoop]:
-    """Return the loops that pairs of links ``closing_NAME_1``, ``closing_NAME_2`` stand for (onshape-to-robot).
+    """Return the loops of pairs of links ``closing_NAME_1``, ``closing_NAME_2`` (onshape-to-robot).
 
-    Their origins coincide. A pair of which another element joins a link is left alone.
+    Their origins coincide. A pair with a link that another element joins is left out.
     """
     joined = _joined(loops, joints)
     closing: list[UrdfLoop] = []
@@ -136,7 +135,7 @@ def closing_frames(
 def without_closing(
     loops: Sequence[UrdfLoop], others: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]
 ) -> tuple[UrdfLoop, ...]:
-    """Return loops without those of `closing_frames` of which others join a link."""
+    """Return loops without those of `closing_frames` with a link that others join."""
     joined = _joined(others, joints)
     return tuple(
         loop
@@ -149,7 +148,7 @@ def without_closing(
 
 
 def _joined(loops: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]) -> set[str]:
-    """Return the links that loops join, and those on which these hang by fixed joints."""
+    """Return the links that loops join, and links above these on fixed joints."""
     above = {joint.child: joint.parent for joint in joints if joint.kind == "fixed"}
     joined: set[str] = set()
     for loop in loops:
@@ -166,12 +165,14 @@ def _loop_joint(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode])
     name = reader.name(node)
     kind = reader.text(node, name, "type")
     if kind and kind != "spherical":
-        what = f"a <{LOOP_JOINT}> of type {kind!r} is not read: Isaac Sim has spherical ones alone"
+        what = (
+            f"a <{LOOP_JOINT_TAG}> of type {kind!r} is not read: Isaac Sim has only spherical ones"
+        )
         reader.problem(
             node,
             name,
             what,
-            f'write <{CUT} type="{kind}"> in its place, or close the loop in a side file',
+            f'write <{CONSTRAINT_TAG} type="{kind}"> in its place, or close the loop in a side file',
         )
     ends = [child for child in node.children if child.tag in _LOOP_JOINT_ENDS]
     if len(ends) != 2:
@@ -239,7 +240,7 @@ def read_couplings(
     chains = _Chains(above={joint.child: joint for joint in joints if joint.child})
     for node in robot.all("coupling"):
         name = reader.name(node)
-        kind = node.attributes.get("type", "rolling")  # GRBDA itself reads the ratio alone
+        kind = node.attributes.get("type", "rolling")  # GRBDA itself reads only the ratio
         if kind != "rolling":
             reader.problem(node, name, f"{kind!r} is not a type of coupling", "write rolling")
         ratio_node = node.first("ratio")
@@ -273,7 +274,7 @@ def read_couplings(
 def _mimics(
     reader: UrdfReader, joint_nodes: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
 ) -> tuple[UrdfCoupling, ...]:
-    """Return what follows from ``<mimic>``: q = multiplier q_other + offset."""
+    """Return the couplings of ``<mimic>``: q = multiplier q_other + offset."""
     known = {joint.name: joint for joint in joints}
     scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
     couplings: list[UrdfCoupling] = []
@@ -289,7 +290,7 @@ def _mimics(
         if other not in scalar:
             remedy = suggestion(other, scalar) or "name a revolute or prismatic joint"
             reader.problem(
-                mimic, name, f"it mimics {other!r}, which is no joint that turns or slides", remedy
+                mimic, name, f"it mimics {other!r}, which does not turn or slide", remedy
             )
             continue
         if name not in scalar or other == name:
@@ -314,14 +315,14 @@ def _mimics(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chains:
-    """The joints above each link."""
+    """The joints between each link and the root."""
 
     above: Mapping[str, UrdfJoint]
 
     def from_common_ancestor(
         self, first: str, second: str
     ) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
-        """Return the joints from the nearest common ancestor to each of two links, from the ancestor outwards."""
+        """Return the joints from the nearest common ancestor outwards to each of two links."""
         up_one, up_two = self._up(first), self._up(second)
         while up_one and up_two and up_one[-1] is up_two[-1]:
             up_one.pop()

@@ -9,12 +9,15 @@ It is proposed for URDF (ros/urdfdom_headers pull request 108, ros/urdfdom pull 
       <child link="link3"/> <child_origin xyz="0.5 0 0"/> <child_axis xyz="0 1 0"/>
     </constraint>
 
-Its semantics are those of the parser of that request and of its authors' solver
-(HIT-Robotics/robot_model): the frames ``parent_origin`` on the parent and ``child_origin`` on the
-child coincide, but for what the joint leaves free about or along ``parent_axis``, which is an axis
-of both frames. ``link`` leaves nothing free: a link was cut. Of a universal joint, ``parent_axis``
-is fixed to the parent's frame and ``child_axis`` to the child's, and both stay at right angles. An
-axis that is not given is x.
+Its semantics are those of that request's parser and of its authors' solver
+(HIT-Robotics/robot_model):
+the frames ``parent_origin`` on the parent and ``child_origin`` on the child coincide, except for
+the
+freedom about or along ``parent_axis``, which is an axis of both frames. ``link`` leaves no freedom:
+a
+link was cut. For a universal joint, ``parent_axis`` is fixed to the parent's frame and
+``child_axis``
+to the child's; both stay at right angles. The default axis is x.
 """
 
 from __future__ import annotations
@@ -24,21 +27,30 @@ from collections.abc import Mapping
 from tauloop.formats.urdf.parts import LinkFrame, Triple, UrdfLoop, UrdfReader
 from tauloop.formats.xml.nodes import XmlNode
 
-CUT = "constraint"
-#: Elements within it that are read.
-CUT_PARTS = ("parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis")
-_PLAIN = {kind: kind for kind in ("revolute", "prismatic", "universal", "spherical")} | {
+CONSTRAINT_TAG = "constraint"
+#: Child elements that are read.
+CONSTRAINT_CHILDREN = (
+    "parent",
+    "child",
+    "parent_origin",
+    "child_origin",
+    "parent_axis",
+    "child_axis",
+)
+_KIND_OF_WORD = {kind: kind for kind in ("revolute", "prismatic", "universal", "spherical")} | {
     "link": "fixed"
 }
-#: Kinds of loops that the element has, and its word for each.
-CUT_TYPES = {kind: word for word, kind in _PLAIN.items()}
-_KINDS = _PLAIN | {f"{word}_joint": kind for word, kind in _PLAIN.items()}
+#: The element's word for each kind of loop.
+CONSTRAINT_TYPES = {kind: word for word, kind in _KIND_OF_WORD.items()}
+_KIND_OF_CONSTRAINT_TYPE = _KIND_OF_WORD | {
+    f"{word}_joint": kind for word, kind in _KIND_OF_WORD.items()
+}
 
 
 def read_cut(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfLoop:
-    """One ``<constraint>``; what is wrong goes to the reader's problems."""
+    """Return the loop of one ``<constraint>``; problems are added to the reader."""
     name = reader.name(node)
-    kind = reader.kind(node, name, _KINDS, "type of constraint")
+    kind = reader.kind(node, name, _KIND_OF_CONSTRAINT_TYPE, "type of constraint")
     frames = []
     for side in ("parent", "child"):
         link = reader.end(node, name, side, links)

@@ -1,7 +1,7 @@
-"""What ``<gazebo>`` in a URDF changes of the machine: plugins that tie or push links, gravity and springs.
+"""Changes of the machine by ``<gazebo>`` in a URDF: plugins with forces, gravity and springs.
 
-`urdf_gazebo_joints` reads the joints in it. Everything else in ``<gazebo>`` draws, senses or steers
-a simulation.
+`urdf.gazebo_joints` reads the joints in it. Everything else in ``<gazebo>`` draws, senses or
+configures a simulation.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from tauloop.formats.urdf.parts import UrdfReader, identifier
 from tauloop.formats.xml.foreign_elements import plugins
 from tauloop.formats.xml.nodes import XmlNode
 
-#: Elements whose number is a force that is not read, with what they are.
-_FORCES = {
+#: Elements with a force that is not modelled, with their names in messages.
+_FORCE_ELEMENTS = {
     "springStiffness": "the spring of joint",
     "spring_stiffness": "the spring of joint",
     "dampingFactor": "the velocity damping of",
@@ -22,11 +22,11 @@ _FORCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GazeboExtensions:
-    """What the elements state of forces.
+    """Forces that ``<gazebo>`` elements state.
 
     Attributes:
         weightless: links on which gravity does not act.
-        omitted_forces: as those of `Mechanism`.
+        omitted_forces: as in `Mechanism`.
     """
 
     weightless: tuple[str, ...]
@@ -34,7 +34,7 @@ class GazeboExtensions:
 
 
 def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
-    """Return what ``<gazebo>`` elements state of forces; plugins that tie links together are refused."""
+    """Return the forces in ``<gazebo>`` elements; refuse plugins that tie links together."""
     weightless: list[str] = []
     omitted: list[str] = []
     for node in robot.all("gazebo"):
@@ -43,8 +43,8 @@ def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
             if subject and _is_switched_off(inner):
                 name = identifier(subject)
                 weightless.append(reader.renamed.get(name, name))
-            elif inner.tag in _FORCES and not _is_zero(inner):
-                omitted.append(f"{_FORCES[inner.tag]} {subject or 'a link'}")
+            elif inner.tag in _FORCE_ELEMENTS and not _is_zero(inner):
+                omitted.append(f"{_FORCE_ELEMENTS[inner.tag]} {subject or 'a link'}")
         for plugin, effect in plugins(node):
             name = plugin.attributes.get("name") or plugin.attributes.get("filename", "plugin")
             if effect == "tie":
@@ -57,7 +57,7 @@ def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
 
 
 def _is_switched_off(node: XmlNode) -> bool:
-    """Return whether an element switches gravity off for a link, in either of Gazebo's words."""
+    """Return whether an element switches gravity off for a link, by either of Gazebo's tags."""
     word = node.content.lower()
     if node.tag == "turnGravityOff":
         return word in ("true", "1")

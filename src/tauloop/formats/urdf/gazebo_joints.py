@@ -1,4 +1,4 @@
-"""Joints in ``<gazebo>`` of a URDF: SDF joints that close loops, as in Gazebo's tutorial on kinematic loops.
+"""SDF joints in ``<gazebo>`` of a URDF that close loops, as in Gazebo's tutorial.
 
 .. code-block:: xml
 
@@ -9,9 +9,9 @@
       </joint>
     </gazebo>
 
-Gazebo makes an SDF model of the URDF with all joints at zero, and adds these joints to it. So a
-joint is where its pose puts it on its child, and at the same place on its parent while all joints
-are at zero.
+Gazebo converts the URDF to an SDF model with all joints at zero and adds these joints. A joint is
+therefore at its pose on its child, and at the same position on its parent while all joints are at
+zero.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from tauloop.mechanism.expression import triple
 from tauloop.mechanism.poses import IDENTITY, FramePose
 
 #: Elements of gears.
-_GEARS = ("mimic", "drake:mimic")
+_GEAR_ELEMENTS = ("mimic", "drake:mimic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GazeboLoops:
-    """What joints in ``<gazebo>`` close.
+    """Loops that joints in ``<gazebo>`` close.
 
     Attributes:
         loops: the joints that close loops.
-        omitted_forces, unknown_elements: as those of `Mechanism`.
+        omitted_forces, unknown_elements: as in `Mechanism`.
     """
 
     loops: tuple[UrdfLoop, ...] = ()
@@ -60,13 +60,13 @@ def read_gazebo_joints(
     joints: Sequence[UrdfJoint],
     root: str,
 ) -> GazeboLoops:
-    """Return the loops that joints in ``<gazebo>`` close; what is wrong goes to the reader's problems.
+    """Return the loops that joints in ``<gazebo>`` close; problems are added to the reader.
 
     Args:
-        reader: of the URDF.
+            reader: reader of the URDF.
         robot: the root element.
-        links: by the names that they have here.
-        joints: of the tree.
+        links: link elements by their names in the mechanism.
+        joints: joints of the tree.
         root: the link that is the base.
     """
     nodes = [inner for node in robot.all("gazebo") for inner in node.walk() if _is_joint(inner)]
@@ -92,7 +92,7 @@ def read_gazebo_joints(
                 what = f"it moves {ends[0]!r}, the root link, which is the immovable base here"
                 reader.problem(node, joint.name, what, "write it as <joint> of the URDF")
             continue
-        if any(inner.tag in _GEARS for inner in node.walk()):
+        if any(inner.tag in _GEAR_ELEMENTS for inner in node.walk()):
             what = "it closes a loop, so that it has no coordinate, and a gear needs one"
             reader.problem(
                 node, joint.name, what, "write the gear as <mimic> of a <joint> of the URDF"
@@ -128,12 +128,12 @@ def _poses_at_zero(joints: Sequence[UrdfJoint], root: str) -> dict[str, FramePos
 def _note_merged(
     reader: UrdfReader, name: str, ends: tuple[str, str], joints: Sequence[UrdfJoint]
 ) -> None:
-    """Note an end on a link that Gazebo merges with another, for the joint is then not where the file has it."""
+    """Note an end on a link that Gazebo merges into another, which moves the joint."""
     for joint in joints:
         if joint.kind == "fixed" and joint.child in ends and any((*joint.xyz, *joint.rpy)):
             what = (
-                f"Gazebo merges {joint.child!r}, which it joins, with {joint.parent!r}, unless told not to, and then "
-                f"counts its pose from that; here the pose counts from {joint.child!r}"
+                f"Gazebo merges its link {joint.child!r} with {joint.parent!r} by default and then "
+                f"counts its pose from the latter; here the pose counts from {joint.child!r}"
             )
             reader.note(name, what)
 

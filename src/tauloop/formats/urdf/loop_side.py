@@ -1,4 +1,4 @@
-"""Loop closures beside a URDF: Gepetto's ``robot.yaml``, as read by its tools for Pinocchio.
+"""Loop closures in a file next to a URDF: Gepetto's ``robot.yaml`` for Pinocchio.
 
 .. code-block:: yaml
 
@@ -8,14 +8,14 @@
     joint_name: [joint_4, ...]                # joints of the URDF that are of another kind:
     joint_type: [SPHERICAL, ...]              # SPHERICAL, UJOINT_XY (about x, then y of its frame; CARDAN), or FIXED
 
-A frame is a link, or a joint: Pinocchio puts the frame of a joint where its child link is. The same
-keys close the loops in Tauloop's own side file, where ``type`` may also be a kind of joint, about
-or along z of both frames.
+A frame is a link or a joint: Pinocchio puts the frame of a joint at its child link. The same keys
+close loops in Tauloop's own side file, where ``type`` may also be a kind of joint about or along z
+of both frames.
 
-A joint of another kind stands in the frame of the URDF's joint, whose axis, limits and losses play
-no part; FIXED holds it at zero. The loader that reads these files replaces joints so before it
-closes the loops (`completeRobotLoader` of Gepetto/example-parallel-robots at 0d63a70, which knows
-UJOINT_XY, YZ and ZX; files there have UJOINT_ZY too).
+A joint of another kind is in the frame of the URDF's joint, whose axis, limits and losses have no
+effect; FIXED holds it at zero. Gepetto's loader replaces joints in the same manner before it closes
+the loops (`completeRobotLoader` of Gepetto/example-parallel-robots at 0d63a70, which supports
+UJOINT_XY, YZ and ZX; files there also contain UJOINT_ZY).
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: A universal joint by the letters of its axes, the first on the parent's side; CARDAN is its older
-#: name.
-_UNIVERSAL = re.compile(r"UJOINT_([XYZ])([XYZ])|CARDAN")
-#: What two frames that coincide make: a ball joint, or a weld.
-_TYPES = {"3d": "spherical", "6d": "fixed"}
-_KINDS = ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")
+#: A universal joint by its axes, the parent's first; CARDAN is the older name.
+_UNIVERSAL_JOINT_TYPE = re.compile(r"UJOINT_([XYZ])([XYZ])|CARDAN")
+#: Joints by which two frames coincide: a ball joint, or a weld.
+_COINCIDENCE_KINDS = {"3d": "spherical", "6d": "fixed"}
+_CLOSURE_KINDS = ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")
 
 
 def is_loop_side(node: yaml_nodes.Node) -> bool:
-    """Return whether a side file is Gepetto's: it closes loops or names motors, and states no format of ours."""
+    """Return whether a side file has Gepetto's form: loops or motors, and no format of Tauloop."""
     return (
         isinstance(node, yaml_nodes.Mapping)
         and node.get("format") is None
@@ -53,13 +52,13 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
     """Return the loops of a side file.
 
     Args:
-        root: the top of the file, which may have the keys `CLOSURES`.
-        tree: the URDF, whose links and joints the frames are.
+        root: top of the file, which may have the keys `CLOSURES`.
+        tree: the URDF with the links and joints that the frames name.
     """
     place, types = root.get("closed_loop"), root.get("type")
     if place is None:
         if types is not None:
-            types.problem("stands without `closed_loop`", "add the pairs of frames")
+            types.problem("has no `closed_loop`", "add the pairs of frames")
         return ()
     pairs = place.items()
     if types is None:
@@ -90,10 +89,8 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
 
 
 def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
-    """Return the tree with the joints of other kinds that ``joint_name`` and ``joint_type`` put in place of its own."""
-    names, types = (
-        place.items() if (place := root.get(key)) else [] for key in ("joint_name", "joint_type")
-    )
+    """Return the tree with joints of other kinds from ``joint_name`` and ``joint_type``."""
+    names, types = _items(root, "joint_name"), _items(root, "joint_type")
     if len(names) != len(types):
         what = f"there are {len(names)} joint names and {len(types)} joint types"
         key = "joint_type" if root.has("joint_type") else "joint_name"
@@ -111,8 +108,14 @@ def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
     return replace(tree, joints=tuple(joints.values()), notes=(*tree.notes, *found_notes))
 
 
+def _items(root: Cursor, key: str) -> Sequence[Cursor]:
+    """Return the items of a list; none where it is absent."""
+    place = root.get(key)
+    return place.items() if place else []
+
+
 def _listed(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
-    """Return the joints by their names here; empty for one that is not there or was listed before, which is noted."""
+    """Return the joints by their names here; "" with a problem for unknown or repeated ones."""
     listed: list[str] = []
     for item in items:
         name = identifier(item.text or "")
@@ -129,7 +132,7 @@ def _listed(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
 
 def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | None:
     """Return a kind of joint and its axes."""
-    match = _UNIVERSAL.fullmatch(word)
+    match = _UNIVERSAL_JOINT_TYPE.fullmatch(word)
     if match is not None:
         first, second = (match[1] or "X").lower(), (match[2] or "Y").lower()
         if first != second:
@@ -143,14 +146,14 @@ def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | 
 
 
 def _of_kind(joint: UrdfJoint, kind: str, axes: tuple[AxisName, ...]) -> UrdfJoint:
-    """Return a joint of another kind in the same frame; nothing of what acted on its axis is left."""
+    """Return a joint of another kind in the same frame, without losses and springs."""
     kept = ("name", "parent", "child", "xyz", "rpy", "axis", "child_xyz", "child_rpy")
     place = {name: getattr(joint, name) for name in kept}
     return UrdfJoint(kind=kind, axes=axes, **place)
 
 
 def read_motors(root: Cursor, tree: UrdfTree) -> tuple[str, ...] | None:
-    """Names of the joints in ``name_mot``, in its order; None where the file does not say."""
+    """Return the joints in ``name_mot``, in file order; None if the file has no such key."""
     place = root.get("name_mot")
     if place is None:
         return None
@@ -159,7 +162,7 @@ def read_motors(root: Cursor, tree: UrdfTree) -> tuple[str, ...] | None:
 
 
 def _frame(name: str, tree: UrdfTree, place: Cursor) -> LinkFrame | None:
-    """Return the frame of that name: a link's, or that of a joint, which moves with its child link."""
+    """Return the frame of a link, or that of a joint, which moves with its child link."""
     wanted = identifier(name)
     links = {link.name: link.name for link in tree.links}
     joints = {joint.name: joint for joint in tree.joints}
@@ -176,10 +179,11 @@ def _frame(name: str, tree: UrdfTree, place: Cursor) -> LinkFrame | None:
 
 def _kind(place: Cursor) -> str:
     text = place.text or ""
-    kind = _TYPES.get(text.lower(), text)
-    if text and kind not in _KINDS:
+    kind = _COINCIDENCE_KINDS.get(text.lower(), text)
+    if text and kind not in _CLOSURE_KINDS:
         place.problem(
-            f"{text!r} is not a type of closure", f"write {listing((*_TYPES, *_KINDS), 20)}"
+            f"{text!r} is not a type of closure",
+            f"write {listing((*_COINCIDENCE_KINDS, *_CLOSURE_KINDS), 20)}",
         )
         return ""
     return kind

@@ -1,4 +1,4 @@
-"""The parts of a URDF as plain numbers, and how origins, axes and references to links are read."""
+"""Links, joints and loops of a URDF as plain numbers, and the reader of their common elements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
-from tauloop.formats.lengths import ROUNDING_SHARE, without_rounding
+from tauloop.formats.lengths import LENGTH_ROUNDING_SHARE, without_rounding
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
 from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.expression import Constant
@@ -20,16 +20,16 @@ from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_mat
 from tauloop.mechanism.rigid_tree import LinkInertia, constant_angles
 from tauloop.mechanism.solid import Solid
 
-#: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with
-#: some ten digits, and a machine whose zeros are not zeros costs a multiple of the operations.
+#: Angles this close to a multiple of 90 degrees, rad, count as exact: files print pi/2 with some
+#: ten digits, and inexact zeros multiply the number of operations.
 _RIGHT_ANGLE_TOLERANCE = 1e-9
-#: Sines and cosines below this are the rounding of a right angle.
-_ROUNDING = 1e-15
+#: Sines and cosines below this are rounding of a right angle.
+_COSINE_ROUNDING = 1e-15
 
-#: Quaternions printed with few digits are off length one by this at most.
-_UNIT_QUATERNION = 1e-4
+#: Largest deviation from length one of quaternions printed with few digits.
+_QUATERNION_LENGTH_TOLERANCE = 1e-4
 
-#: A limit from here on is none: formats without infinity have such numbers.
+#: Limits of this size or larger count as none: formats without infinity use such numbers.
 UNLIMITED = 1e15
 
 Triple = tuple[float, float, float]
@@ -45,12 +45,12 @@ class UrdfLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrdfJoint:
-    """A joint of the tree. `kind` is a key of `JOINT_KINDS`; angles in rad, lengths in m, effort in N m or N.
+    """A joint of the tree; angles in rad, lengths in m, effort in N m or N.
 
-    `axes` are those of a universal joint, which URDF itself does not have. `effort` is None where
-    the file states none. `stiffness` and `rest` belong to a spring, and `start` is the coordinate
-    at the start. The joint's frame on its child is at `child_xyz`, turned by `child_rpy`; URDF
-    itself puts the child's frame there.
+    `kind` is a key of `JOINT_KINDS`. `axes` are those of a universal joint, which URDF itself does
+    not have. `effort` is None if the file states none. `stiffness` and `rest` belong to a spring,
+    and `start` is the coordinate at the start. The joint's frame on its child is at `child_xyz`,
+    rotated by `child_rpy`; URDF itself puts the child's frame there.
     """
 
     name: str
@@ -75,7 +75,7 @@ class UrdfJoint:
 
     @property
     def force(self) -> float:
-        """Return the largest force or torque on the joint; infinite where the file states none, or zero."""
+        """Return the largest force or torque on the joint; infinite for none or zero."""
         return self.effort or math.inf
 
 
@@ -92,8 +92,8 @@ class LinkFrame:
 class UrdfLoop:
     """A joint that closes a loop: `kind` is a key of `JOINT_KINDS`, `axis` is in both frames.
 
-    Of a universal joint, `axis` is fixed to the predecessor and `other_axis` to the successor, each
-    in its own frame.
+    For a universal joint, `axis` is fixed to the predecessor and `other_axis` to the successor,
+    each in its own frame.
     """
 
     name: str
@@ -106,7 +106,10 @@ class UrdfLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrdfCoupling:
-    """A gear: sum of ratio_j q_j = offset over joints by name; `mimics`: whether the first joint mimics another."""
+    """A gear: sum of ratio_j q_j = offset over joints by name.
+
+    `mimics` states whether the first joint mimics another.
+    """
 
     name: str
     terms: tuple[tuple[str, float], ...]
@@ -116,7 +119,7 @@ class UrdfCoupling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedMotor:
-    """A motor as a file states it: its position is the sum of ratio_j (q_j - offset_j) over joints by name."""
+    """A motor of a file, at the position sum of ratio_j (q_j - offset_j) over joints by name."""
 
     name: str
     drives: tuple[tuple[str, float], ...]
@@ -124,14 +127,14 @@ class StatedMotor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotorStatement:
-    """What the elements of one kind state of motors.
+    """Motors that the elements of one kind state.
 
     Attributes:
         source: the elements, for notes.
-        motors: in the order of the file.
-        passive: joints that these elements state to have no motor.
-        offsets: of the joints of transmissions, rad or m.
-        problems: what is wrong with the elements; raised where the statement is used.
+        motors: motors in the order of the file.
+        passive: joints that these elements state to be without a motor.
+        offsets: offsets of the joints of transmissions, rad or m.
+        problems: faults of the elements, raised where the statement is used.
     """
 
     source: str
@@ -143,13 +146,13 @@ class MotorStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotorElements:
-    """What a file's elements state of motors.
+    """Motors that a file's elements state.
 
     Attributes:
-        statements: the first that names a motor holds.
-        rotors: gear ratio n and rotor inertia J by joint, of which n^2 J is added there (Drake).
+        statements: statements of the kinds of elements; the first that names a motor applies.
+        rotors: gear ratio n and rotor inertia J by joint, which add n^2 J at the joint (Drake).
         couplings: joints that follow others by a parameter of ``<ros2_control>``.
-        notes: what is not used.
+        notes: unused elements.
     """
 
     statements: tuple[MotorStatement, ...] = ()
@@ -160,24 +163,24 @@ class MotorElements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrdfTree:
-    """A checked URDF: every link but the root hangs on one joint.
+    """A checked URDF: every link except the root is the child of one joint.
 
     Attributes:
         name: name of the robot.
         file: name of the file.
-        root: the link that has no parent.
-        links, joints: in the order of the file.
-        loops, couplings: what closes loops and couples joints, in that order.
-        independent: joints whose coordinates the file calls independent (GRBDA); empty where it
-            does not say.
-        notes: what was found that the reader should know: what is not used, what is zero.
-        solids: what is seen of the links.
-        renamed: names here of links that could not keep their own, by their own.
-        motors: what elements of the file state of motors.
-        cut_efforts: efforts of the joints that close loops, where the format states them.
-        gravity: (3,) m/s^2, where the file says it.
+        root: the link without a parent.
+        links, joints: links and joints in the order of the file.
+        loops, couplings: loop closures, then gears, each in the order of the file.
+        independent: joints whose coordinates the file calls independent (GRBDA); empty if it states
+            none.
+        notes: findings for the user, such as unused elements and zeros.
+        solids: solids of the links, for drawing.
+        renamed: new names of links that could not keep theirs, by their names in the file.
+        motors: motors that elements of the file state.
+        cut_efforts: efforts of the joints that close loops, in formats that state them.
+        gravity: (3,) m/s^2, if the file states it.
         weightless: links on which gravity does not act.
-        omitted_forces, unknown_elements: as those of `Mechanism`.
+        omitted_forces, unknown_elements: as in `Mechanism`.
     """
 
     name: str
@@ -199,16 +202,16 @@ class UrdfTree:
     unknown_elements: tuple[str, ...] = ()
 
     def link_name(self, original: str) -> str:
-        """Return what the link of that name in the file is called here, whether there is one or not."""
+        """Return the name here of a link of the file, whether or not it exists."""
         name = identifier(original)
         return self.renamed.get(name, name)
 
 
 def rotation(rpy: Triple) -> np.ndarray:
-    """R = Rz(yaw) Ry(pitch) Rx(roll): URDF's angles are about fixed axes x, y, z, in this order."""
+    """Return R = Rz(yaw) Ry(pitch) Rx(roll), URDF's angles about the fixed x, y and z."""
     roll, pitch, yaw = rpy
     R = rotation_matrix([("z", yaw), ("y", pitch), ("x", roll)])
-    return np.where(np.abs(R) < _ROUNDING, 0.0, R)
+    return np.where(np.abs(R) < _COSINE_ROUNDING, 0.0, R)
 
 
 def pose_of(xyz: Triple, rpy: Triple) -> FramePose:
@@ -223,14 +226,14 @@ def roll_pitch_yaw(pose: FramePose) -> Triple:
 
 
 class UrdfReader(XmlReader):
-    """Reads what several elements of a URDF have in common; keeps notes besides problems."""
+    """Reads common elements of a URDF and collects notes and problems."""
 
     def __init__(self, file: str, largest: float) -> None:
         """Start without notes and problems.
 
         Args:
             file: name of the file for messages.
-            largest: its largest length, m, next to which others are rounding.
+            largest: largest length of the file, m, the scale of rounding.
         """
         super().__init__(file)
         self._largest = largest
@@ -240,11 +243,11 @@ class UrdfReader(XmlReader):
         self.renamed: dict[str, str] = {}
 
     def note(self, subject: str, what: str) -> None:
-        """Keep a finding that is no error; the same of several subjects is listed together."""
+        """Keep a finding that is not an error; equal findings of subjects are one note."""
         self._notes.append((subject, what))
 
     def listed(self) -> list[str]:
-        """Return all notes, in the order in which they were first made."""
+        """Return all notes, in the order of their first occurrence."""
         grouped: dict[str, list[str]] = {}
         for subject, what in self._notes:
             grouped.setdefault(what, []).append(subject)
@@ -258,16 +261,16 @@ class UrdfReader(XmlReader):
         if self._tiny:
             names = ", ".join(self._tiny)
             notes.append(
-                f"lengths below {ROUNDING_SHARE:g} of the largest are taken as zero: {names}"
+                f"lengths below {LENGTH_ROUNDING_SHARE:g} of the largest are taken as zero: {names}"
             )
         return notes
 
     def name(self, node: XmlNode) -> str:
-        """Return the name of an element as an identifier; the tag where it has none, which is noted."""
+        """Return the name of an element as an identifier; its tag with a problem if it has none."""
         return identifier(self.text(node, node.tag, "name")) or node.tag
 
     def kind(self, node: XmlNode, name: str, kinds: Mapping[str, str], what: str) -> str:
-        """Return what a ``type`` stands for here, "fixed" where it is none of those known, which is noted."""
+        """Return the kind of a ``type``; "fixed" with a problem if the type is unknown."""
         word = self.text(node, name, "type")
         remedy = f"use one of {', '.join(kinds)}"
         return (
@@ -275,14 +278,14 @@ class UrdfReader(XmlReader):
         ) or "fixed"
 
     def structural(self, xyz: Triple, name: str) -> Triple:
-        """Return a position without the rounding of an exporter."""
+        """Return a position without an exporter's rounding."""
         x, y, z = without_rounding(xyz, self._largest).tolist()
         if (x, y, z) != xyz and not any(map(math.isnan, xyz)):
             self._tiny[name] = None
         return x, y, z
 
     def origin(self, node: XmlNode, name: str, tag: str = "origin") -> tuple[Triple, Triple]:
-        """Return the position and roll, pitch, yaw of an element's ``<origin>``; zero where there is none."""
+        """Return position and roll, pitch, yaw of an element's ``<origin>``, or zeros."""
         origin = node.first(tag)
         x, y, z = self.vector(origin, name, "xyz", (0.0, 0.0, 0.0))
         angles = self.vector(origin, name, "rpy", (0.0, 0.0, 0.0))
@@ -292,14 +295,14 @@ class UrdfReader(XmlReader):
         return self.structural((x, y, z), name), (roll, pitch, yaw)
 
     def _from_quaternion(self, origin: XmlNode, name: str) -> tuple[float, ...]:
-        """Roll, pitch and yaw of the unit quaternion that URDF 1.2 allows in place of them."""
+        """Return roll, pitch and yaw of the unit quaternion that URDF 1.2 allows instead."""
         if "rpy" in origin.attributes:
             self.problem(origin, name, "has both rpy and quat_xyzw", "keep one of them")
         x, y, z, w = self.vector(origin, name, "quat_xyzw", (0.0, 0.0, 0.0, 1.0))
         length = math.sqrt(x * x + y * y + z * z + w * w)
         if math.isnan(length):
             return 0.0, 0.0, 0.0
-        if not abs(length - 1.0) < _UNIT_QUATERNION:
+        if not abs(length - 1.0) < _QUATERNION_LENGTH_TOLERANCE:
             self.problem(
                 origin,
                 name,
@@ -321,7 +324,7 @@ class UrdfReader(XmlReader):
         return exact
 
     def axis(self, node: XmlNode, name: str, tag: str = "axis") -> Triple:
-        """Return the unit vector of an element's ``<axis>``; x, URDF's default, where there is none."""
+        """Return the unit vector of an element's ``<axis>``; URDF's default is x."""
         element = node.first(tag)
         x, y, z = self.vector(element, name, "xyz", (1.0, 0.0, 0.0))
         length = float(np.linalg.norm((x, y, z)))
@@ -343,7 +346,7 @@ class UrdfReader(XmlReader):
         *,
         attribute: str = "link",
     ) -> str:
-        """Return the link that a child element names, as an identifier; empty where it names none, which is noted."""
+        """Return the link that a child element names, as an identifier; "" with a problem."""
         element = node.first(tag)
         if element is None:
             self.problem(node, name, f"has no <{tag}>", f'add <{tag} {attribute}="..."/>')
@@ -353,7 +356,7 @@ class UrdfReader(XmlReader):
     def link(
         self, element: XmlNode, name: str, attribute: str, links: Mapping[str, XmlNode]
     ) -> str:
-        """Return the link that an attribute names, as an identifier; empty where it names none, which is noted."""
+        """Return the link that an attribute names, as an identifier; "" with a problem."""
         original = self.text(element, name, attribute)
         if not original:
             return ""
@@ -368,9 +371,10 @@ class UrdfReader(XmlReader):
 
 
 def identifier(name: str) -> str:
-    """Return a name as names are here: letters, digits and underscores, in parts that start with a letter, joined by dots.
+    """Return a name as an identifier: letters, digits and underscores in parts joined by dots.
 
-    Other characters become underscores; empty when no letter is in it.
+    Each part starts with a letter. Other characters become underscores; the result is empty if the
+    name has no letter.
     """
     text = re.sub(r"[^A-Za-z0-9_.]|(?<!\w)\.|\.(?![A-Za-z])", "_", name.strip(), flags=re.ASCII)
     if not re.search("[A-Za-z]", text):

@@ -1,11 +1,11 @@
-"""URDF: a tree of links and joints, and the loops between them, become a `Mechanism`.
+"""URDF: a tree of links and joints, with the loops between them, becomes a `Mechanism`.
 
-A side file adds what URDF cannot say, or Gepetto's ``robot.yaml`` closes the loops (`loop_side`).
+A side file adds what URDF cannot represent, or Gepetto's ``robot.yaml`` closes loops (`loop_side`).
 
-Links become bodies with their inertia about the link frame's origin, the root link is the immovable
-base, and every figure that may be identified or calibrated is a leaf parameter named after its link
-or joint: ``link_1.mass``, ``link_1.center[0]``, ``link_1.inertia.xx``, ``joint_1.origin.xyz[2]``,
-``joint_1.origin.rpy[0]``.
+Links become bodies with their inertia about the link frame's origin, and the root link is the
+immovable base. Each number that may be identified or calibrated becomes an independent parameter
+named after its link or joint: ``link_1.mass``, ``link_1.center[0]``, ``link_1.inertia.xx``,
+``joint_1.origin.xyz[2]``, ``joint_1.origin.rpy[0]``.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ from tauloop.mechanism.model import (
     Vector,
 )
 
-#: Gravity of the tools that a description was written for, m/s^2, where neither it nor a side file
-#: says one.
+#: Gravity in the tools that a description is for, m/s^2, if neither it nor a side file states one.
 CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
-#: A body lighter than this share of the heaviest stands for a frame: exporters write 1e-9 kg where
-#: a link may not be massless.
-FRAME_MASS = 1e-6
+#: A body lighter than this share of the heaviest represents a frame: exporters write 1e-9 kg where
+#: a link must not be massless.
+FRAME_MASS_SHARE = 1e-6
 
 
 def load_urdf(
@@ -53,27 +52,25 @@ def load_urdf(
     gravity: Sequence[float] | None = None,
     options: ImportOptions = ImportOptions(),  # noqa: B008 (frozen)
 ) -> Mechanism:
-    """Read a URDF file and, where there is one, its side file (see `tauloop.formats.urdf.side`).
+    """Read a URDF file and its side file, if there is one (see `tauloop.formats.urdf.side`).
 
-    `tauloop.formats.imported.motors` states which joints have motors. What was found on the way
-    (elements that are not used, zero inertias, changed names) is listed in the description of the
-    mechanism.
+    `tauloop.formats.imported.motors` determines the joints with motors. The description of the
+    mechanism lists the findings: unused elements, zero inertias, changed names.
 
     Args:
         urdf_path: the URDF file.
         side_path: gravity, platform, offsets, friction, rotor inertia, actuators and loops; or
             Gepetto's robot.yaml.
-        gravity: (3,) m/s^2 in the frame of the root link, when no side file says it; as
+        gravity: (3,) m/s^2 in the frame of the root link, if no side file states it; equal to
             `options.gravity`.
-        options: choices of whoever imports.
+        options: import options.
 
     Returns:
-        The mechanism. The platform of a tree is the last link of the chain, and that of a machine
-        with loops the last link of the file that is more than a frame, unless the side file or the
-        options name a body.
+        The mechanism. Unless the side file or the options name a platform, it is the last link of
+        the chain for a tree, and with loops the last link of the file that is more than a frame.
 
     Raises:
-        DescriptionError: everything that is wrong, each with its file and line.
+        DescriptionError: all problems, each with its file and line.
     """
     tree = read_urdf_tree(urdf_path, options)
     side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
@@ -83,10 +80,10 @@ def load_urdf(
 
 
 def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -> Mechanism:
-    """Return the mechanism of a tree and what a side file adds.
+    """Return the mechanism of a tree and its side file.
 
     Raises:
-        DescriptionError: an open platform, or gravity that is no vector.
+        DescriptionError: the platform is ambiguous, or gravity is not a vector.
     """
     leaves = Leaves(source=Path(tree.file).name, zero_origins=options.origins)
     problems = Problems()
@@ -152,7 +149,7 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
 
 
 def _listed_once(*lists: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts of several lists in order, each of them once."""
+    """Return the texts of several lists in order, each once."""
     return tuple(dict.fromkeys(text for texts in lists for text in texts))
 
 
@@ -167,7 +164,7 @@ def _notes(tree: UrdfTree, side: Side) -> list[str]:
 def _motors(
     tree: UrdfTree, side: Side, options: ImportOptions, has_loops: bool, problems: Problems
 ) -> ChosenMotors:
-    """Return which joints have motors."""
+    """Return the joints with motors."""
     couplings: tuple[Coupling | UrdfCoupling, ...] = (*tree.couplings, *side.couplings)
     followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics}
     held = followers | {coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1}
@@ -178,7 +175,7 @@ def _motors(
 def _extra(
     joint: UrdfJoint, extra: JointExtra | None, chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
 ) -> JointExtra:
-    """Return what URDF does not say about a joint: of the side file, else of its transmission."""
+    """Return the properties of a joint from the side file, else from its transmission."""
     extra = extra or JointExtra()
     offset = chosen.offsets.get(joint.name, 0.0)
     if offset and extra.offset == ZERO:
@@ -197,13 +194,13 @@ def _extra(
 
 
 def _counted_from(coupling: UrdfCoupling, offsets: Mapping[str, float]) -> UrdfCoupling:
-    """Return a coupling between coordinates that are counted from offsets of transmissions."""
+    """Return a coupling between coordinates that are relative to offsets of transmissions."""
     shift = sum(ratio * offsets.get(name, 0.0) for name, ratio in coupling.terms)
     return replace(coupling, offset=coupling.offset - shift) if shift else coupling
 
 
 def _heavy(tree: UrdfTree) -> list[str]:
-    """Return the links that have a mass and move."""
+    """Return the links that have a mass and can move."""
     resting = _welded_to(tree, tree.root)
     massive = [
         link.name for link in tree.links if link.inertial is not None and link.inertial.mass > 0.0
@@ -212,12 +209,12 @@ def _heavy(tree: UrdfTree) -> list[str]:
 
 
 def _weightless(tree: UrdfTree) -> list[str]:
-    """Return the links that have a mass, move, and are switched off gravity."""
+    """Return the links that have a mass, can move, and are switched off gravity."""
     return [name for name in _heavy(tree) if name in tree.weightless]
 
 
 def _weights(links: Sequence[str]) -> tuple[str, ...]:
-    """Return what is missing where gravity acts here on links that it does not act on in the file."""
+    """Return the omission that gravity acts here on links without gravity in the file."""
     return tuple(
         f"gravity is switched off for link {name} in the file, and acts on it here"
         for name in links
@@ -269,7 +266,8 @@ def _platform(
     if len(ends) != 1:
         problems.add(
             "platform",
-            f"the tree has {len(ends)} ends ({', '.join(ends) or 'no moving link'}), so its platform is open",
+            f"the tree has {len(ends)} ends ({', '.join(ends) or 'no moving link'}), "
+            "so its platform is ambiguous",
             "name it: `--platform-body NAME`, or `platform: {body: ...}` in the side file"
             if ends
             else "give a model that moves",
@@ -280,19 +278,19 @@ def _platform(
 
 
 def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) -> list[str]:
-    """Return the last end of a tree that moves and has no part in a loop or gear; else the last link with mass."""
+    """Return the last moving end of a tree outside loops and gears, else the last heavy link."""
     coupled = {name for coupling in tree.couplings for name, _ in coupling.terms}
     taken = {joint.child for joint in tree.joints if joint.name in coupled}
     taken |= {end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)}
     free = [name for name in ends if name not in taken | _welded_to(tree, tree.root)]
     masses = {link.name: link.inertial.mass for link in tree.links if link.inertial is not None}
-    least = FRAME_MASS * max(masses.values(), default=0.0)
+    least = FRAME_MASS_SHARE * max(masses.values(), default=0.0)
     heavy = [name for name, mass in masses.items() if mass > least]
     return (free or [name for name in heavy if name != tree.root] or list(ends))[-1:]
 
 
 def _welded_to(tree: UrdfTree, link: str) -> set[str]:
-    """Return the links that are one with a link through fixed joints, itself among them."""
+    """Return the links connected to a link by fixed joints, including that link."""
     return set(
         steps_from(
             link, ((joint.parent, joint.child) for joint in tree.joints if joint.kind == "fixed")
@@ -308,10 +306,10 @@ def _gravity(
     notes: list[str],
     problems: Problems,
 ) -> Vector:
-    """Return the gravity of the side file or of the argument; where neither says it, that of all who read such files.
+    """Return the gravity of the side file or the argument, else the conventional one.
 
-    The one physical value that is not asked for where a file leaves it out: every tool that reads
-    URDF takes z as up, so that the format itself says it.
+    This is the only physical value that has a default: every tool that reads URDF takes z as up, so
+        the format implies it.
     """
     source, status = "argument `gravity`", "given"
     if side.gravity is not None and components is None:
@@ -324,11 +322,11 @@ def _gravity(
         )
         components, source, status = (
             CONVENTIONAL_GRAVITY,
-            f"convention of {convention}; the file does not say it",
+            f"convention of {convention}; the file does not state it",
             "chosen",
         )
         notes.append(
-            f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not say it"
+            f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not state it"
         )
     if side.gravity is not None:
         what, remedy = (

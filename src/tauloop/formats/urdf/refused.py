@@ -1,25 +1,25 @@
-"""What a file may hold in place of a URDF, and the forms of its own elements that must not be passed over.
+"""Refusal of files that are not a URDF, and of forms of its elements that must not be ignored.
 
-Elements that are refused by name are in `foreign_elements`.
+`xml.foreign_elements` lists the elements that are refused by name.
 """
 
 from __future__ import annotations
 
-from tauloop.formats.urdf.constraints import ELEMENTS
+from tauloop.formats.urdf.constraints import LOOP_ELEMENTS
 from tauloop.formats.urdf.parts import UrdfReader
 from tauloop.formats.xml.nodes import XmlNode
 
-#: Root elements of other formats, and what they are.
-_OTHERS = {
+#: Root elements of other formats, with the advice in messages.
+_OTHER_FORMATS = {
     "sdf": "an SDF (Gazebo) file; name it NAME.sdf",
     "mujoco": "an MJCF file; name it NAME.xml",
     "COLLADA": "a COLLADA file, which only draws; give the URDF that refers to it",
 }
-#: Elements that name links and joints without adding any; `urdf_gazebo` looks for joints in
+#: Elements that name links and joints without adding any; `urdf.gazebo_joints` reads those in
 #: ``<gazebo>``.
-_REFERRING = ("gazebo", "transmission", "ros2_control")
-#: What an element says once.
-_ONCE = {
+_REFERRING_ELEMENTS = ("gazebo", "transmission", "ros2_control")
+#: Children that an element may have once.
+_UNIQUE_CHILDREN = {
     "link": ("inertial",),
     "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
     "inertial": ("origin", "mass", "inertia"),
@@ -27,7 +27,7 @@ _ONCE = {
 
 
 def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
-    """Return whether a file is of another format, which is then noted as a problem."""
+    """Return whether a file is of another format, which is then reported as a problem."""
     if root.tag == "robot":
         return False
     what = f"the root element is <{root.tag}>, not <robot>"
@@ -35,15 +35,15 @@ def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
         root,
         root.tag,
         what,
-        f"this is {_OTHERS[root.tag]}" if root.tag in _OTHERS else "give a URDF file",
+        f"this is {_OTHER_FORMATS[root.tag]}" if root.tag in _OTHER_FORMATS else "give a URDF file",
     )
     return True
 
 
 def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
-    """Refuse links and joints inside other elements, and files that are named in place of their contents."""
+    """Refuse links and joints inside other elements, and references to other files."""
     for node in robot.children:
-        if node.tag in ("link", "joint", *ELEMENTS, *_REFERRING):
+        if node.tag in ("link", "joint", *LOOP_ELEMENTS, *_REFERRING_ELEMENTS):
             continue
         if node.tag.endswith("include"):
             what, remedy = (
@@ -57,10 +57,10 @@ def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
 
 
 def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:
-    """Refuse parts that a link or joint may have once and has twice: only one of them could count."""
+    """Refuse repeated children of links and joints that may occur once."""
     for node in robot.children:
         for element in (node, *node.all("inertial")) if node.tag in ("link", "joint") else ():
-            for tag in _ONCE[element.tag]:
+            for tag in _UNIQUE_CHILDREN[element.tag]:
                 if (count := sum(1 for _ in element.all(tag))) > 1:
                     name = node.attributes.get("name", node.tag)
                     reader.problem(
@@ -69,7 +69,7 @@ def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:
 
 
 def _is_part(node: XmlNode) -> bool:
-    """Return whether an element describes a link or a joint, and does not only name one."""
+    """Return whether an element describes a link or a joint rather than naming one."""
     if node.tag == "joint":
         return node.first("parent") is not None and node.first("child") is not None
     return node.tag == "link" and "name" in node.attributes

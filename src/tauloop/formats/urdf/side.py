@@ -1,45 +1,50 @@
-"""The side file of a URDF: what URDF cannot say, as YAML.
+"""The side file of a URDF: properties that URDF cannot represent, as YAML.
 
 .. code-block:: yaml
 
     format: tauloop-urdf-side/1
-    provenance: {status: given, source: data sheet}     # of every value below that has none of its own; or chosen
+    provenance: {status: given, source: data sheet}     # default of all values; or chosen
     gravity: [0, 0, -9.81 m/s^2]                        # in the frame of the root link
     platform:
       body: tool0
       tool: {at: [0, 0, 0.1 m], turn: [{z: 90 deg}]}    # tool centre point on that body
       independent: [joint_1, joint_2]                   # default: every joint
-    omitted_forces: [the drag of link rod]              # of the source, and not modelled: forces are doubtful
-    unknown_elements: [<tune> in <link>]                # of the source, with an effect that is not known
-    offsets: {joint_2: -90 deg}                         # URDF's coordinate = measured coordinate + offset
+    omitted_forces: [the drag of link rod]              # not modelled: forces are doubtful
+    unknown_elements: [<tune> in <link>]                # elements with an unknown effect
+    offsets: {joint_2: -90 deg}                         # URDF's = measured coordinate + offset
     joints:
       joint_1: {friction: {viscous: 0 N m s/rad, coulomb: 0 N m, offset: 0 N m}, inertia: 0 kg m^2}
-      joint_2: {spring: {stiffness: 9 N m/rad, rest: 10 deg}, limits: [-inf, 90 deg]}   # of the measured coordinate
-      joint_3: {limits: {drawing: [-90 deg, 90 deg]}}   # which it may leave; a list alone, and URDF's own, are stops
-    floating:                                           # the frame on the parent that its coordinates are counted from
+      joint_2:                                          # of the measured coordinate
+        {spring: {stiffness: 9 N m/rad, rest: 10 deg}, limits: [-inf, 90 deg]}
+      joint_3: {limits: {drawing: [-90 deg, 90 deg]}}   # a plain list, and URDF's limits, are stops
+    floating:                                           # reference frame on the parent
       platform: {at: [0, 0, 0.1 m], turn: [], freedoms: {x: {limits: [-1 m, 1 m]}, wx: {friction:
       {viscous: 0}}}}
-    balls:                                              # of an SDF: how far it is turned in the pose of the file
+    balls:                                              # of an SDF: rotation at the file's pose
       wrist: {start: [{z: 90 deg}], reversed: no, freedoms: {wx: {friction: {viscous: 0.1 N m
       s/rad}}}}
     couplings:
-      belt: {of: {joint_1: 1, joint_2: 2, joint_3: -1}, offset: 5 deg}    # sum of ratio_j q_j = offset
-      clamp: {of: {joint_4: 1}, offset: 30 deg}                           # a joint that is held
+      belt:                                             # sum of ratio_j q_j = offset
+        {of: {joint_1: 1, joint_2: 2, joint_3: -1}, offset: 5 deg}
+      clamp: {of: {joint_4: 1}, offset: 30 deg}         # a joint that is held
     losses:
-      cable: {of: {joint_1: 1, joint_2: -1}, friction: {viscous: 0 N m s/rad}}    # friction of a combination of joints
+      cable:                                            # friction of a combination of joints
+        {of: {joint_1: 1, joint_2: -1}, friction: {viscous: 0 N m s/rad}}
     actuators:
-      motor_1: {on: joint_1, ratio: 32, inertia: 0 kg m^2, friction: {coulomb: 0 N m}, force: 4 N m, speed: 3000 rpm}
+      motor_1: {on: joint_1, ratio: 32, inertia: 0 kg m^2, friction: {coulomb: 0 N m}, force: 4 N m,
+        speed: 3000 rpm}
       motor_2: {drives: {joint_1: 1, joint_2: -1}}      # p = sum of ratio_j q_j
 
-    closed_loop: [[frame_A, frame_B]]                   # loops, as in Gepetto's robot.yaml (`loop_side`)
+    closed_loop: [[frame_A, frame_B]]                   # as in Gepetto's robot.yaml (`loop_side`)
     type: [6d]
 
-A motor may be called as a joint that it drives. Values, friction, springs, couplings, losses and
-actuators are those of machine files; ``provenance`` may stand in any mapping. Friction, rotor
-inertia and ratios are leaf parameters even where they are zero: they are unknowns to be identified.
-Offsets go into the joints' frames, so that the mechanism's coordinates are the measured ones.
+A motor may have the name of a joint that it drives. Values, friction, springs, couplings, losses
+and actuators are those of machine files; ``provenance`` is allowed in any mapping. Friction, rotor
+inertia and ratios are independent parameters even if they are zero: they are unknowns to be
+identified. Offsets become part of the joints' frames, so that the mechanism's coordinates are the
+measured ones.
 
-A file of Gepetto's form, without ``format``, is read too.
+A file in Gepetto's form, without ``format``, is read too.
 """
 
 from __future__ import annotations
@@ -84,17 +89,17 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.poses import rotation_matrix, rotation_quaternion
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Parameter groups whose zeros are unknowns to be identified.
-_UNKNOWN = ("friction", "drive")
+#: Parameter groups with zeros that are unknowns to be identified.
+_UNKNOWN_GROUPS = ("friction", "drive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What a side file says; `actuators`, `motors`, `tool` and `independent` are None where it does not say.
+    """Contents of a side file; `actuators`, `motors`, `tool` and `independent` are None if absent.
 
-    `motors` are the joints that have a motor of ratio 1, where that is all the file says about
-    motors. `convention` is whose gravity holds where the file says none; empty where it has none of
-    its own. `tree` is the URDF, with joints of other kinds where the file puts them.
+    `motors` are joints with a motor of ratio 1, if the file states nothing more about motors.
+    `convention` is the tool whose gravity applies if the file states none; empty if that tool has
+    none. `tree` is the URDF, with joints of other kinds where the file states them.
     `omitted_forces` and `unknown_elements` are those of `Mechanism`.
     """
 
@@ -121,10 +126,10 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
 
     Args:
         path: the YAML file.
-        tree: the URDF, whose names the side file uses.
+        tree: the URDF with the names that the side file uses.
 
     Raises:
-        DescriptionError: everything that is wrong, each with key path and line.
+        DescriptionError: all problems, each with key path and line.
     """
     path = Path(path)
     node, name = parse_nodes(read_text(path), str(path)), str(path)
@@ -138,7 +143,7 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         top = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=Collector(name))
         node, origins, (status, _) = without_origins(top, ("chosen", path.name))
         root = document(node, name, shape, path.parent, top.collector)
-        values = ValueReader(None, origins=origins, unknown=_UNKNOWN)
+        values = ValueReader(None, origins=origins, unknown=_UNKNOWN_GROUPS)
         side = _SideReader(root, values, tree).side()
         if isinstance(top.node, yaml_nodes.Mapping) and top.node.get("provenance") is None:
             side = replace(
@@ -150,7 +155,7 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
 
 
 class _SideReader:
-    """One pass over the sections."""
+    """Reads the sections of a side file once."""
 
     def __init__(self, root: Cursor, values: ValueReader, tree: UrdfTree) -> None:
         self._root, self._values, self._tree = root, values, tree
@@ -202,14 +207,15 @@ class _SideReader:
         )
 
     def _fields(self, section: str) -> list[tuple[str, Cursor]]:
-        """Return what stands in a section by joint of the URDF, in the order of that."""
+        """Return the entries of a section by joint, in the order of the URDF."""
         inside = self._root.get(section)
         if inside is None:
             return []
-        return [(name, place) for name in self._joints if (place := inside.get(name)) is not None]
+        places = ((name, inside.get(name)) for name in self._joints)
+        return [(name, place) for name, place in places if place is not None]
 
     def _named(self, section: str) -> list[tuple[str, Cursor]]:
-        """New elements of a section; leaf parameters are called after them."""
+        """Return the new elements of a section; independent parameters are named after them."""
         named = self._root.entries_of(section)
         for name, place in named:
             if identifier(name) != name:
@@ -303,7 +309,7 @@ class _SideReader:
         return JointExtra(ball=Ball(start=start, is_reversed=is_reversed, freedoms=tuple(acting)))
 
     def _start(self, frame: Placement, joint: UrdfJoint) -> tuple[float, ...]:
-        """Return the coordinates (7,) of a floating joint, counted from a frame, where the URDF puts it."""
+        """Return a floating joint's coordinates (7,) relative to a frame, at the URDF's pose."""
         R = rotation_matrix([(turn.axis, self._values.nominal(turn.angle)) for turn in frame.turns])
         at = np.array([self._values.nominal(x) for x in frame.position])
         turn = rotation_quaternion(R.T @ rotation(joint.rpy))
@@ -317,7 +323,7 @@ class _SideReader:
         places = dict(self._named("actuators"))
         for name, place in places.items():
             if name in self._joints:
-                # what acts on the joint has its name alone
+                # losses and springs of the joint use its name
                 place = replace(place, leaf=f"{name}.motor")
             place = _renamed(place)
             driven = (
@@ -334,7 +340,7 @@ class _SideReader:
 
 
 def _renamed(place: Cursor) -> Cursor:
-    """Return the place of an actuator, on a joint by its name here in place of that in the URDF."""
+    """Return the place of an actuator, with its joint under the name here instead of the URDF's."""
     on = place.word("on")
     if not on or not isinstance(place.node, yaml_nodes.Mapping) or identifier(on) == on:
         return place

@@ -1,4 +1,4 @@
-"""Motors as ``<ros2_control>`` of a URDF: command interfaces of their joints, and transmissions (`motor_elements`)."""
+"""Motors as ``<ros2_control>`` of a URDF, with transmissions (see `motor_elements`)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tauloop.formats.imported.motor_elements import ROS2_CONTROL, TRANSMISSION
 from tauloop.formats.urdf.parts import StatedMotor
 from tauloop.formats.writing.expression_writer import number
 
-#: The hardware that ros2_control brings for trying out.
+#: Test hardware that is part of ros2_control.
 MOCK_HARDWARE = "mock_components/GenericSystem"
 _PLUGIN = "transmission_interface/"
-#: Two products of ratios are equal up to this share.
-_SAME_RATIO = 1e-12
+#: Relative tolerance of equal products of ratios.
+_RATIO_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Transmission:
-    """A transmission: reductions of its actuators and joints by name, in the order of their roles."""
+    """A transmission: reductions of its actuators and joints by name, in role order."""
 
     kind: str
     actuators: Mapping[str, float]
@@ -36,11 +36,11 @@ def add_ros2_control(
 
     Args:
         robot: the root element.
-        motors: with the names of the URDF.
-        offsets: URDF's coordinates less those from which the motors are counted, by joint.
+        motors: motors with the names of the URDF.
+        offsets: by joint, the URDF's coordinate minus the one that the motors are relative to.
 
     Returns:
-        Names of the motors that no transmission represents; they are left out.
+        Names of the motors without a transmission; they are left out.
     """
     transmissions, left = _transmissions(motors)
     joints = list(dict.fromkeys(name for item in transmissions for name in item.joints))
@@ -65,7 +65,7 @@ def add_ros2_control(
 def _add_transmission(
     control: ElementTree.Element, item: _Transmission, offsets: Mapping[str, float]
 ) -> None:
-    """Add a transmission, unless it is that of a motor of ratio 1 which is called as its joint."""
+    """Add a transmission, except for a motor of ratio 1 that has the name of its joint."""
     is_direct = item.actuators == item.joints and not any(offsets.get(name) for name in item.joints)
     if is_direct and set(item.joints.values()) == {1.0}:
         return
@@ -82,7 +82,7 @@ def _add_transmission(
 
 
 def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], list[str]]:
-    """Return the transmissions of the motors, and names of those that have none."""
+    """Return the transmissions of the motors, and the names of motors that have none."""
     made: list[_Transmission] = []
     left = list(motors)
     for motor, partner in permutations(motors, 2):
@@ -101,12 +101,12 @@ def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], 
 
 
 def _pair(first: StatedMotor, second: StatedMotor) -> _Transmission | None:
-    """Return the differential or four-bar transmission of two motors, in the order of its roles; None without one."""
+    """Return the differential or four-bar transmission of two motors in role order, else None."""
     a, b = dict(first.drives), dict(second.drives)
     names = list(b)
     if len(names) != 2 or not set(a) <= set(b):
         return None
-    # of a four-bar, the joint that both drive is the first
+    # in a four-bar, the joint that both motors drive is the first
     names.sort(key=lambda name: name not in a)
     (a1, a2), (b1, b2) = (
         (drives.get(names[0], 0.0), drives.get(names[1], 0.0)) for drives in (a, b)
@@ -117,7 +117,7 @@ def _pair(first: StatedMotor, second: StatedMotor) -> _Transmission | None:
             actuators={first.name: a1, second.name: b1},
             joints={names[0]: 1.0, names[1]: b2 / b1},
         )
-    if not np.isclose(a1 * b2, -a2 * b1, rtol=_SAME_RATIO, atol=0.0):
+    if not np.isclose(a1 * b2, -a2 * b1, rtol=_RATIO_TOLERANCE, atol=0.0):
         return None
     return _Transmission(
         kind="DifferentialTransmission",

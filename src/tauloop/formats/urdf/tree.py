@@ -1,4 +1,4 @@
-"""What a URDF file says, as plain numbers: links with inertia, and joints that make a tree of them."""
+"""Reader of a URDF file as plain numbers: links with inertia, and the joints of their tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.formats.lengths import largest_length
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf.nested import WORLD
 from tauloop.formats.urdf import visuals as urdf_visuals
-from tauloop.formats.urdf.constraints import BALL_POINTS, ELEMENTS, read_couplings, read_loops
+from tauloop.formats.urdf.constraints import BALL_POINTS, LOOP_ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf.gazebo import read_gazebo
 from tauloop.formats.urdf.gazebo_joints import read_gazebo_joints
 from tauloop.formats.urdf.parts import (
@@ -33,8 +33,8 @@ from tauloop.formats.xml.xacro import read_source
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.rigid_tree import LinkInertia
 
-#: URDF joint types and what they are here.
-KINDS = {
+#: Kind of joint here by URDF's type.
+KIND_OF_JOINT_TYPE = {
     "revolute": "revolute",
     "continuous": "revolute",
     "prismatic": "prismatic",
@@ -42,29 +42,29 @@ KINDS = {
     "floating": "free",
     "planar": "planar",
 }
-#: Elements that are read; everything else is listed among the notes.
-_READ: dict[str, set[str]] = {**read_tags("urdf"), **urdf_visuals.ELEMENTS}
-_MOMENTS = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
-#: Attributes that are read, by element, and of all other elements that are.
-_ATTRIBUTES = {
+#: Elements that are read; the notes list all others.
+_READ_TAGS: dict[str, set[str]] = {**read_tags("urdf"), **urdf_visuals.VISUAL_ELEMENTS}
+_MOMENT_ATTRIBUTES = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+#: Attributes that are read, by element, and those of all other elements.
+_READ_ATTRIBUTES = {
     "robot": {"name", "version"},
     "joint": {"name", "type", "independent"},
-    "inertia": {*_MOMENTS},
+    "inertia": {*_MOMENT_ATTRIBUTES},
     "limit": {"lower", "upper", "effort", "velocity"},
     "dynamics": {"damping", "friction"},
     "mimic": {"joint", "multiplier", "offset"},
-    **urdf_visuals.ATTRIBUTES,
+    **urdf_visuals.VISUAL_ATTRIBUTES,
 }
-_ATTRIBUTE = {"name", "type", "link", "value", "xyz", "rpy", "quat_xyzw"}
-#: What gives a link a shape.
-_SHAPES = ("visual", "collision")
+_COMMON_ATTRIBUTES = {"name", "type", "link", "value", "xyz", "rpy", "quat_xyzw"}
+#: Elements that give a link a shape.
+_SHAPE_ELEMENTS = ("visual", "collision")
 
 
 def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -> UrdfTree:  # noqa: B008 (frozen)
-    """Read a URDF file, or a xacro of one, and check that it is one tree.
+    """Read a URDF file, or a xacro of one, and check that it is a single tree.
 
     Raises:
-        DescriptionError: everything that is wrong, each with its line.
+        DescriptionError: all problems, each with its line.
         InputError: wrong arguments of a xacro.
     """
     source = read_source(path, options)
@@ -74,7 +74,7 @@ def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -
 
 
 def _positions(robot: XmlNode) -> Iterator[str]:
-    """Yield the positions of frames and points; shapes, which may lie anywhere, and axes are none."""
+    """Yield the positions of frames and points, without shapes (placed anywhere) and axes."""
     for node in robot.children:
         if node.tag == "link":
             inertial = node.first("inertial")
@@ -91,16 +91,16 @@ def _positions(robot: XmlNode) -> Iterator[str]:
 def tree_of(
     robot: XmlNode, file: str, largest: float, packages: tuple[str | Path, ...] = ()
 ) -> UrdfTree:
-    """Return the tree that the root element of a URDF holds.
+    """Return the tree in the root element of a URDF.
 
     Args:
         robot: the root element.
-        file: its name for messages; paths of meshes start from its folder.
-        largest: its largest length, m.
-        packages: folders of packages that meshes may be in.
+        file: file name for messages; paths of meshes are relative to its folder.
+        largest: largest length of the file, m.
+        packages: folders of packages that may contain meshes.
 
     Raises:
-        DescriptionError: everything that is wrong, each with its line.
+        DescriptionError: all problems, each with its line.
     """
     reader = _TreeReader(file, largest, packages)
     tree = reader.tree(robot)
@@ -109,7 +109,7 @@ def tree_of(
 
 
 class _TreeReader(UrdfReader):
-    """One pass over the elements."""
+    """Reads the elements once."""
 
     def __init__(self, file: str, largest: float, packages: tuple[str | Path, ...]) -> None:
         super().__init__(file, largest)
@@ -155,12 +155,12 @@ class _TreeReader(UrdfReader):
         self._list_unread(robot)
         name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
         listed = inventory("urdf", robot)
-        elements = ", ".join(f"<{tag}>" for tag in ELEMENTS)
+        elements = ", ".join(f"<{tag}>" for tag in LOOP_ELEMENTS)
         refuse(self, listed.refused, f"close loops by {elements} or in a side file")
         refuse_parts(self, robot)
         refuse_repeats(self, robot)
         for link in read_links:
-            has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPES)
+            has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPE_ELEMENTS)
             if has_shape and link.inertial is None and link.name != base:
                 self.note(link.name, "it has a shape and no <inertial>, and counts as massless")
         visuals = urdf_visuals.VisualReader(self.file, robot, self._largest, self._packages)
@@ -198,7 +198,7 @@ class _TreeReader(UrdfReader):
         )
 
     def _imply_world(self, robot: XmlNode, links: dict[str, XmlNode]) -> bool:
-        """Add Drake's link ``world``, which is in no file, where joints name it as a parent; whether that was done."""
+        """Add Drake's implicit link ``world`` if joints need it; return whether it was added."""
         if WORLD in links:
             return False
         below = [joint for joint in robot.all("joint") if _names_world(joint.first("child"))]
@@ -222,11 +222,11 @@ class _TreeReader(UrdfReader):
     def _floating(
         self, joints: Sequence[UrdfJoint], links: Mapping[str, XmlNode]
     ) -> tuple[UrdfJoint, ...]:
-        """Return joints on which links move freely that hang on nothing, as in Drake next to its world."""
+        """Return floating joints for links that are not attached, as Drake does with its world."""
         hung = {joint.child for joint in joints}
         loose = [link for link in links if link not in hung and link != WORLD]
         for link in loose:
-            self.note(link, "it hangs on nothing, and moves freely, as in Drake")
+            self.note(link, "it is not attached to anything, and moves freely, as in Drake")
         return tuple(
             UrdfJoint(
                 name=f"{link}.free",
@@ -241,7 +241,7 @@ class _TreeReader(UrdfReader):
         )
 
     def _rename_base(self, robot: XmlNode) -> None:
-        """Give another name to a link called as the immovable base is here, unless it is the root."""
+        """Rename a link that has the name of the immovable base, unless it is the root."""
         children = [
             child.attributes.get("link", "").strip()
             for j in robot.all("joint")
@@ -250,13 +250,13 @@ class _TreeReader(UrdfReader):
         if not any(identifier(name) == BASE for name in children):
             return
         taken = {identifier(node.attributes.get("name", "")) for node in robot.children}
-        name = next(
-            name for k in range(len(taken) + 1) if (name := f"{BASE}_frame" + "_" * k) not in taken
-        )
+        name = f"{BASE}_frame"
+        while name in taken:
+            name += "_"
         self.renamed[BASE] = name
 
     def _older_losses(self, joints: Mapping[str, XmlNode]) -> list[str]:
-        """Return the losses of ``<joint_properties>`` that are not zero."""
+        """Return the nonzero losses of ``<joint_properties>``."""
         losses: list[str] = []
         for name, node in joints.items():
             for properties in node.all("joint_properties"):
@@ -271,7 +271,7 @@ class _TreeReader(UrdfReader):
         return losses
 
     def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
-        """Return the joints that are not called dependent, where the file calls any of them so or otherwise (GRBDA)."""
+        """Return the joints not marked as dependent, if the file marks any joint (GRBDA)."""
         words = {name: node.attributes.get("independent", "") for name, node in joints.items()}
         for name, word in words.items():
             if word not in ("", "true", "false"):
@@ -298,7 +298,7 @@ class _TreeReader(UrdfReader):
                 )
 
     def _enter(self, node: XmlNode, known: dict[str, XmlNode], taken: Iterable[str]) -> None:
-        """Enter a node under its name as an identifier, unless the name is missing or there already."""
+        """Register a node by its identifier; a missing or repeated name is a problem."""
         original = self.text(node, node.tag, "name")
         name = identifier(original)
         if not name and original:
@@ -333,23 +333,24 @@ class _TreeReader(UrdfReader):
         if mass_node is None or inertia_node is None:
             return UrdfLink(name=name, inertial=None)
         mass = self.number(mass_node, name, "value")
-        xx, xy, yy, xz, yz, zz = (self.number(inertia_node, name, moment) for moment in _MOMENTS)
+        moments = [self.number(inertia_node, name, key) for key in _MOMENT_ATTRIBUTES]
+        xx, xy, yy, xz, yz, zz = moments
         xyz, turn = self.origin(inertial, name)
         own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if mass < 0.0:
             self.problem(mass_node, name, f"the mass is {mass:g} kg", "a mass is zero or positive")
         elif np.isfinite(own).all():
             self._note_inertia(name, mass, own)
-        # without a turn the figures of the file stay as they are, to the last digit
+        # without a rotation, the numbers of the file stay unchanged to the last digit
         inertia = own if turn == (0.0, 0.0, 0.0) else rotation(turn) @ own @ rotation(turn).T + 0.0
         return UrdfLink(
             name=name, inertial=LinkInertia(mass=mass, center=np.array(xyz), about_center=inertia)
         )
 
     def _world(self, node: XmlNode) -> UrdfLink:
-        """Return the link ``world`` that hangs on nothing: it is immovable, whatever its ``<inertial>`` has."""
+        """Return the unattached link ``world``, which is immovable whatever its ``<inertial>``."""
         if node.first("inertial") is not None:
-            self.note(WORLD, "its <inertial> plays no part, for the world does not move")
+            self.note(WORLD, "its <inertial> has no effect, for the world does not move")
         return UrdfLink(name=WORLD, inertial=None)
 
     def _note_inertia(self, name: str, mass: float, inertia: np.ndarray) -> None:
@@ -362,7 +363,7 @@ class _TreeReader(UrdfReader):
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfJoint:
         kind, original = (
-            self.kind(node, name, KINDS, "joint type"),
+            self.kind(node, name, KIND_OF_JOINT_TYPE, "joint type"),
             node.attributes.get("type", "").strip(),
         )
         ends = [self.end(node, name, tag, links) for tag in ("parent", "child")]
@@ -417,7 +418,7 @@ class _TreeReader(UrdfReader):
         return value
 
     def _limit(self, limit: XmlNode | None, name: str, attribute: str) -> float | None:
-        """Return a limit that is zero or positive; None where the file states none, infinite where it is as large as that."""
+        """Return a limit that is zero or positive; None if absent, infinite if it means none."""
         if limit is None or attribute not in limit.attributes:
             return None
         value = self.number(limit, name, attribute)
@@ -428,7 +429,7 @@ class _TreeReader(UrdfReader):
     def _root(
         self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]
     ) -> str:
-        """Return the one link without parent; two parents, loops and loose links are problems."""
+        """Return the only link without parent; two parents, loops and loose links are problems."""
         above: dict[str, UrdfJoint] = {}
         for joint in joints:
             if joint.child in above:
@@ -439,7 +440,7 @@ class _TreeReader(UrdfReader):
                 above[joint.child] = joint
         self._report_loops(above, nodes)
         roots = [link for link in links if link not in above]
-        # else a loose link is only the other half of a broken reference
+        # otherwise a loose link is only the other half of a broken reference
         if all(joint.child for joint in joints):
             for other in roots[1:]:
                 what = f"hangs on no joint, as does {roots[0]!r}: these are separate trees"
@@ -468,16 +469,16 @@ class _TreeReader(UrdfReader):
 
     def _list_unread(self, node: XmlNode) -> None:
         for attribute in node.attributes:
-            if attribute not in _ATTRIBUTES.get(node.tag, _ATTRIBUTE) and not attribute.startswith(
-                "xmlns"
-            ):
+            if attribute not in _READ_ATTRIBUTES.get(
+                node.tag, _COMMON_ATTRIBUTES
+            ) and not attribute.startswith("xmlns"):
                 self._unread_attributes[f"{attribute} of {node.tag}"] += 1
         for child in node.children:
             if child.tag in (ROS2_CONTROL, TRANSMISSION):
                 continue  # `read_motor_elements` lists what is in them
             if child.tag == "gazebo" and {inner.tag for inner in child.children} == {"joint"}:
                 continue  # `read_gazebo_joints` reads them
-            if child.tag in _READ.get(node.tag, ()):
+            if child.tag in _READ_TAGS.get(node.tag, ()):
                 self._list_unread(child)
             else:
                 self._unread[

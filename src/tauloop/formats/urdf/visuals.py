@@ -1,8 +1,9 @@
-"""What the links of a URDF look like: solids. What is wrong with a shape is a note, for it moves nothing."""
+"""Solids from the visuals of a URDF. Faults of a shape are notes, since they affect no motion."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,13 @@ from tauloop.formats.xml.nodes import XmlNode, XmlReader
 from tauloop.mechanism.solid import SHAPES, Solid
 from tauloop.mechanism.visual import solid_at
 
-#: Elements that are read of a visual, and their attributes.
-ELEMENTS: dict[str, set[str]] = {
+#: Elements of a visual that are read, with their attributes.
+VISUAL_ELEMENTS: dict[str, set[str]] = {
     "visual": {"origin", "geometry", "material"},
     "geometry": set(SHAPES),
     "material": {"color"},
 }
-ATTRIBUTES = {
+VISUAL_ATTRIBUTES = {
     "box": {"size"},
     "cylinder": {"radius", "length"},
     "capsule": {"radius", "length"},
@@ -27,12 +28,12 @@ ATTRIBUTES = {
     "mesh": {"filename", "scale"},
     "color": {"rgba"},
 }
-#: The colour of what has none.
+#: Colour of a shape without one.
 _NO_COLOUR = (math.nan,) * 4
 
 
 class VisualReader(UrdfReader):
-    """Reads ``<visual>``; a link of which no visual can be drawn gets the shapes of its ``<collision>``."""
+    """Reads ``<visual>``, or ``<collision>`` for links whose visuals cannot be drawn."""
 
     def __init__(
         self, file: str, robot: XmlNode, largest: float, packages: tuple[str | Path, ...] = ()
@@ -40,39 +41,37 @@ class VisualReader(UrdfReader):
         """Read the colours that links share.
 
         Args:
-            file: name of the file, from whose folder paths of meshes start.
+            file: file name; paths of meshes are relative to its folder.
             robot: its root element.
-            largest: its largest length, m.
-            packages: folders of packages that meshes may be in.
+            largest: largest length of the file, m.
+            packages: folders of packages that may contain meshes.
         """
         super().__init__(file, largest)
         self._files = MeshFiles(Path(file).parent, packages)
         self._by_collision: list[str] = []
-        self._shared = {
-            material.attributes.get("name", ""): XmlReader(file).vector(
-                color, "", "rgba", _NO_COLOUR
-            )
-            for material in robot.walk()
-            if material.tag == "material" and (color := material.first("color")) is not None
-        }
+        self._shared: dict[str, tuple[float, ...]] = {}
+        for material in robot.walk():
+            color = material.first("color") if material.tag == "material" else None
+            if color is not None:
+                name = material.attributes.get("name", "")
+                self._shared[name] = XmlReader(file).vector(color, "", "rgba", _NO_COLOUR)
 
     def solids(self, body: str, link: XmlNode) -> list[Solid]:
         """Return the solids of a link, fixed to a body."""
-        shapes = [
-            solid for node in link.all("visual") if (solid := self._solid(body, node)) is not None
-        ]
+        shapes = self._drawable(body, link.all("visual"))
         if shapes or link.first("visual") is None:
             return shapes
-        shapes = [
-            solid
-            for node in link.all("collision")
-            if (solid := self._solid(body, node)) is not None
-        ]
+        shapes = self._drawable(body, link.all("collision"))
         self._by_collision += [body] if shapes else []
         return shapes
 
+    def _drawable(self, body: str, nodes: Iterable[XmlNode]) -> list[Solid]:
+        """Return the solids of those elements that can be drawn."""
+        solids = (self._solid(body, node) for node in nodes)
+        return [solid for solid in solids if solid is not None]
+
     def notes(self) -> list[str]:
-        """Return what is not drawn as the file has it."""
+        """Return notes on the differences between the drawing and the file."""
         notes = self._files.notes(tuple(self.problems))
         if self._by_collision:
             notes.append(
@@ -81,7 +80,7 @@ class VisualReader(UrdfReader):
         return notes
 
     def _solid(self, body: str, node: XmlNode) -> Solid | None:
-        """Return the solid of one element; None where it is not drawn."""
+        """Return the solid of one element; None if it is not drawn."""
         shape = next((child for child in node.walk() if child.tag in SHAPES), None)
         if shape is None:
             self.problem(node, body, f"<{node.tag}> has none of the shapes {', '.join(SHAPES)}")
@@ -98,7 +97,7 @@ class VisualReader(UrdfReader):
         return solid_at(body, kind, size, np.array(xyz), R, colour=colour, mesh=mesh)
 
     def _size(self, body: str, shape: XmlNode) -> tuple[float, ...]:
-        """As `Solid.size`."""
+        """Return the size of a shape in the form of `Solid.size`."""
         if shape.tag == "mesh":
             size = self.vector(shape, body, "scale", (1.0, 1.0, 1.0))
         elif shape.tag == "box":

@@ -1,13 +1,17 @@
-"""A `Mechanism` as a URDF tree with a side file for all that URDF cannot say, at its nominal parameters.
+"""Conversion of a `Mechanism` to a URDF tree with a side file, at its nominal parameters.
 
-Zero of all joints in the URDF is the machine's start; ``offsets`` in the side file restore the
-coordinates. Names stay, with their dots, where URDF lets them: a joint and a link have two names,
-and the side file's motors a third. The side file is that of `tauloop.formats.urdf.side`; its
-``closed_loop`` and ``type`` are those of Gepetto's robot.yaml, with kinds of joints beside ``3d``
-and ``6d``. The same loops stand in the URDF as ``<constraint>``, the element that is proposed for
-it, where that has their kind; a reader of both files takes them once. Motors are in the URDF as
-``<ros2_control>`` with transmissions, where it has their kind. Joints with several freedoms become
-chains of massless links.
+The side file contains what URDF cannot represent (`tauloop.formats.urdf.side`). Zero of all joints
+in
+the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. Names stay,
+including dots, where URDF allows them: a joint and a link have two names, and the side file's
+motors a
+third. Its ``closed_loop`` and ``type`` are those of Gepetto's robot.yaml, with kinds of joints in
+addition to ``3d`` and ``6d``. The same loops are in the URDF as ``<constraint>``, the proposed
+element,
+if it supports their kind; a reader of both files uses each loop once. Motors are in the URDF as
+``<ros2_control>`` with transmissions, if these support them. Joints with several freedoms become
+chains
+of massless links.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.common.errors import DescriptionError
 from tauloop.common.records import dataclass
-from tauloop.formats.urdf.cut_elements import CUT, CUT_TYPES
+from tauloop.formats.urdf.cut_elements import CONSTRAINT_TAG, CONSTRAINT_TYPES
 from tauloop.formats.urdf.parts import UNLIMITED, StatedMotor, identifier
 from tauloop.formats.urdf.transmission_writer import add_ros2_control
 from tauloop.formats.writing.expression_writer import literal, number
@@ -42,9 +46,9 @@ from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
 from tauloop.mechanism.solid import Solid, colour, rgba
 
-_CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
-_TYPES = {"spherical": "3d", "fixed": "6d"}
-_HINGES = (("x", np.eye(3)[0]), ("y", np.eye(3)[1]), ("z", np.eye(3)[2]))
+_URDF_CLOSURE_KINDS = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
+_CLOSURE_TYPES = {"spherical": "3d", "fixed": "6d"}
+_BALL_HINGES = (("x", np.eye(3)[0]), ("y", np.eye(3)[1]), ("z", np.eye(3)[2]))
 
 
 def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
@@ -52,22 +56,24 @@ def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
 
     Args:
         mechanism: any mechanism.
-        meshes: folder, beside the URDF, of the meshes that it names.
+        meshes: mesh folder, relative to the URDF.
 
     Raises:
-        DescriptionError: rigid links and ideal joints do not represent it (see
+        DescriptionError: rigid links and ideal joints cannot represent the mechanism (see
             `mechanism.rigid_tree`).
     """
     return _UrdfWriter(
-        mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)
+        mechanism, rigid_tree(mechanism, _URDF_CLOSURE_KINDS, DescriptionError), MeshCopies(meshes)
     ).write()
 
 
 def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Write a URDF and, next to it, ``NAME.urdf.side.yaml`` and meshes in ``NAME_meshes``, each when it is complete.
+    """Write a URDF with ``NAME.urdf.side.yaml`` and meshes in ``NAME_meshes`` next to it.
+
+    Each file gets its final name when it is complete.
 
     Returns:
-        Paths of the side file and the meshes, and what is not as in the mechanism.
+        Paths of the side file and the meshes, and the differences from the mechanism.
 
     Raises:
         DescriptionError: as `to_urdf`.
@@ -111,7 +117,10 @@ class _UrdfWriter(SideWriter):
     # Links and joints
 
     def _link(self, link: Link, coupled: set[str]) -> None:
-        """A link with its chain; what stands between two joints, or before a turned frame, is a massless link."""
+        """Add a link with its chain of joints.
+
+        Between two joints, and before a rotated frame, there is a massless link.
+        """
         parent, at, chain, frame = self.links[link.parent], link.at, list(link.chain), link.at
         self._note_unwritten(link)
         steps: list[tuple[FramePose, str, str, Primitive | None, np.ndarray]] = []
@@ -124,10 +133,11 @@ class _UrdfWriter(SideWriter):
         for primitive in chain:
             if primitive.kind == "ball":
                 self.notes.append(
-                    f"joint {primitive.name}: URDF has no ball; three hinges about x, y and z stand for it"
+                    f"joint {primitive.name}: "
+                    "URDF has no ball; three hinges about x, y and z replace it"
                 )
                 at = at @ primitive.pose()
-                for word, across in _HINGES:
+                for word, across in _BALL_HINGES:
                     steps.append((at, f"{primitive.name}.{word}", "revolute", None, across))
                     at = IDENTITY
                 continue
@@ -163,10 +173,11 @@ class _UrdfWriter(SideWriter):
             parent = child
 
     def _solid(self, solid: Solid) -> None:
-        """What is seen of a link; URDF has no capsules, and meshes as files alone."""
+        """Add the solid of a link; URDF has no capsules, and supports meshes as files only."""
         if solid.body not in self.elements_of:
             self.notes.append(
-                f"solid on {solid.body}: it is not written, since that has no mass and is not a body"
+                f"solid on {solid.body}: "
+                "it is not written, since its link has no mass and is not a body"
             )
             return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
@@ -191,7 +202,7 @@ class _UrdfWriter(SideWriter):
         ElementTree.SubElement(material, "color", rgba=rgba(colour(solid)))
 
     def _note_unwritten(self, link: Link) -> None:
-        """What acts on a ball is not written: on its three hinges it would be something else."""
+        """Note that losses and springs of a ball, which hinges would change, are not written."""
         if [primitive.kind for primitive in link.chain] != ["ball"]:
             return
         ball = link.chain[0]
@@ -211,7 +222,7 @@ class _UrdfWriter(SideWriter):
         primitive: Primitive | None,
         is_coupled: bool,
     ) -> str:
-        """Append a joint; its name in the URDF."""
+        """Append a joint and return its name in the URDF."""
         word = self.named(name)
         if kind in ("revolute", "prismatic"):
             self.names[name] = word
@@ -241,7 +252,7 @@ class _UrdfWriter(SideWriter):
         effort = self.effort(primitive.name)
         limits = {
             "effort": signless(min(effort, UNLIMITED)),
-            # zero would forbid that the joint moves
+            # zero would prevent motion of the joint
             "velocity": signless(min(freedom.speed, UNLIMITED)),
         }
         if has_limits:
@@ -259,7 +270,7 @@ class _UrdfWriter(SideWriter):
         return word
 
     def _mimics(self) -> None:
-        """Couplings of two joints as ``<mimic>``, those of more, and of a floating joint, in the side file."""
+        """Write couplings of two joints as ``<mimic>``, all others into the side file."""
         value = self.mechanism.value
         elements = {element.get("name"): element for element in self.robot.findall("joint")}
         for coupling in self.mechanism.couplings:
@@ -278,7 +289,7 @@ class _UrdfWriter(SideWriter):
             )
 
     def _control(self) -> None:
-        """Add motors as ``<ros2_control>``; those of freedoms that are not joints here are in the side file alone."""
+        """Add motors as ``<ros2_control>``; motors of other freedoms are only in the side file."""
         self.name_motors()
         value = self.mechanism.value
         joints = {element.get("name") for element in self.robot.findall("joint")}
@@ -299,7 +310,7 @@ class _UrdfWriter(SideWriter):
     # Side file
 
     def _closure(self, closure: Closure) -> tuple[tuple[str, str], str]:
-        """Return the two frames of a loop, each a massless link with z along the axis, and the type of the loop."""
+        """Return the two frames of a loop, as massless links with z as axis, and its type."""
         along, _ = Rotation.align_vectors([closure.axis], [[0.0, 0.0, 1.0]])
         turn = FramePose(np.round(along.as_matrix(), 15) + 0.0, np.zeros(3))
         frames = []
@@ -314,14 +325,15 @@ class _UrdfWriter(SideWriter):
             ElementTree.SubElement(joint, "child", link=frame)
             frames.append(frame)
         self._cut(closure.kind, *frames)
-        return (frames[0], frames[1]), _TYPES.get(closure.kind, closure.kind)
+        return (frames[0], frames[1]), _CLOSURE_TYPES.get(closure.kind, closure.kind)
 
     def _cut(self, kind: str, parent: str, child: str) -> None:
-        """The same loop as the element that is proposed for URDF (`urdf_cut_elements`), which others skip."""
-        if kind not in CUT_TYPES:
+        """Write the loop as the element proposed for URDF (`urdf.cut_elements`)."""
+        if kind not in CONSTRAINT_TYPES:
             return
         name = f"{identifier(parent)}_to_{identifier(child)}"
-        element = ElementTree.SubElement(self.robot, CUT, name=name, type=CUT_TYPES[kind])
+        word = CONSTRAINT_TYPES[kind]
+        element = ElementTree.SubElement(self.robot, CONSTRAINT_TAG, name=name, type=word)
         for side, link in (("parent", parent), ("child", child)):
             ElementTree.SubElement(element, side, link=link)
             ElementTree.SubElement(element, f"{side}_origin", xyz="0 0 0", rpy="0 0 0")
@@ -329,7 +341,7 @@ class _UrdfWriter(SideWriter):
 
 
 def _add_origin(element: ElementTree.Element, pose: FramePose) -> None:
-    """URDF's origin: R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Add URDF's origin: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     if pose.is_identity:
         return
     ElementTree.SubElement(

@@ -1,4 +1,4 @@
-"""Drive lines of actuators as plain data of a machine file: sections in place, whatever file they came from."""
+"""Drive lines of actuators as plain data of a machine file, with all sections in place."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
     """Return the sections of a drive line.
 
     Args:
-        line: on an actuator.
-        text: writes an expression of a dimension.
+        line: drive line of an actuator.
+        text: function that writes an expression of a dimension.
     """
     turns = {inertia.name: inertia.turns for inertia in line.inertias}
     load = line.performance.of

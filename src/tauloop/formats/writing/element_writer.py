@@ -1,4 +1,4 @@
-"""Elements of a machine as plain data of a file, by the grammar that reads it: its keys, their order and dimensions."""
+"""Elements of a machine as plain data of a file, by the keys and dimensions of its grammar."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tauloop.mechanism.model import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementWriter:
-    """Writes what machine files and the side files of URDFs have in common.
+    """Writes the elements that machine files and side files of URDFs share.
 
     Attributes:
-        mechanism: whose elements they are.
-        text: writes an expression of a dimension.
-        names: what coordinates are called in the file, where that is something else.
+        mechanism: mechanism with the elements.
+        text: function that writes an expression of a dimension.
+        names: names of coordinates in the file, where they differ.
     """
 
     mechanism: Mechanism
@@ -40,11 +40,11 @@ class ElementWriter:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def vector(self, vector: Sequence[Expression], dimension: Dimension) -> list[str]:
-        """Return all components."""
+        """Return all components of a vector as texts."""
         return [self.text(component, dimension) for component in vector]
 
     def pose(self, placement: Placement) -> dict[str, Any]:
-        """Return a frame without the body that it is fixed to."""
+        """Return a frame without the body that carries it."""
         pose: dict[str, Any] = {}
         if placement.position != ZERO_VECTOR:
             pose["at"] = self.vector(placement.position, units.LENGTH)
@@ -55,19 +55,16 @@ class ElementWriter:
         return pose
 
     def freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
-        """Return what acts on a freedom, its limits and its largest speed."""
+        """Return losses, springs, limits and maximum speed of a freedom."""
         return keys_of(FREEDOM, freedom, turns, self.text)
 
     def freedoms(
         self, names: Sequence[str], turning: Sequence[bool], freedoms: Sequence[Freedom]
     ) -> dict[str, Any]:
-        """Return the same of several by their names; those with nothing to say are left out."""
+        """Return several freedoms by name, without empty ones."""
         several = zip(names, turning, freedoms, strict=False)
-        return {
-            name: content
-            for name, turns, freedom in several
-            if (content := self.freedom(freedom, turns))
-        }
+        contents = {name: self.freedom(freedom, turns) for name, turns, freedom in several}
+        return {name: content for name, content in contents.items() if content}
 
     def coupling(self, coupling: Coupling) -> dict[str, Any]:
         """Return a gear."""
@@ -79,12 +76,12 @@ class ElementWriter:
         return written
 
     def loss(self, loss: CombinedFriction) -> dict[str, Any]:
-        """Return the friction of a combination."""
+        """Return the friction of a combination of coordinates."""
         friction = keys_of(FRICTION, loss.friction, loss.turns, self.text)
         return {"of": self._ratios(loss.terms, loss.turns), "friction": friction}
 
     def actuator(self, actuator: Actuator) -> dict[str, Any]:
-        """Return a motor; a ratio of one that is no parameter is left out where the file can tell."""
+        """Return a motor; a constant ratio of one is left out where the reader can infer it."""
         ratios = self._ratios(actuator.drives, actuator.turns)
         written: dict[str, Any] = {"drives": ratios}
         if len(ratios) == 1:
@@ -102,7 +99,7 @@ class ElementWriter:
     def _ratios(
         self, terms: Sequence[tuple[str, Expression]], turns: bool | None
     ) -> dict[str, str]:
-        """Return the ratios by coordinate; those between an angle and a length carry units, which tell that the motor turns."""
+        """Return the ratios by coordinate; the units of mixed ratios show that a motor turns."""
         across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
         return {
             self.names.get(name, name): self.text(
@@ -112,7 +109,7 @@ class ElementWriter:
         }
 
     def is_angular(self, coordinate: str) -> bool:
-        """Return whether a coordinate is an angle; lengths of rods are none."""
+        """Return whether a coordinate is an angle; rod lengths are not."""
         for joint in self.mechanism.joints:
             if coordinate in joint.velocity_names:
                 return JOINT_KINDS[joint.kind].angular[joint.velocity_names.index(coordinate)]

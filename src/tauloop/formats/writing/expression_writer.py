@@ -1,9 +1,9 @@
 """Expressions as text of a machine file: the inverse of `tauloop.mechanism.description.parser`.
 
-The numbers in an expression are in SI units and have lost the units that they were written with;
-the text needs them, because dimensions are checked when it is read. They follow from the dimension
-of the place and of the leaf parameters: what a sum adds is alike, and what a product lacks belongs
-to its constant.
+The numbers in an expression are in SI units, without their original units. The text needs units,
+because its dimensions are checked when it is read. They follow from the required dimension and from
+the parameters: the terms of a sum have equal dimensions, and the rest of a product's dimension
+belongs to its constant.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, p
 from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf, Parameter
 from tauloop.mechanism.model import Freedom
 
-#: How strongly things bind, as in the grammar.
+#: Binding strengths, as in the grammar.
 _SUM, _PRODUCT, _SIGN, _ATOM = 1, 2, 3, 5
-#: Own level of each operation, and what its two sides must have.
+#: Strength of each operation, and the strengths that its two sides need.
 _LEVELS = {
     "+": (_SUM, _SUM, _PRODUCT),
     "-": (_SUM, _SUM, _PRODUCT),
@@ -31,47 +31,47 @@ _LEVELS = {
     "/": (_PRODUCT, _PRODUCT, _SIGN),
     "^": (4, _ATOM, _SIGN),
 }
-#: One text holds at most this many operators and levels, half and less of what a reader takes;
-#: longer is split.
-_MOST_OPERATORS, _MOST_LEVELS, _MOST_CHARACTERS = 50, 14, 600
-#: A constant may bring this many operators and characters of units.
+#: Largest number of operators and levels of one text, at most half of the reader's limits; longer
+#: text is split.
+_MAX_OPERATORS, _MAX_LEVELS, _MAX_CHARACTERS = 50, 14, 600
+#: Largest number of operators and characters that the unit of a constant adds.
 _UNIT_OPERATORS, _UNIT_CHARACTERS = 5, 40
-#: Digits tried for a number that gives a value back exactly when it is multiplied by its unit.
-_DIGITS = (6, 9, 12, 14, 15, 16, 17)
+#: Digits tried for a number that, times its unit, gives exactly the value.
+_DIGITS_TRIED = (6, 9, 12, 14, 15, 16, 17)
 _NUMBER = re.compile(r"-?[.\d]")
 _UNITS = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
 
 
 def number(value: float) -> str:
-    """Return the shortest text that reads as this very float."""
+    """Return the shortest text that reads as exactly this float."""
     return repr(float(value)).removesuffix(".0")
 
 
 def limits_text(freedom: Freedom, dimension: Dimension) -> list[str] | dict[str, list[str]]:
-    """Return the limits of a freedom as a file has them: stops without a word, other kinds by name."""
+    """Return the limits of a freedom in file form: a list for stops, other kinds by name."""
     ends = [literal(end, dimension) for end in (freedom.lower, freedom.upper)]
     return ends if freedom.limit == "stop" else {freedom.limit: ends}
 
 
 def literal(value: float, dimension: Dimension) -> str:
-    """Return a number with its SI unit; an open end is ``inf``."""
+    """Return a number with its SI unit; an infinite limit is ``inf``."""
     return f"{number(value)} {dimension}".strip() if math.isfinite(value) else number(value)
 
 
 def parameter_literal(parameter: Parameter) -> tuple[str, Dimension]:
-    """Return the value of a leaf parameter as a literal, and its dimension.
+    """Return the value of an independent parameter as a literal, and its dimension.
 
-    It keeps the parameter's unit where some number of that unit gives exactly this value, else it
-    is in SI.
+    The literal has the parameter's unit if a number of that unit gives exactly this value, else the
+    SI unit.
 
     Raises:
-        UnitError: its unit is none that a machine file knows.
+        UnitError: machine files do not have its unit.
     """
     unit = parse_unit(parameter.unit) if parameter.unit else None
     dimension = unit.dimension if unit is not None else ONE
     if unit is not None and math.isfinite(parameter.value):
         quotient = parameter.value / unit.scale
-        rounded = [float(f"{quotient:.{digits}g}") for digits in _DIGITS]
+        rounded = [float(f"{quotient:.{digits}g}") for digits in _DIGITS_TRIED]
         beside = [math.nextafter(quotient, direction) for direction in (-math.inf, math.inf)]
         for candidate in (*rounded, *beside):
             if candidate * unit.scale == parameter.value:
@@ -81,11 +81,11 @@ def parameter_literal(parameter: Parameter) -> tuple[str, Dimension]:
 
 @dataclass(slots=True)
 class ExpressionWriter:
-    """Writes expressions over leaf parameters; what is too long for one text becomes derived parameters.
+    """Writes expressions over parameters; long expressions become derived parameters.
 
     Attributes:
-        dimensions: of the leaf parameters, by name; grows by those of derived parameters.
-        derived: text of the derived parameters that were needed, by name.
+        dimensions: dimensions of the parameters by name, including derived ones.
+        derived: texts of the derived parameters by name.
     """
 
     dimensions: dict[str, Dimension]
@@ -93,9 +93,9 @@ class ExpressionWriter:
     _names: dict[tuple[Expression, Dimension], str] = field(default_factory=dict)
 
     def text(self, expression: Expression, dimension: Dimension) -> str:
-        """Return the text of an expression at a place that asks for a dimension.
+        """Return the text of an expression where a dimension is required.
 
-        A constant gets parentheses, which keep the reader from making a leaf parameter of it.
+        A constant is in parentheses, so that the reader does not make a parameter of it.
         """
         if isinstance(expression, Constant) and expression.value == 0.0:
             return "0"
@@ -104,7 +104,7 @@ class ExpressionWriter:
         return f"({text})" if resembles_literal else text
 
     def _split(self, expression: Expression, dimension: Dimension) -> Expression:
-        """Return the expression with its largest parts replaced by derived parameters until it fits into one text."""
+        """Return the expression with large parts replaced by derived parameters until it fits."""
         if not isinstance(expression, Call):
             return expression
         places = self._places(expression, dimension)
@@ -118,7 +118,7 @@ class ExpressionWriter:
         return Call(expression.operation, tuple(parts))
 
     def _named(self, expression: Expression, dimension: Dimension) -> Leaf:
-        """Return a derived parameter that stands for an expression."""
+        """Return a derived parameter for an expression."""
         key = (expression, dimension)
         if key not in self._names:
             count = len(self._names) + 1
@@ -131,10 +131,11 @@ class ExpressionWriter:
         return Leaf(self._names[key])
 
     def _written(self, expression: Expression, dimension: Dimension) -> tuple[str, int]:
-        """Return the text of an expression and how strongly it binds.
+        """Return the text of an expression and its binding strength.
 
-        A factor of one unit has been folded away when the expression was made: ``mass * (1 m)^2``
-        is just the mass. It is written again where the place needs it.
+        A factor of one unit was removed when the expression was created: ``mass * (1 m)^2`` is just
+            the
+        mass. It is written again where the required dimension needs it.
         """
         if isinstance(expression, Constant):
             return _constant(expression.value, dimension)
@@ -164,7 +165,7 @@ class ExpressionWriter:
         return f"{_enclosed(parts[0], left)}{sign}{_enclosed(parts[1], right)}", level
 
     def _known(self, expression: Expression) -> Dimension | None:
-        """Return the dimension of an expression as far as its leaves tell; None where a constant decides."""
+        """Return the dimension of an expression from its parameters; None if a constant decides."""
         if isinstance(expression, Leaf):
             return self.dimensions[expression.name]
         if isinstance(expression, Constant):
@@ -191,7 +192,7 @@ class ExpressionWriter:
         return first * last if operation == "*" else first / last
 
     def _places(self, call: Call, dimension: Dimension) -> tuple[Dimension, ...]:
-        """Return the dimensions of the arguments of a call that is to have a dimension itself."""
+        """Return the dimensions of a call's arguments for a required dimension of the call."""
         known = [self._known(argument) for argument in call.arguments]
         first, last = known[0], known[-1]
         if call.operation in ("+", "-", "atan2"):
@@ -210,7 +211,10 @@ class ExpressionWriter:
     def _factors(
         self, call: Call, first: Dimension | None, last: Dimension | None, dimension: Dimension
     ) -> tuple[Dimension, Dimension]:
-        """Return the dimensions of two factors: what one leaves open is the other's, and a bare number is preferred."""
+        """Return the dimensions of two factors.
+
+        The factor without a dimension gets what remains; a bare number is preferred.
+        """
         is_product = call.operation == "*"
         if first is None and last is None:
             if isinstance(call.arguments[0], Constant):
@@ -220,7 +224,7 @@ class ExpressionWriter:
         if first is None and last is not None:
             first = dimension / last if is_product else dimension * last
         if first is None:
-            raise AssertionError("one factor has a dimension by now")
+            raise AssertionError("one of the factors has a dimension at this point")
         if last is None:
             last = dimension / first if is_product else first / dimension
         return first, last
@@ -229,44 +233,54 @@ class ExpressionWriter:
 def _exponent(call: Call) -> Fraction:
     exponent = call.arguments[1]
     if not isinstance(exponent, Constant):
-        raise AssertionError("an exponent is a constant, as the parser sees to")
+        raise AssertionError("an exponent is a constant, which the parser ensures")
     return Fraction(exponent.value).limit_denominator(12)
 
 
 def _enclosed(part: tuple[str, int], level: int) -> str:
-    text, own = part
-    return text if own >= level else f"({text})"
+    text, text_level = part
+    return text if text_level >= level else f"({text})"
 
 
 def _constant(value: float, dimension: Dimension) -> tuple[str, int]:
-    """Return a number with a dimension inside an expression, where a unit is one plain name: ``2 kg * (1 m)^2 / 1 s``."""
+    """Return a number with its dimension inside an expression: ``2 kg * (1 m)^2 / 1 s``.
+
+    Each unit there is one plain name.
+    """
     name, unit = next(
         ((name, unit) for name, unit in _UNITS.items() if getattr(dimension, name) == 1), ("", "")
     )
     rest = _factors(replace(dimension, **{name: Fraction(0)}) if name else dimension)
     text = f"{number(value)} {unit}".strip() + rest
-    return text, _PRODUCT if rest else _SIGN if math.copysign(1.0, value) < 0.0 else _ATOM
+    if rest:
+        return text, _PRODUCT
+    return text, _SIGN if math.copysign(1.0, value) < 0.0 else _ATOM
 
 
 def _factors(dimension: Dimension) -> str:
-    """Return the units to multiply by, each one of it."""
+    """Return the units as factors of one unit each."""
     text = ""
     for name, unit in _UNITS.items():
         power = getattr(dimension, name)
+        if not power:
+            continue
         size = f"1 {unit}" if abs(power) == 1 else f"(1 {unit})^{number(float(abs(power)))}"
-        text += "" if not power else f" * {size}" if power > 0 else f" / {size}"
+        text += f" * {size}" if power > 0 else f" / {size}"
     return text
 
 
 def _suits(dimension: Dimension, wanted: Dimension) -> bool:
-    """Return whether a quantity of a dimension is accepted at a place; an angle is asked for where one is meant."""
+    """Return whether a dimension is accepted where another is required.
+
+    An angle is accepted only where an angle is meant.
+    """
     if (wanted.is_angular and not dimension.angle) or (wanted.is_one and dimension == ANGLE):
         return False
     return dimension.matches(wanted)
 
 
 def _size(expression: Expression) -> tuple[int, int, int]:
-    """Operators, levels and characters of the text of an expression, at most."""
+    """Return upper bounds of operators, levels and characters of the text of an expression."""
     if isinstance(expression, Leaf):
         return 0, 1, len(expression.name)
     if isinstance(expression, Constant):
@@ -281,22 +295,19 @@ def _size(expression: Expression) -> tuple[int, int, int]:
 
 def _fits(expression: Expression) -> bool:
     operators, levels, characters = _size(expression)
-    return (
-        operators <= _MOST_OPERATORS and levels <= _MOST_LEVELS and characters <= _MOST_CHARACTERS
-    )
+    return operators <= _MAX_OPERATORS and levels <= _MAX_LEVELS and characters <= _MAX_CHARACTERS
 
 
 def keys_of(
     shape: Shape, element: object, turns: bool, text: Callable[[Expression, Dimension], str]
 ) -> dict[str, Any]:
-    """Return what an element says by the keys of its shape in the grammar, with the dimensions that this gives them.
+    """Return an element's attributes by the keys of its grammar, with their dimensions.
 
     Args:
-        shape: such as `grammar.FREEDOM`.
-        element: has an attribute for each key that is written; what is None or infinite is left
-            out.
-        turns: whether it belongs to a turning freedom.
-        text: writes an expression of a dimension.
+        shape: grammar of the element, such as `grammar.FREEDOM`.
+        element: object with an attribute for each key; None and infinite values are left out.
+        turns: whether the element belongs to a turning freedom.
+        text: function that writes an expression of a dimension.
     """
     content: dict[str, Any] = {}
     for part in shape.fields:

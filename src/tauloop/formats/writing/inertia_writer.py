@@ -1,4 +1,4 @@
-"""Inertias about the mass centre again, from parameters about a frame's origin, where their expressions allow it."""
+"""Inertias about the mass centre, recovered from parameters about a frame's origin."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from tauloop.mechanism.model import Inertia, SlenderPart, Vector
 
 
 def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression]:
-    """Return the mass m, distance s of the mass centre, and moment I about it of a slender part: h = m s, J = I + h s.
+    """Return mass m, centre distance s and central moment I of a slender part.
 
-    The expressions of s and I are found again where h and J were made like this; else they are h /
-    m and J - h s.
+    Its parameters are h = m s and J = I + h s.
+
+    The expressions of s and I are recovered if h and J have this form; otherwise they are h / m and
+    J - h s.
     """
     m, h, J = part.parameters
     s = (
@@ -30,10 +32,9 @@ def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression
 
 
 def centred(inertia: Inertia) -> tuple[Vector, Sequence[Expression]] | None:
-    """Return the mass centre and moments about it, where the inertia is `about_origin` of such; else None.
+    """Return mass centre and central moments of an inertia made by `about_origin`, else None.
 
-    The moments about the origin are then sums and differences whose last terms are those of the
-    parallel axes.
+    The moments about the origin are then sums and differences with the parallel-axis terms last.
     """
     m = inertia.mass
     center: list[Expression] = []

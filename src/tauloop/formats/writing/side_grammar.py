@@ -1,4 +1,4 @@
-"""The grammar of side files: what acts on the joints of one URDF, in the shapes of machine files."""
+"""The grammar of side files: properties of the joints of one URDF, in the form of machine files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tauloop.mechanism.model import JOINT_KINDS
 FORMAT = "tauloop-urdf-side/1"
 _TEXT = Text(is_needed=True)
 _FRAMES = ListOf(item=_TEXT, may_be_empty=True)
-#: Keys that close loops, in side files and in Gepetto's.
+#: Keys that close loops, in Tauloop's and in Gepetto's side files.
 CLOSURES = (
     field(
         "closed_loop",
@@ -47,7 +47,7 @@ CLOSURES = (
 )
 LOOP_SIDE = Shape(
     name="robot.yaml",
-    doc="Gepetto's file beside a URDF.",
+    doc="Gepetto's file next to a URDF.",
     fields=(
         *CLOSURES,
         field("name_mot", _FRAMES, "joints with a motor"),
@@ -55,7 +55,7 @@ LOOP_SIDE = Shape(
         field("joint_type", _FRAMES, "their kinds"),
     ),
 )
-#: All of it may be left out of a mapping around values.
+#: Provenance, of which each key may be omitted in a mapping with values.
 ORIGIN = replace(
     PROVENANCE, fields=tuple(replace(key, required=False) for key in PROVENANCE.fields)
 )
@@ -68,7 +68,7 @@ def _each(names: list[str], kind: Kind, what: str) -> Shape:
 
 
 def side_shape(tree: UrdfTree) -> Shape:
-    """Return the grammar of a side file for one URDF, whose joints it may name."""
+    """Return the grammar of a side file for one URDF, with its joint names."""
     stiffness, rest = SPRING.fields
     not_negative = replace(stiffness, kind=value(units.STIFFNESSES, "spring", "not negative"))
     spring = replace(SPRING, fields=(not_negative, replace(rest, required=False)))
@@ -76,7 +76,7 @@ def side_shape(tree: UrdfTree) -> Shape:
         replace(part, kind=spring) if part.name == "spring" else part for part in FREEDOM.fields
     )
     acting = Shape(
-        name="joint of a side file", doc="What URDF does not say of a joint.", fields=freedom
+        name="joint of a side file", doc="Properties of a joint that URDF lacks.", fields=freedom
     )
     moving = [joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")]
     offsets = tuple(
@@ -89,7 +89,7 @@ def side_shape(tree: UrdfTree) -> Shape:
     )
     floating = Shape(
         name="floating joint",
-        doc="The frame that a floating joint's coordinates are counted from, and what acts on them.",
+        doc="Reference frame of a floating joint's coordinates, with losses, springs and limits.",
         fields=(
             *TOOL.fields,
             field(
@@ -101,7 +101,7 @@ def side_shape(tree: UrdfTree) -> Shape:
     )
     ball = Shape(
         name="ball joint",
-        doc="From where the quaternion of a ball joint is counted, and what acts on it.",
+        doc="Zero of a ball joint's quaternion, with losses, springs and limits.",
         fields=(
             field(
                 "start",
@@ -139,7 +139,7 @@ def side_shape(tree: UrdfTree) -> Shape:
     balls = [joint.name for joint in tree.joints if joint.kind == "spherical"]
     return Shape(
         name="side file",
-        doc="What URDF cannot say.",
+        doc="Properties that URDF cannot represent.",
         fields=(
             need("format", Choice(options=(FORMAT,)), "format and version"),
             *OMISSIONS,
@@ -168,14 +168,14 @@ def side_shape(tree: UrdfTree) -> Shape:
 def without_origins(
     root: Cursor, origin: tuple[str, str]
 ) -> tuple[Node, dict[int, tuple[str, str]], tuple[str, str]]:
-    """Nodes without the ``provenance`` that may stand in any mapping, and what holds for each of them.
+    """Return the nodes without ``provenance``, which any mapping may have, and its values.
 
     Args:
-        root: the top of the file.
-        origin: status and source of what has none.
+        root: top of the file.
+        origin: status and source of values without provenance.
 
     Returns:
-        The node; status and source by the id of every node below it; those of the top.
+        The node; status and source by the id of each node below it; those of the top.
     """
     origins: dict[int, tuple[str, str]] = {}
 

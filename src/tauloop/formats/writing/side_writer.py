@@ -1,4 +1,4 @@
-"""What writers share whose format says only a part of a mechanism: names, and the side file for the rest."""
+"""Base of writers for formats that represent a part of a mechanism: names and the side file."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tauloop.mechanism.rigid_tree import Tree, constant_angles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithSideFile:
-    """A file in a foreign format and its side file.
+    """A file in a format of another tool, and its side file.
 
     Attributes:
         text, side: texts of the two files.
-        names: names in the file by those of the mechanism: bodies, scalar coordinates, rods' parts,
-            actuators.
-        meshes: the files of meshes that it names.
-        notes: what is not as in the mechanism, one sentence each.
+        names: names in the file by the mechanism's names (bodies, scalar coordinates, parts of
+            rods, actuators).
+        meshes: the mesh files that it names.
+        notes: differences from the mechanism, one sentence each.
     """
 
     text: str
@@ -46,7 +46,7 @@ class WithSideFile:
     notes: tuple[str, ...]
 
     def write(self, path: Path) -> Written:
-        """Write the file, its side file and its meshes, each when it is complete.
+        """Write the file, its side file and its meshes; each gets its name when it is complete.
 
         Raises:
             InputError: a file cannot be written.
@@ -64,15 +64,15 @@ def side_path(path: Path) -> Path:
 
 @dataclass(slots=True)
 class SideWriter:
-    """Base of such writers; links and joints are theirs.
+    """Base class of writers with a side file; subclasses write links and joints.
 
     Attributes:
-        form: name of the format, for notes.
-        mechanism, tree, meshes: what is written.
-        notes: what is not as in the mechanism.
+        form: name of the format in notes.
+        mechanism, tree, meshes: the machine to write.
+        notes: differences from the mechanism.
         links, names, motors: names in the file of bodies, coordinates and actuators.
-        taken: names that are there already.
-        elements_of: the elements of bodies.
+        taken: names in use.
+        elements_of: XML elements of the bodies.
     """
 
     form: ClassVar[str]
@@ -87,7 +87,7 @@ class SideWriter:
     elements_of: dict[str, ElementTree.Element] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Note what no such format can say."""
+        """Add the notes that hold for all such formats."""
         self.notes += ["parameters are written as numbers", *self.tree.notes]
         driven = [
             actuator.name for actuator in self.mechanism.actuators if actuator.drive is not None
@@ -98,7 +98,7 @@ class SideWriter:
 
     @property
     def elements(self) -> ElementWriter:
-        """Writes elements of the side file, at nominal values."""
+        """Return the writer of side-file elements at nominal values."""
         value = self.mechanism.value
         return ElementWriter(
             mechanism=self.mechanism,
@@ -107,7 +107,7 @@ class SideWriter:
         )
 
     def named(self, name: str) -> str:
-        """Return a new name for a name of the mechanism, which it is unless that is taken or has characters of its own."""
+        """Return a new name for a name of the mechanism; equal to it if it is free and allowed."""
         word = identifier(name)
         while word in self.taken:
             word += "_"
@@ -115,21 +115,21 @@ class SideWriter:
         return word
 
     def name_free(self, name: str, word: str) -> None:
-        """Enter the names of the coordinates and velocities of a free joint by that of the joint."""
+        """Register the names of a free joint's coordinates and velocities by the joint's name."""
         kind = JOINT_KINDS["free"]
         self.names |= {
             f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)
         }
 
     def name_ball(self, name: str, word: str) -> None:
-        """Enter the names of the coordinates and velocities of a ball joint by that of the joint."""
+        """Register the names of a ball joint's coordinates and velocities by the joint's name."""
         kind = JOINT_KINDS["spherical"]
         self.names |= {
             f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)
         }
 
     def ball(self, primitive: Primitive) -> dict[str, Any]:
-        """From where the quaternion of a ball is counted, and what acts on it."""
+        """Return the zero of a ball's quaternion, with losses, springs and limits."""
         kind, content = JOINT_KINDS["spherical"], dict[str, Any]()
         start = primitive.pose()
         if start.is_turned:
@@ -143,12 +143,12 @@ class SideWriter:
         return content
 
     def _ball_freedoms(self, primitive: Primitive) -> tuple[Freedom, ...]:
-        """Return what acts on the three velocities of a ball."""
+        """Return the freedoms of the three velocities of a ball."""
         joint = self.mechanism.joint(primitive.velocities[0].rpartition(".")[0])
         return joint.freedoms[-3:]
 
     def floating(self, name: str, frame: FramePose) -> dict[str, Any]:
-        """Return where the coordinates of a floating joint are counted from, and what acts on them."""
+        """Return the reference frame of a floating joint's coordinates, with its freedoms."""
         kind, content = JOINT_KINDS["free"], dict[str, Any]()
         if frame.position.any():
             content["at"] = [literal(x, units.LENGTH) for x in frame.position]
@@ -161,12 +161,13 @@ class SideWriter:
         return content
 
     def finished(self, text: str, sections: dict[str, Any]) -> WithSideFile:
-        """Return the two texts; `sections` of the side file stand between its head and what acts."""
+        """Return both texts; `sections` of the side file follow its head."""
         m, write = self.mechanism, self.elements
+        omissions = {key.name: getattr(m, key.name) for key in OMISSIONS}
         side: dict[str, Any] = {
             "format": FORMAT,
             "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
-            **{key.name: list(texts) for key in OMISSIONS if (texts := getattr(m, key.name))},
+            **{key: list(texts) for key, texts in omissions.items() if texts},
             "gravity": write.vector(m.gravity, units.ACCELERATION),
             "platform": self._platform(),
         }
@@ -174,7 +175,7 @@ class SideWriter:
         if m.losses:
             side["losses"] = {self.named(loss.name): write.loss(loss) for loss in m.losses}
         self.name_motors()
-        if not m.unstated_motors:  # an empty section would state that nothing is driven
+        if not m.unstated_motors:  # an empty section would state that there are no motors
             side["actuators"] = {
                 self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators
             }
@@ -188,14 +189,17 @@ class SideWriter:
         )
 
     def name_motors(self) -> None:
-        """Give the actuators their names in the file, once joints have theirs."""
+        """Name the actuators in the file after the joints have their names."""
         if not self.motors:
             self.motors = {
                 actuator.name: self._motor(actuator) for actuator in self.mechanism.actuators
             }
 
     def effort(self, coordinate: str) -> float:
-        """Return the largest force of the motors on a joint; infinite where it is not limited or shared, zero without any."""
+        """Return the largest force of the motors on a joint: zero without motors.
+
+        It is infinite if it is unlimited or shared with other joints.
+        """
         total, value = 0.0, self.mechanism.value
         for actuator in self.mechanism.actuators:
             ratio = dict(actuator.drives).get(coordinate)
@@ -204,12 +208,12 @@ class SideWriter:
         return total
 
     def _motor(self, actuator: Actuator) -> str:
-        """Return the name of an actuator; one that is called as a coordinate which it drives still is."""
+        """Return the name of an actuator; one named after a coordinate that it drives stays so."""
         is_joints = actuator.name in dict(actuator.drives) and actuator.name in self.names
         return self.names[actuator.name] if is_joints else self.named(actuator.name)
 
     def _note_renamed(self) -> None:
-        """Channels of logs are called after motors and coordinates: whoever maps them needs the pairs."""
+        """Note renamed motors and coordinates, after which channels of logs are named."""
         kinds = {"body": self.links, "coordinate": self.names, "actuator": self.motors}
         pairs = [
             f"{kind} {a} to {b}"
@@ -230,7 +234,8 @@ class SideWriter:
         known = [self.names.get(name) for name in platform.independent]
         if None in known:
             self.notes.append(
-                f"the independent coordinates are not written: some have no counterpart in {self.form}"
+                "the independent coordinates are not written: "
+                f"some have no counterpart in {self.form}"
             )
         elif known:
             content["independent"] = known
@@ -238,7 +243,7 @@ class SideWriter:
 
 
 def _turns(pose: FramePose) -> list[dict[str, str]]:
-    """Return the turns of a pose, as a side file has them."""
+    """Return the rotations of a pose in side-file form."""
     return [
         {axis: literal(angle, units.ANGLE)}
         for axis, angle in constant_angles(pose.rotation).items()
@@ -246,22 +251,22 @@ def _turns(pose: FramePose) -> list[dict[str, str]]:
 
 
 def angles_of(pose: FramePose) -> list[float]:
-    """Roll, pitch and yaw of a pose, R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Return roll, pitch and yaw of a pose, R = Rz(yaw) Ry(pitch) Rx(roll)."""
     return [*roll_pitch_yaw(pose)]
 
 
 def moments_of(tensor: np.ndarray) -> dict[str, str]:
-    """Return the moments of inertia (3, 3) by their names in both formats."""
+    """Return moments of inertia (3, 3) by their names, which are equal in both formats."""
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = tensor
     moments = {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}
     return {name: signless(moment) for name, moment in moments.items()}
 
 
 def signless(value: float) -> str:
-    """Return a number; zero has no sign."""
+    """Return a number as text; zero has no sign."""
     return number(value + 0.0)
 
 
 def in_line(values: np.ndarray | Sequence[float]) -> str:
-    """Return the numbers with spaces between."""
+    """Return numbers as text with spaces in between."""
     return " ".join(signless(value) for value in values)

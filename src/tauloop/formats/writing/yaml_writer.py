@@ -1,12 +1,12 @@
-"""A `Mechanism` as a machine file that reads back to the same machine.
+"""Conversion of a `Mechanism` to a machine file that reads back to the same machine.
 
-All leaf parameters stand under ``parameters``, in the order of theta and by their full names, and
+All independent parameters are under ``parameters``, in the order of theta and by their full names;
 the elements refer to them by expressions. Legs are written out: ``leg1.slide`` is a name like any
 other.
 
-What is not kept, because a `Mechanism` does not have it: patterns, comments, notes, names of
-derived parameters, named frames. A start orientation is written by turns, hence the quaternion read
-is the same up to rounding.
+A `Mechanism` does not contain patterns, comments, notes, names of derived parameters and named
+frames, so these are lost. A start orientation is written as rotations; the quaternion that is read
+is therefore equal up to rounding.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.rigid_tree import constant_angles
 from tauloop.mechanism.solid import Solid
 
-#: Axes longer or shorter than 1 by less than this are unit vectors.
-_ROUNDING = 1e-12
-_MOMENTS = ("xx", "xy", "yy", "xz", "yz", "zz")
+#: Largest deviation from length 1 of an axis that counts as a unit vector.
+_AXIS_ROUNDING = 1e-12
+_MOMENT_KEYS = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
 def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
@@ -67,8 +67,8 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
 
     Args:
         mechanism: any mechanism.
-        meshes: takes up triangles that came without a file; the text names files of meshes where
-            they lie.
+        meshes: receives triangles that came without a file; the text contains the names of their
+            files.
 
     Raises:
         DescriptionError: the file would be refused when it is read.
@@ -86,7 +86,7 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
     except DescriptionError as error:
         reason = Problem(
             where=mechanism.name,
-            what="as a machine file, this machine would be refused for what follows",
+            what="as a machine file, this machine would be refused for the reasons below",
             remedy="correct the machine before it is written",
         )
         raise DescriptionError((reason, *error.problems)) from error
@@ -94,7 +94,7 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
 
 
 def write_yaml(mechanism: Mechanism, path: str | Path) -> tuple[Path, ...]:
-    """Write a machine file, and in ``NAME_meshes`` beside it triangles that came without a file.
+    """Write a machine file, with triangles that came without a file in ``NAME_meshes``.
 
     Returns:
         Paths of the meshes.
@@ -123,7 +123,7 @@ class _Prose(str):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts without quotes where YAML allows it: the reader takes every scalar as text."""
+    """Writes texts without quotes where YAML allows it, since the reader treats scalars as text."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 (PyYAML's own name and form)
 
@@ -150,7 +150,7 @@ _Dumper.add_representer(
 
 
 class _YamlWriter:
-    """Turns the parts of one mechanism into plain data."""
+    """Converts the parts of one mechanism to plain data."""
 
     def __init__(self, mechanism: Mechanism, meshes: MeshCopies) -> None:
         self._mechanism = mechanism
@@ -212,7 +212,10 @@ class _YamlWriter:
     # Values
 
     def _provenance(self) -> tuple[str, str]:
-        """Return the most frequent status and source; an empty source cannot be stated, so it wins where there is one."""
+        """Return the most frequent status and source.
+
+        An empty source cannot be stated per value, so it has priority as the default.
+        """
         pairs = Counter((p.status, p.source) for p in self._mechanism.parameters)
         if not pairs:
             return "chosen", ""
@@ -234,7 +237,7 @@ class _YamlWriter:
         return written if len(written) > 1 else str(written["value"])
 
     def _given(self, **values: tuple[Expression | None, Dimension]) -> dict[str, Any]:
-        """Return the values that are there."""
+        """Return the values that are not None."""
         return {
             key: self._text(x, dimension) for key, (x, dimension) in values.items() if x is not None
         }
@@ -251,7 +254,7 @@ class _YamlWriter:
         return "massless" if body.inertia is None else self._inertia(body.inertia)
 
     def _inertia(self, inertia: Inertia) -> dict[str, Any]:
-        """About the mass centre where the expressions are those of such a description; else about the origin."""
+        """Return an inertia, about the mass centre if its expressions have that form."""
         written: dict[str, Any] = {"mass": self._text(inertia.mass, units.MASS)}
         central = centred(inertia)
         moments: Sequence[Expression] = inertia.second_moment
@@ -263,7 +266,7 @@ class _YamlWriter:
             written["first_moment"] = self._write.vector(inertia.first_moment, units.FIRST_MOMENT)
         table = {
             name: self._text(moment, units.INERTIA)
-            for name, moment in zip(_MOMENTS, moments, strict=True)
+            for name, moment in zip(_MOMENT_KEYS, moments, strict=True)
             if moment != ZERO
         }
         if central is None:
@@ -316,28 +319,32 @@ class _YamlWriter:
             )
         parts = {"link" if rod.telescope is None else "lower": rod.lower, "upper": rod.upper}
         present = {key: part for key, part in parts.items() if part is not None}
-        written["model"] = "full" if rod.is_full else "slender" if present else "massless"
+        if rod.is_full:
+            written["model"] = "full"
+        else:
+            written["model"] = "slender" if present else "massless"
         for key, part in present.items():
             written[key] = (
                 self._slender(part) if isinstance(part, SlenderPart) else self._inertia(part)
             )
         if rod.is_full:
             written |= {"first_axis": axis, "spin": rod.spin}
-        return written | (
-            {}
-            if rod.tension is None
-            else {"tension": keys_of(TENSION, rod.tension, False, self._text)}
-        )
+        if rod.tension is not None:
+            written["tension"] = keys_of(TENSION, rod.tension, False, self._text)
+        return written
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
-        """Return the frame at A with the first axis in it: numbers, in the rod's own frame or else in that of the body."""
+        """Return the frame at A with the first axis as numbers in it.
+
+        The frame is the rod's own if possible, else that of the body.
+        """
         if rod.first_axis is None:
             return rod.start, []
         turns = tuple((turn.axis, self._mechanism.value(turn.angle)) for turn in rod.start.turns)
         in_body = np.array([self._mechanism.value(component) for component in rod.first_axis])
         in_frame = rotation_matrix(turns).T @ in_body
-        in_frame[np.abs(in_frame) < _ROUNDING] = 0.0
-        if np.max(np.abs(in_frame)) > 1.0 - _ROUNDING:
+        in_frame[np.abs(in_frame) < _AXIS_ROUNDING] = 0.0
+        if np.max(np.abs(in_frame)) > 1.0 - _AXIS_ROUNDING:
             in_frame = np.round(in_frame)
         x, y, z = (float(component) for component in in_frame)
         if rotated(rod.start.turns, constant_vector((x, y, z))) == rod.first_axis:
@@ -348,7 +355,7 @@ class _YamlWriter:
     # Platform
 
     def _is_motion(self, joint: Joint) -> bool:
-        """Return whether a joint is one that `motion` of the platform says."""
+        """Return whether `motion` of the platform represents a joint."""
         return (
             joint.name == PLATFORM_JOINT
             and joint is self._mechanism.joints[0]
@@ -385,7 +392,7 @@ class _YamlWriter:
         return written | ({"limits": limits} if limits else {})
 
     def _visual(self, solid: Solid) -> dict[str, Any]:
-        """Return a solid, on its body."""
+        """Return a solid on its body."""
         written: dict[str, Any] = {"on": solid.body}
         if any(solid.position):
             written["at"] = [literal(x, units.LENGTH) for x in solid.position]
@@ -406,7 +413,7 @@ class _YamlWriter:
 
 
 def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | None:
-    """Start value of a joint; None where it is the one that an absent `reference` means."""
+    """Return the start value of a joint; None for the default of a missing `reference`."""
     names, angular = JOINT_KINDS[kind].coordinates, JOINT_KINDS[kind].angular
     if not values or tuple(values) == JOINT_KINDS[kind].neutral:
         return None

@@ -1,13 +1,13 @@
-"""The elements of URDF, SDF and MJCF files, in one table: read, harmless or refused.
+"""Table of the elements of URDF, SDF and MJCF files: read, harmless or refused.
 
-An element that ties links together, or that changes a mass, and is passed over gives another
-machine without a word. So every element is in one of three lists. Elements of the first list are
-read. Those of the second have no effect on the motion (they draw, sense, collide or steer a
-simulation) and are counted in the notes. Those of the third are refused by name. An element that is
-in none of the lists is reported by `check` as a problem of the machine; it is refused where its
-name contains a word for a tie (`TYING`).
+An element that ties links together or changes a mass must not be ignored: the result would silently
+be another machine. Every element is therefore in one of three lists. Elements of the first list are
+read. Those of the second have no effect on the motion (they draw, sense, collide or configure a
+simulation) and are counted in the notes. Those of the third are refused by name. `check` reports an
+element that is in none of the lists as a problem of the machine; it is refused if its name contains
+a word for a tie (`TIE_WORDS`).
 
-`docs/foreign-elements.md` is made of this table.
+`docs/foreign-elements.md` is generated from this table.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tauloop.formats.xml.nodes import XmlNode, XmlReader
 
 #: Root elements of the formats.
 _ROOTS = ("robot", "sdf", "mujoco")
-#: Stands for any parent: MJCF has an element of one name for one purpose.
-ANYWHERE = "*"
-#: Words in the names of elements that tie links together.
-TYING = (
+#: Matches any parent: in MJCF, elements of one name have one purpose.
+ANY_PARENT = "*"
+#: Words in names of elements that tie links together.
+TIE_WORDS = (
     "constraint",
     "loop",
     "joint",
@@ -40,9 +40,8 @@ TYING = (
     "mimic",
     "attach",
 )
-#: Words in the name or the library of a plugin that ties links together, and of one that pushes
-#: them.
-PLUGIN_TIES = (
+#: Words in the name or library of a plugin that ties links together, and of one that pushes them.
+PLUGIN_TIE_WORDS = (
     *(
         "attach",
         "detach",
@@ -58,7 +57,7 @@ PLUGIN_TIES = (
     ),
     *("cable", "fixlink", "fix_link"),
 )
-PLUGIN_FORCES = (
+PLUGIN_FORCE_WORDS = (
     *(
         "buoyan",
         "hydrodynamic",
@@ -73,7 +72,7 @@ PLUGIN_FORCES = (
 
 
 class Treatment(enum.Enum):
-    """What becomes of an element."""
+    """Treatment of an element."""
 
     READ = "read"
     HARMLESS = "harmless"
@@ -82,14 +81,14 @@ class Treatment(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementRow:
-    """Elements of one treatment.
+    """Elements with the same treatment.
 
     Attributes:
         file_format: "urdf", "sdf" or "mjcf".
-        parent: tag of the element that they are in; `ANYWHERE` for any.
-        tags: of the elements.
-        treatment: what becomes of them.
-        meaning: what they are for; of refused ones the reason and the remedy.
+        parent: tag of the enclosing element; `ANY_PARENT` for any.
+        tags: tags of the elements.
+        treatment: treatment of the elements.
+        meaning: purpose of the elements; for refused ones the reason and the remedy.
     """
 
     file_format: str
@@ -115,8 +114,9 @@ def _rows(
 
 
 _DRAKE_LOOK = (
-    "drake:proximity_properties drake:perception_properties drake:illustration_properties drake:accepting_renderer "
-    "drake:diffuse_map drake:ellipsoid drake:capsule drake:declare_convex drake:visual drake:deformable_properties"
+    "drake:proximity_properties drake:perception_properties drake:illustration_properties "
+    "drake:accepting_renderer drake:diffuse_map drake:ellipsoid drake:capsule "
+    "drake:declare_convex drake:visual drake:deformable_properties"
 )
 _SENSING = "sensor camera light projector audio_sink audio_source battery particle_emitter"
 _URDF = (
@@ -357,37 +357,41 @@ _MJCF = (
     *_rows(
         "mjcf",
         Treatment.READ,
-        (ANYWHERE, "mujoco compiler option flag default custom numeric text", "settings"),
-        (ANYWHERE, "include", "another local file, whose elements take its place"),
-        (ANYWHERE, "worldbody body frame joint freejoint inertial geom site", "the machine"),
-        (ANYWHERE, "asset mesh material", "what is drawn"),
-        (ANYWHERE, "equality connect weld tendon fixed", "loops and gears"),
-        (ANYWHERE, "actuator general motor", "motors"),
+        (ANY_PARENT, "mujoco compiler option flag default custom numeric text", "settings"),
+        (ANY_PARENT, "include", "another local file, whose elements take its place"),
+        (ANY_PARENT, "worldbody body frame joint freejoint inertial geom site", "the machine"),
+        (ANY_PARENT, "asset mesh material", "what is drawn"),
+        (ANY_PARENT, "equality connect weld tendon fixed", "loops and gears"),
+        (ANY_PARENT, "actuator general motor", "motors"),
         (
-            ANYWHERE,
+            ANY_PARENT,
             "position velocity intvelocity damper cylinder muscle adhesion dcmotor",
             "servos, as ideal motors",
         ),
-        (ANYWHERE, "keyframe key", "starts that can be chosen"),
-        (ANYWHERE, "deformable", "its parts are refused by name"),
+        (ANY_PARENT, "keyframe key", "starts that can be chosen"),
+        (ANY_PARENT, "deformable", "its parts are refused by name"),
     ),
     *_rows(
         "mjcf",
         Treatment.HARMLESS,
         (
-            ANYWHERE,
+            ANY_PARENT,
             "visual statistic size global quality headlight map scale rgba",
             "what is drawn",
         ),
-        (ANYWHERE, "camera light texture layer hfield skin bone model", "what is drawn"),
-        (ANYWHERE, "contact pair exclude", "contacts"),
-        (ANYWHERE, "sensor", "sensors"),
+        (ANY_PARENT, "camera light texture layer hfield skin bone model", "what is drawn"),
+        (ANY_PARENT, "contact pair exclude", "contacts"),
+        (ANY_PARENT, "sensor", "sensors"),
         (
-            ANYWHERE,
+            ANY_PARENT,
             "extension tuple element user lengthrange",
             "settings of plugins and of the compiler",
         ),
-        (ANYWHERE, "spatial pulley", "a tendon through space; listed, and its forces are reported"),
+        (
+            ANY_PARENT,
+            "spatial pulley",
+            "a tendon through space; listed, and its forces are reported",
+        ),
         (
             "actuator",
             "plugin pid orientation",
@@ -401,41 +405,41 @@ _MJCF = (
         "mjcf",
         Treatment.REFUSED,
         (
-            ANYWHERE,
+            ANY_PARENT,
             "replicate composite flexcomp attach plugin",
             "it makes parts that the file does not show: let MuJoCo write the model out (mj_saveLastXML)",
         ),
         (
-            ANYWHERE,
+            ANY_PARENT,
             "flex flexvert flexstrain pin",
             "a flexible part: replace it by bodies with joints and springs",
         ),
     ),
 )
 #: Every element that has a place in one of the three lists.
-ELEMENTS: tuple[ElementRow, ...] = (*_URDF, *_SDF, *_MJCF)
+ELEMENT_ROWS: tuple[ElementRow, ...] = (*_URDF, *_SDF, *_MJCF)
 
 
 @cache
 def _by_place(file_format: str) -> dict[tuple[str, str], ElementRow]:
     return {
         (row.parent, tag): row
-        for row in ELEMENTS
+        for row in ELEMENT_ROWS
         if row.file_format == file_format
         for tag in row.tags
     }
 
 
 def row_of(file_format: str, parent: str, tag: str) -> ElementRow | None:
-    """Return the row of an element in a file of a format; None where it is in none of the lists."""
+    """Return the row of an element in a file of a format; None if it is in none of the lists."""
     rows = _by_place(file_format)
-    return rows.get((parent, tag)) or rows.get((ANYWHERE, tag))
+    return rows.get((parent, tag)) or rows.get((ANY_PARENT, tag))
 
 
 def read_tags(file_format: str) -> dict[str, set[str]]:
     """Return the tags that are read, by the tag of their parent."""
     tags: dict[str, set[str]] = {}
-    for row in ELEMENTS:
+    for row in ELEMENT_ROWS:
         if row.file_format == file_format and row.treatment is Treatment.READ:
             tags.setdefault(row.parent, set()).update(row.tags)
     return tags
@@ -443,12 +447,12 @@ def read_tags(file_format: str) -> dict[str, set[str]]:
 
 def is_entered(file_format: str, tag: str) -> bool:
     """Return whether the elements inside an element of that tag have rows of their own."""
-    return any(parent in (tag, ANYWHERE) for parent, _ in _by_place(file_format))
+    return any(parent in (tag, ANY_PARENT) for parent, _ in _by_place(file_format))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """An element that is not read: its node, the tag of its parent, and its row; None for an unknown one."""
+    """An unread element: its node, the tag of its parent, and its row (None if unknown)."""
 
     node: XmlNode
     parent: str
@@ -460,10 +464,9 @@ class Inventory:
     """The elements of a file that are not read.
 
     Attributes:
-        harmless: number of the harmless ones by their name, "TAG of PARENT" below the top.
-        refused: those that are refused, unknown ones whose name contains a word for a tie among
-            them.
-        unknown: those in none of the lists.
+        harmless: number of harmless elements by name, "TAG of PARENT" below the top.
+        refused: refused elements, including unknown ones with a word for a tie in the name.
+        unknown: elements in none of the lists.
     """
 
     harmless: dict[str, int]
@@ -471,7 +474,7 @@ class Inventory:
     unknown: tuple[Unread, ...]
 
     def unknown_texts(self) -> tuple[str, ...]:
-        """Return the unknown elements as texts, those of one name together, with the line of the first."""
+        """Return the unknown elements as texts, grouped by name, with the line of the first."""
         groups: dict[str, list[int]] = {}
         for item in self.unknown:
             groups.setdefault(f"<{item.node.tag}> of <{item.parent}>", []).append(item.node.line)
@@ -484,11 +487,11 @@ class Inventory:
 
 
 def inventory(file_format: str, *roots: XmlNode) -> Inventory:
-    """Return what is in elements and not read; the roots are read, and harmless elements are not entered.
+    """Return the unread contents of elements; harmless elements are not entered.
 
     Args:
         file_format: "urdf", "sdf" or "mjcf".
-        roots: elements whose contents are looked through.
+        roots: elements, all of which are read, whose contents are searched.
     """
     harmless: Counter[str] = Counter()
     refused: list[Unread] = []
@@ -500,7 +503,7 @@ def inventory(file_format: str, *roots: XmlNode) -> Inventory:
             row = row_of(file_format, node.tag, child.tag)
             item = Unread(node=child, parent=node.tag, row=row)
             if row is None:
-                is_tie = any(word in child.tag.lower() for word in TYING)
+                is_tie = any(word in child.tag.lower() for word in TIE_WORDS)
                 (refused if is_tie else unknown).append(item)
             elif row.treatment is Treatment.REFUSED:
                 refused.append(item)
@@ -519,8 +522,8 @@ def refuse(reader: XmlReader, refused: tuple[Unread, ...], remedy: str) -> None:
 
     Args:
         reader: collects problems.
-        refused: of an `Inventory`.
-        remedy: for unknown elements.
+        refused: elements from an `Inventory`.
+            remedy: remedy for unknown elements.
     """
     for item in refused:
         place = "" if item.parent in _ROOTS else f" in a {item.parent}"
@@ -530,12 +533,12 @@ def refuse(reader: XmlReader, refused: tuple[Unread, ...], remedy: str) -> None:
 
 
 def plugins(node: XmlNode) -> Iterator[tuple[XmlNode, str]]:
-    """Yield the plugins inside an element that tie links together ("tie") or push them ("force")."""
+    """Yield plugins that tie links together ("tie") or push them ("force")."""
     for plugin in node.walk():
         if plugin.tag != "plugin":
             continue
         text = " ".join(plugin.attributes.values()).lower()
-        if any(word in text for word in PLUGIN_TIES):
+        if any(word in text for word in PLUGIN_TIE_WORDS):
             yield plugin, "tie"
-        elif any(word in text for word in PLUGIN_FORCES):
+        elif any(word in text for word in PLUGIN_FORCE_WORDS):
             yield plugin, "force"

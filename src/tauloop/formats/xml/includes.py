@@ -1,30 +1,30 @@
-"""Files that a description includes: which may be read, and how many."""
+"""Limits on the files that a description includes: allowed folders, number and depth."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from tauloop.formats.xml.nodes import DEEPEST_NESTING, LARGEST_FILE, MOST_BODIES, XmlNode, XmlReader
+from tauloop.formats.xml.nodes import MAX_BODIES, MAX_FILE_BYTES, MAX_NESTING, XmlNode, XmlReader
 
-#: Most files that are included one in the other, and of all.
-DEEPEST_INCLUDES, MOST_INCLUDES = 20, 500
+#: Largest depth of nested includes, and largest number of included files.
+MAX_INCLUDE_DEPTH, MAX_INCLUDES = 20, 500
 _OPTION = "--package-folder FOLDER"
 
 
 class IncludedFiles(XmlReader):
-    """Checks the files that a description includes: below its folder, or below folders that the caller names."""
+    """Checks that included files are below the description's folder or the caller's folders."""
 
     def __init__(self, file: str, folders: Iterable[str | Path]) -> None:
         """Start with the description itself.
 
         Args:
-            file: the description.
+            file: path of the description.
             folders: further folders that may be read.
         """
         super().__init__(file)
         self.folder = Path(file).absolute().parent
-        # of a link (ROS installs links to its sources) also the folder of the file that it leads to
+        # for a link (ROS installs links to its sources) also the folder of its target
         self._roots = [self.folder.resolve(), Path(file).resolve().parent]
         self._roots += [Path(folder).resolve() for folder in folders]
         self._bytes = 0
@@ -32,12 +32,12 @@ class IncludedFiles(XmlReader):
         self._files = 0
 
     def allowed(self, node: XmlNode, name: str, places: Iterable[Path]) -> Path | None:
-        """Return the first of some places that is a file, links resolved; None where none may be read, which is noted.
+        """Return the first candidate that is a file, links resolved; None with a problem.
 
         Args:
-            node: the element that includes it.
-            name: of the file in that element.
-            places: where it may be.
+                node: the including element.
+            name: file name in that element.
+            places: candidate paths.
         """
         outside = None
         for place in places:
@@ -61,14 +61,14 @@ class IncludedFiles(XmlReader):
         return None
 
     def count(self, node: XmlNode, path: Path, root: XmlNode) -> bool:
-        """Take up the size of an included file; return whether it is not too much, which is noted."""
+        """Count an included file; return whether the total is within limits, else add a problem."""
         self._files += 1
         self._bytes += path.stat().st_size
         self._bodies += sum(inner.tag in ("body", "link") for inner in root.walk())
         for amount, most, unit in (
-            (self._bytes / 1e6, LARGEST_FILE / 1e6, "MB"),
-            (self._bodies, MOST_BODIES, "bodies"),
-            (self._files, MOST_INCLUDES, "parts"),
+            (self._bytes / 1e6, MAX_FILE_BYTES / 1e6, "MB"),
+            (self._bodies, MAX_BODIES, "bodies"),
+            (self._files, MAX_INCLUDES, "parts"),
         ):
             if amount > most:
                 what = f"the files that are included have more than {most:g} {unit}"
@@ -79,9 +79,12 @@ class IncludedFiles(XmlReader):
         return True
 
     def is_too_deep(self, node: XmlNode, depth: int, includes: int) -> bool:
-        """Return whether elements, or files that include one another, are nested too deep, which is noted."""
-        if depth <= DEEPEST_NESTING and includes <= DEEPEST_INCLUDES:
+        """Return whether elements or includes are nested too deep, which is a problem."""
+        if depth <= MAX_NESTING and includes <= MAX_INCLUDE_DEPTH:
             return False
-        what = f"elements are nested more than {DEEPEST_NESTING} deep, or files more than {DEEPEST_INCLUDES}"
+        what = (
+            f"elements are nested more than {MAX_NESTING} deep, "
+            f"or files more than {MAX_INCLUDE_DEPTH}"
+        )
         self.problem(node, node.tag, what, "this is not a description of a machine")
         return True

@@ -1,4 +1,4 @@
-"""Files of meshes that descriptions name: where they are, which of them are not drawn, and triangles as binary STL."""
+"""Mesh files of descriptions: search, formats that are drawn, and conversion to binary STL."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tauloop.common.records import dataclass
 from tauloop.mechanism.solid import Mesh
 from tauloop.mechanism.visual import MESH_ENDINGS
 
-#: One triangle: its normal, its corners, and two bytes without a meaning.
+#: One triangle: its normal, its corners, and two unused bytes.
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-#: Ways to name a file in a package, which is a folder of that name.
+#: URI schemes of a file in a package, which is a folder of that name.
 _PACKAGES = ("package", "model")
 
 
@@ -36,7 +36,10 @@ def stl_bytes(mesh: Mesh) -> bytes:
 
 
 def is_binary_stl(path: Path) -> bool:
-    """Return whether a file has the length that a binary STL file says it has; one in text has not."""
+    """Return whether a file has the length that its binary STL header states.
+
+    A text STL has not.
+    """
     with path.open("rb") as file:
         head = file.read(84)
     return path.stat().st_size == 84 + _TRIANGLE.itemsize * int.from_bytes(head[80:], "little")
@@ -49,16 +52,16 @@ def stl_corners(path: Path) -> np.ndarray:
 
 
 def mesh_corners(path: Path) -> np.ndarray | None:
-    """Return the corners (n, 3, 3) of the triangles of a binary STL or an OBJ file; None of another."""
+    """Return corners (n, 3, 3) of the triangles of a binary STL or OBJ file; None for others."""
     if path.suffix.lower() == ".obj":
         return obj_corners(path)
     return stl_corners(path) if path.suffix.lower() == ".stl" and is_binary_stl(path) else None
 
 
 def obj_corners(path: Path) -> np.ndarray | None:
-    """Return the corners (n, 3, 3) of the triangles of an OBJ file; None where it is wrong or has none.
+    """Return the corners (n, 3, 3) of the triangles of an OBJ file; None if it is wrong or empty.
 
-    A face of more corners is a fan from its first.
+    A face with more corners is a fan from its first corner.
     """
     points: list[tuple[float, ...]] = []
     faces: list[tuple[int, int, int]] = []
@@ -77,7 +80,7 @@ def obj_corners(path: Path) -> np.ndarray | None:
 
 
 def _obj_index(text: str, count: int) -> int:
-    """Return the index of a corner from ``7/2/1``: counted from one, or backwards from the last of those so far."""
+    """Return the index of a corner from ``7/2/1``: from one, or backwards if negative."""
     number = int(text.partition("/")[0])
     index = number - 1 if number > 0 else count + number
     if not 0 <= index < count:
@@ -86,17 +89,17 @@ def _obj_index(text: str, count: int) -> int:
 
 
 def colour_of(rgba: Sequence[float]) -> str:
-    """Return a colour ``#rrggbb`` of numbers from 0 to 1."""
+    """Return a colour ``#rrggbb`` from numbers between 0 and 1."""
     return "#" + "".join(f"{round(255 * min(max(share, 0.0), 1.0)):02x}" for share in rgba[:3])
 
 
 @dataclass(slots=True)
 class MeshCopies:
-    """Copies of meshes beside a description that is written, so that both can be handed on together.
+    """Copies of meshes next to a written description, so that both can be passed on together.
 
     Attributes:
-        folder: where they lie, seen from the description's.
-        contents: of the files, by their names.
+        folder: mesh folder, relative to the description's folder.
+        contents: contents of the files by their names.
     """
 
     folder: str
@@ -104,7 +107,7 @@ class MeshCopies:
     _names: dict[Path, str] = field(default_factory=dict)
 
     def path(self, mesh: Path | Mesh) -> str:
-        """Return the path that the description names; one file for all that show it."""
+        """Return the path for the description; equal meshes share one file."""
         name = "" if isinstance(mesh, Mesh) else self._names.get(mesh, "")
         if not name:
             name = f"solid{len(self.contents) + 1}.stl" if isinstance(mesh, Mesh) else mesh.name
@@ -116,7 +119,7 @@ class MeshCopies:
         return f"{self.folder}/{name}"
 
     def write(self, folder: Path) -> list[Path]:
-        """Write them below the folder of the description; their paths.
+        """Write the meshes below the folder of the description and return their paths.
 
         Raises:
             InputError: a file cannot be written.
@@ -129,20 +132,19 @@ class MeshCopies:
 
 
 def package_places(package: str, folders: Iterable[str | Path]) -> list[Path]:
-    """Return where a package may be: folders that have its name, and its name in each of the others."""
+    """Return possible folders of a package: folders of its name, or subfolders of that name."""
     places = [Path(folder) for folder in folders]
     return [place if place.absolute().name == package else place / package for place in places]
 
 
 @dataclass(slots=True)
 class MeshFiles:
-    """Looks for the meshes of a description; the machine moves without those that are not there.
+    """Searches for the meshes of a description, which are not required for motion.
 
     Attributes:
-        folder: of the description.
-        packages: folders of packages, or folders that these are in, which the caller names.
-        missing, unread: names of files that are not there, and of those that are of another kind,
-            in their order.
+        folder: folder of the description.
+        packages: folders of packages, or folders that contain these, from the caller.
+        missing, unread: names of missing files and of files of other kinds, in order.
     """
 
     folder: Path
@@ -151,11 +153,11 @@ class MeshFiles:
     unread: dict[str, None] = field(default_factory=dict)
 
     def find(self, name: str, beside: Path | None = None) -> Path | None:
-        """Return the file of a name; None, which is remembered, where there is none that is read.
+        """Return the file of a name; None, which is recorded, if no readable file exists.
 
         Args:
-            name: as the description has it.
-            beside: folder of an included file that has the name, where it is looked for last.
+            name: name in the description.
+            beside: folder of the included file with the name, which is searched last.
         """
         places = [*self._places(name), *((beside / name,) if beside is not None else ())]
         path = next((place.resolve() for place in places if os.path.isfile(place)), None)
@@ -168,7 +170,11 @@ class MeshFiles:
         return None
 
     def _places(self, name: str) -> list[Path]:
-        """Return where a file may be: a package is a folder of that name, at or beside the description's or one above."""
+        """Return possible paths of a file.
+
+        A package is a folder of that name next to the description's folder or to one above it, or
+        that folder itself.
+        """
         scheme, mark, rest = name.partition("://")
         if not mark:
             return [self.folder / name]
@@ -185,11 +191,11 @@ class MeshFiles:
         ]
 
     def notes(self, problems: Sequence[Problem]) -> list[str]:
-        """Return what is not drawn as the description has it, and problems with shapes, which stop nothing."""
+        """Return notes on missing or undrawn meshes and on faults of shapes."""
         kinds = ", ".join(ending[1:].upper() for ending in MESH_ENDINGS)
         listed = (
-            ("files of meshes that are not there, so that joints show those parts", self.missing),
-            (f"meshes that are not drawn, for they are none of {kinds}", self.unread),
+            ("mesh files that do not exist, so that only joints show those parts", self.missing),
+            (f"meshes that are not drawn, since they are not {kinds}", self.unread),
         )
         notes = [f"{what}: {', '.join(names)}" for what, names in listed if names]
         wrong = {

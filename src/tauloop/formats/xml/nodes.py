@@ -1,4 +1,7 @@
-"""XML as plain nodes with line numbers, read safely: no document types, no entities, limited size and depth."""
+"""Safe reading of XML as plain nodes with line numbers.
+
+Document types and entities are refused; size and depth are limited.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,20 @@ from tauloop.common.files import unreadable
 from tauloop.common.records import dataclass
 from tauloop.mechanism.suggestions import suggestion
 
-#: Largest file that is read, bytes; models with meshes by reference are far smaller.
-LARGEST_FILE = 20_000_000
-#: Deepest nesting: URDF needs six, and MJCF two more than a chain has bodies.
-DEEPEST_NESTING = 200
-#: Most bodies or links that are read: machines have tens, and the assembly of a scene of thousands
+#: Largest file that is read, bytes; models that refer to mesh files are far smaller.
+MAX_FILE_BYTES = 20_000_000
+#: Largest nesting depth: URDF needs six, MJCF the number of bodies in a chain plus two.
+MAX_NESTING = 200
+#: Largest number of bodies or links: machines have tens, and the assembly of a scene with thousands
 #: would take hours.
-MOST_BODIES = 2000
-#: No figure of a machine is larger in SI units; squares and products of larger ones overflow.
-LARGEST_NUMBER = 1e30
+MAX_BODIES = 2000
+#: Largest number of a machine in SI units; squares and products of larger ones overflow.
+MAX_NUMBER = 1e30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlNode:
-    """One element: its tag, attributes, the line it starts on, its children, pieces of its text, and its file."""
+    """An element: tag, attributes, first line, children, pieces of text, and file."""
 
     tag: str
     attributes: dict[str, str]
@@ -41,41 +44,40 @@ class XmlNode:
 
     @property
     def content(self) -> str:
-        """Its text without the blanks around it."""
+        """Return its text without surrounding whitespace."""
         return "".join(self.pieces).strip()
 
     def all(self, tag: str) -> Iterator[XmlNode]:
-        """Return the children of that tag."""
+        """Yield its children with that tag."""
         return (child for child in self.children if child.tag == tag)
 
     def walk(self) -> Iterator[XmlNode]:
-        """Return the element and all inside it, in the order of the file."""
+        """Yield the element and all elements inside it, in file order."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def first(self, tag: str) -> XmlNode | None:
-        """Return the first child of that tag."""
+        """Return its first child with that tag."""
         return next(self.all(tag), None)
 
 
 def read_xml(path: str | Path) -> XmlNode:
     """Return the root element of a file.
 
-    A file that is not well-formed in the ways that TinyXML lets pass is read as that reads it
-    (`_as_tinyxml`): Gazebo, Drake and ROS read their files by that, so that many files are of this
-    kind.
+    A file with the syntax errors that TinyXML accepts is read as TinyXML reads it (`_as_tinyxml`).
+    Gazebo, Drake and ROS use TinyXML, so many files have such errors.
 
     Raises:
-        DescriptionError: no such file, too large, too many bodies, not XML, or with a document type
-            or entity declarations, which could expand without limit or name other files.
+        DescriptionError: the file does not exist, is too large, has too many bodies, is not XML, or
+            has a document type or entity declaration, which may expand without limit or name files.
     """
     path = Path(path)
     if wrong := unreadable(path):
         raise _refused(path, *wrong)
     size = path.stat().st_size
-    if size > LARGEST_FILE:
-        what = f"{size / 1e6:.1f} MB is more than {LARGEST_FILE / 1e6:.0f} MB"
+    if size > MAX_FILE_BYTES:
+        what = f"{size / 1e6:.1f} MB is more than {MAX_FILE_BYTES / 1e6:.0f} MB"
         raise _refused(path, what, "leave meshes out of the file")
     try:
         content = path.read_bytes()
@@ -89,7 +91,7 @@ def read_xml(path: str | Path) -> XmlNode:
         try:
             return _parsed(path, _as_tinyxml(content), "utf-8")
         except expat.ExpatError as error:
-            # an error of the file as it is, unless that is one of those that were removed
+            # an error of the original file, unless it is one of those removed above
             shown = first if first.lineno == error.lineno else error
             what = (
                 f"not well-formed XML: {expat.ErrorString(shown.code)} at column {shown.offset + 1}"
@@ -98,11 +100,11 @@ def read_xml(path: str | Path) -> XmlNode:
 
 
 def parse_xml(text: str, file: str) -> XmlNode:
-    """Return the root element of a text that a program wrote.
+    """Return the root element of XML text that a program wrote.
 
     Args:
         text: well-formed XML.
-        file: its name for messages.
+        file: file name for messages.
 
     Raises:
         DescriptionError: as `read_xml`.
@@ -115,12 +117,12 @@ def _refused(path: Path, what: str, remedy: str, line: int | None = None) -> Des
 
 
 def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
-    """Return the root element of a text.
+    """Return the root element of a file's content.
 
     Args:
-        path: of the file, for messages.
-        content: of the file.
-        encoding: in place of the one that the text declares.
+        path: path of the file, for messages.
+        content: bytes of the file.
+        encoding: encoding that replaces the declared one.
 
     Raises:
         ExpatError: it is not well-formed.
@@ -131,14 +133,14 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
     open_nodes, bodies = [XmlNode(tag="", attributes={}, line=0)], [0]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        if len(open_nodes) > DEEPEST_NESTING:
-            what = f"elements are nested more than {DEEPEST_NESTING} deep"
+        if len(open_nodes) > MAX_NESTING:
+            what = f"elements are nested more than {MAX_NESTING} deep"
             raise _refused(
                 path, what, "this is not a description of a machine", parser.CurrentLineNumber
             )
         bodies[0] += tag in ("body", "link")
-        if bodies[0] > MOST_BODIES:
-            what = f"there are more than {MOST_BODIES} bodies"
+        if bodies[0] > MAX_BODIES:
+            what = f"there are more than {MAX_BODIES} bodies"
             raise _refused(
                 path,
                 what,
@@ -169,7 +171,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
     parser.EntityDeclHandler = declaration
     try:
         parser.Parse(content, True)
-    # from Python's codecs, of whatever name the file gives
+    # from Python's codecs, which the name in the file selects
     except (LookupError, ValueError, TypeError) as error:
         raise _refused(
             path, f"its encoding cannot be read: {error}", "save the file as UTF-8"
@@ -177,18 +179,18 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
     return open_nodes[0].children[0]
 
 
-#: An XML declaration at the start, and an ampersand that begins no reference.
+#: An XML declaration at the start, and an ampersand that does not begin a reference.
 _DECLARATION = re.compile(r"\s*<\?xml\s[^<>]*\?>")
 _AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
-#: Where a comment and a section of plain text begin and end.
-_COMMENT, _PLAIN = ("<!--", "-->"), ("<![CDATA[", "]]>")
+#: Delimiters of a comment and of a section of plain text.
+_COMMENT, _CDATA = ("<!--", "-->"), ("<![CDATA[", "]]>")
 
 
 def _as_tinyxml(content: bytes) -> bytes:
-    """Return a text, as UTF-8, as TinyXML reads it; its lines stay where they are.
+    """Return a text, as UTF-8, in the form that TinyXML reads; line numbers stay.
 
-    Comments may contain "--", blanks may come before the XML declaration, an ampersand may stand
-    for itself, and bytes that are not UTF-8 are taken for Latin-1.
+    Comments may contain "--", whitespace may precede the XML declaration, a bare ampersand is
+    allowed, and bytes that are not UTF-8 count as Latin-1.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -200,12 +202,15 @@ def _as_tinyxml(content: bytes) -> bytes:
 
 
 def _without_comments(text: str) -> str:
-    """Return a text without its comments, of which the ends of lines stay; an open comment stays as it is."""
+    """Return a text without its comments, except their line ends.
+
+    An unclosed comment stays as it is.
+    """
     pieces: list[str] = []
-    place, comment, plain = 0, text.find(_COMMENT[0]), text.find(_PLAIN[0])
+    place, comment, plain = 0, text.find(_COMMENT[0]), text.find(_CDATA[0])
     while comment >= 0:
         is_plain = 0 <= plain < comment
-        start, (head, tail) = (plain, _PLAIN) if is_plain else (comment, _COMMENT)
+        start, (head, tail) = (plain, _CDATA) if is_plain else (comment, _COMMENT)
         end = text.find(tail, start + len(head))
         if end < 0:
             break
@@ -214,9 +219,9 @@ def _without_comments(text: str) -> str:
             text[place:end] if is_plain else text[place:start] + _ends_of_lines(text[start:end])
         )
         place = end
-        # each is looked for again when it was passed, so that the text is run through once
+        # each delimiter is searched again only once it is passed, so that the text is scanned once
         comment = text.find(_COMMENT[0], place) if 0 <= comment < place else comment
-        plain = text.find(_PLAIN[0], place) if 0 <= plain < place else plain
+        plain = text.find(_CDATA[0], place) if 0 <= plain < place else plain
     return "".join([*pieces, text[place:]])
 
 
@@ -228,7 +233,7 @@ T = TypeVar("T")
 
 
 class XmlReader:
-    """Takes values out of nodes; whatever is wrong goes to a list of problems and a stand-in value comes back."""
+    """Reads values from nodes; faults become problems, and a substitute value is returned."""
 
     def __init__(self, file: str) -> None:
         """Start without problems.
@@ -240,26 +245,26 @@ class XmlReader:
         self.problems = Problems()
 
     def problem(self, node: XmlNode, where: str, what: str, remedy: str = "") -> None:
-        """Note a problem at a node."""
+        """Add a problem at a node."""
         self.problems.add(where, what, remedy, file=node.file or self.file, line=node.line)
 
     def look_up(
         self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str
     ) -> T | None:
-        """Return what a word stands for; None for one that is not known, which is noted with what may have been meant."""
+        """Return the value of a word; None with a problem and a suggestion if it is unknown."""
         if word not in known:
             self.problem(node, where, what, suggestion(word, known) or remedy)
         return known.get(word)
 
     def raise_any(self) -> None:
-        """Raise all that was noted, in the order of lines, that of included files last."""
+        """Raise all problems in the order of lines; those of included files come last."""
         DescriptionError.raise_if_any(sorted(self.problems, key=self._line_order))
 
     def _line_order(self, problem: Problem) -> tuple[bool, str, int]:
         return problem.file != self.file, problem.file, problem.line or 0
 
     def text(self, node: XmlNode, where: str, attribute: str) -> str:
-        """Return a required attribute; an empty text where it is missing."""
+        """Return a required attribute; "" with a problem if it is missing."""
         value = node.attributes.get(attribute, "").strip()
         if not value:
             what = f"<{node.tag}> has no attribute {attribute!r}"
@@ -269,7 +274,7 @@ class XmlReader:
     def number(
         self, node: XmlNode, where: str, attribute: str, default: float | None = None
     ) -> float:
-        """Return a finite number; required when there is no default."""
+        """Return a finite number, which is required if there is no default."""
         if attribute not in node.attributes and default is not None:
             return default
         text = self.text(node, where, attribute)
@@ -278,7 +283,7 @@ class XmlReader:
     def vector(
         self, node: XmlNode | None, where: str, attribute: str, default: tuple[float, ...]
     ) -> tuple[float, ...]:
-        """As many finite numbers as the default has; the default where element or attribute is missing."""
+        """Return as many finite numbers as the default has, or the default if absent."""
         if node is None or attribute not in node.attributes:
             return default
         return self._numbers(node, where, attribute, node.attributes[attribute], len(default))
@@ -291,7 +296,7 @@ class XmlReader:
             values = tuple(float(word) for word in words)
         except ValueError:
             values = (math.nan,)
-        if len(values) != count or not all(abs(value) < LARGEST_NUMBER for value in values):
+        if len(values) != count or not all(abs(value) < MAX_NUMBER for value in values):
             wanted = "a finite number" if count == 1 else f"{count} finite numbers"
             what = f"{attribute}={text!r} of <{node.tag}> is not {wanted}"
             self.problem(node, where, what, "write plain numbers in SI units")
@@ -300,17 +305,19 @@ class XmlReader:
 
 
 def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[str]:
-    """Return the notes on the elements and attributes of a file that were not used, with how many there are of each."""
-    return [
-        f"{what}: {', '.join(f'{name} ({count})' for name, count in sorted(counts.items()) if count)}"
-        for what, counts in (("not used", elements), ("attributes not used", attributes))
-        if any(counts.values())
-    ]
+    """Return notes on unused elements and attributes, with their numbers."""
+    texts: list[str] = []
+    for title, counts in (("not used", elements), ("attributes not used", attributes)):
+        items = [f"{name} ({count})" for name, count in sorted(counts.items()) if count]
+        if items:
+            texts.append(f"{title}: {', '.join(items)}")
+    return texts
 
 
 def impossible_inertia(inertia: np.ndarray) -> str:
-    """Return what is wrong with an inertia (3, 3) about a mass centre that no body has; nothing with others."""
+    """Return the fault of an inertia (3, 3) about a mass centre that no body can have, else ""."""
     least, middle, most = np.linalg.eigvalsh(inertia)
     if least >= 0.0 and least + middle >= most * (1.0 - 1e-9):
         return ""
-    return f"no rigid body has the principal moments of inertia {least:.4g}, {middle:.4g}, {most:.4g} kg m^2"
+    moments = f"{least:.4g}, {middle:.4g}, {most:.4g} kg m^2"
+    return f"no rigid body has the principal moments of inertia {moments}"

@@ -1,4 +1,4 @@
-"""Xacro: templates of URDF and SDF, which the `xacro` package expands in a process of its own (`xacro_process`)."""
+"""Expansion of xacro templates of URDF and SDF in a separate process (`xacro_process`)."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any
 from tauloop.common.errors import DescriptionError, InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.xml.nodes import LARGEST_FILE, XmlNode, parse_xml, read_xml
+from tauloop.formats.xml.nodes import MAX_FILE_BYTES, XmlNode, parse_xml, read_xml
 
-#: Time that a template may take, s.
-SECONDS = 20
+#: Time limit of an expansion, s.
+EXPANSION_TIMEOUT = 20
 _PROGRAM = Path(__file__).with_name("xacro_process.py")
 _PREFIX, _ENDING, _ASSIGNS = "xacro:", ".xacro", ":="
 #: Packages that the process needs.
-_NEEDED = ("xacro", "yaml")
+_REQUIRED_PACKAGES = ("xacro", "yaml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlSource:
-    """A description as XML, expanded where it was a xacro.
+    """A description as XML, after expansion if it was a xacro.
 
     Attributes:
         root: the root element.
-        file: its name for messages; lines of a xacro are those that `xacro` writes.
-        notes: what the user should know.
+        file: file name for messages; line numbers of a xacro refer to the expanded text.
+        notes: findings for the user.
     """
 
     root: XmlNode
@@ -39,11 +39,11 @@ class XmlSource:
 
 
 def read_source(path: str | Path, options: ImportOptions) -> XmlSource:
-    """Return the root element of a URDF or SDF; a xacro is expanded.
+    """Return the root element of a URDF or SDF after expansion of xacro.
 
     Raises:
         DescriptionError: the file is wrong, or is a xacro that cannot be expanded.
-        InputError: arguments of a xacro that are wrong, or for a file that is none.
+        InputError: arguments of a xacro are wrong, or the file is not a xacro.
     """
     path = Path(path)
     root = read_xml(path)
@@ -60,16 +60,21 @@ def read_source(path: str | Path, options: ImportOptions) -> XmlSource:
 
 
 def is_xacro(path: Path, root: XmlNode) -> bool:
-    """Return whether a file is a template: by elements of xacro, or by its ending or namespace and an expression."""
+    """Return whether a file is a xacro template.
+
+    It has elements of xacro, or xacro's ending or namespace and an expression.
+    """
     nodes = list(root.walk())
-    if any(
-        node.tag.startswith(_PREFIX) or any(key.startswith(_PREFIX) for key in node.attributes)
-        for node in nodes
-    ):
+    if any(_is_xacro_element(node) for node in nodes):
         return True
     if path.suffix.lower() != _ENDING and "xmlns:xacro" not in root.attributes:
         return False
     return any(_has_expression([*node.attributes.values(), node.content]) for node in nodes)
+
+
+def _is_xacro_element(node: XmlNode) -> bool:
+    """Return whether an element or an attribute of it belongs to xacro."""
+    return any(name.startswith(_PREFIX) for name in (node.tag, *node.attributes))
 
 
 def _has_expression(texts: Iterable[str]) -> bool:
@@ -77,7 +82,7 @@ def _has_expression(texts: Iterable[str]) -> bool:
 
 
 def _arguments(texts: Iterable[str]) -> dict[str, str]:
-    """Return the arguments of texts ``name:=value``."""
+    """Return the arguments in texts ``name:=value``."""
     arguments: dict[str, str] = {}
     problems = Problems()
     for text in texts:
@@ -95,19 +100,22 @@ def _arguments(texts: Iterable[str]) -> dict[str, str]:
 def _expanded(
     path: Path, arguments: Mapping[str, str], folders: Iterable[str | Path]
 ) -> dict[str, Any]:
-    """Return the text of a template, and warnings."""
-    missing = [name for name in _NEEDED if _place(name) is None]
+    """Return the expanded text of a template, with warnings."""
+    missing = [name for name in _REQUIRED_PACKAGES if _place(name) is None]
     if missing:
         what = "the file is a xacro, a template, which the package xacro expands"
-        remedy = f"pip install 'tauloop[xacro]', or expand it first: `xacro NAME.xacro > NAME{_plain_ending(path)}`"
+        plain_name = f"NAME{_plain_ending(path)}"
+        remedy = (
+            f"pip install 'tauloop[xacro]', or expand it first: `xacro NAME.xacro > {plain_name}`"
+        )
         raise DescriptionError.of("", what, remedy, file=str(path))
     request = {
         "file": str(path.absolute()),
         "arguments": dict(arguments),
         "folders": [str(Path(folder).absolute()) for folder in folders],
-        "paths": [_place(name) for name in _NEEDED],
-        "seconds": SECONDS,
-        "bytes": LARGEST_FILE,
+        "paths": [_place(name) for name in _REQUIRED_PACKAGES],
+        "seconds": EXPANSION_TIMEOUT,
+        "bytes": MAX_FILE_BYTES,
     }
     command = [sys.executable, "-I", "-B", str(_PROGRAM)]
     try:
@@ -116,18 +124,18 @@ def _expanded(
             input=json.dumps(request),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=SECONDS,
+            timeout=EXPANSION_TIMEOUT,
             check=False,
             encoding="utf-8",
         )
     except subprocess.TimeoutExpired:
         what, remedy = (
-            f"it is not expanded after {SECONDS} s",
+            f"the expansion took more than {EXPANSION_TIMEOUT} s",
             "correct what takes so long, or expand it with `xacro`",
         )
         raise DescriptionError.of("", what, remedy, file=str(path)) from None
     except OSError as error:
-        what = f"no process for it can be started: {error.strerror}"
+        what = f"its process cannot be started: {error.strerror}"
         raise DescriptionError.of("", what, "expand it with `xacro`", file=str(path)) from None
     try:
         reply = json.loads(ended.stdout)
@@ -143,7 +151,7 @@ def _expanded(
 
 
 def _place(name: str) -> str | None:
-    """Return the folder that a package is imported from; None where it is not installed."""
+    """Return the folder from which a package is imported; None if it is not installed."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:  # a folder that happens to have this name has no origin
         return None

@@ -1,19 +1,19 @@
-"""Expand a xacro file: a separate program, which `tauloop.formats.xml.xacro` starts.
+"""Expand a xacro file, as a separate program that `tauloop.formats.xml.xacro` starts.
 
 A xacro file is a program: its expressions are Python, and it includes other files. The `xacro`
-package keeps neither to itself: inside a comprehension or a lambda expressions reach every
-attribute, ``$(eval ...)`` has all that Python has built in, and includes read any path. So this
+package does not restrict them: inside a comprehension or a lambda, expressions reach every
+attribute, ``$(eval ...)`` has all Python builtins, and includes read any path. Therefore this
 process
 
-- takes expressions of plain arithmetic, texts, lists and calls alone, and no attribute that begins
-  with an underscore or leads from a function to its frame (`_require_plain`);
-- opens files below the folders of the request alone, links resolved, and imports, starts and writes
-  nothing once xacro is there, by an audit hook, which nothing removes again (`_guard`);
+- accepts expressions of plain arithmetic, texts, lists and calls only, without attributes that
+  begin with an underscore or lead from a function to its frame (`_require_plain`);
+- opens only files below the folders of the request, links resolved, and imports, starts and writes
+  nothing after xacro is loaded, by an audit hook that cannot be removed (`_guard`);
 - has no environment variables, and limits of time and memory.
 
-The request comes as JSON from the standard input: ``file``, ``arguments`` (names with texts),
-``folders`` (of packages), ``paths`` (where xacro and PyYAML are), ``seconds`` and ``bytes``. The
-reply is JSON: ``text`` and ``warnings``, or ``where``, ``what`` and ``remedy``.
+The request is JSON on the standard input: ``file``, ``arguments`` (names with texts), ``folders``
+(of packages), ``paths`` (of xacro and PyYAML), ``seconds`` and ``bytes``. The reply is JSON:
+``text`` and ``warnings``, or ``where``, ``what`` and ``remedy``.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from typing import Any
 from xml.dom import expatbuilder, minidom
 from xml.parsers import expat
 
-#: Memory of the process, bytes, and files that it may have open.
-_MEMORY, _OPEN_FILES = 1 << 29, 64
-#: Time by which the process ends by itself after it should have been ended, s.
-_GRACE = 5
-#: Warnings that are replied, and characters of one message.
-_MOST_WARNINGS, _LONGEST_MESSAGE = 20, 500
-#: Codecs that a file may declare, which Python imports when they are first used.
+#: Largest memory of the process, bytes, and largest number of open files.
+_MAX_MEMORY, _MAX_OPEN_FILES = 1 << 29, 64
+#: Time after which the process ends by itself if it was not ended in time, s.
+_EXIT_GRACE_SECONDS = 5
+#: Largest number of warnings in a reply, and of characters in a message.
+_MAX_WARNINGS, _MAX_MESSAGE_CHARACTERS = 20, 500
+#: Codecs that a file may declare; Python imports them on first use.
 _CODECS = ("utf-8", "utf-16", "ascii", "latin-1", "cp1252")
-#: The option that names folders of packages.
+#: Option for folders of packages.
 _FOLDERS = "--package-folder FOLDER"
-#: Elements of expressions that are evaluated.
-_PLAIN = (
+#: Syntax elements that are allowed in expressions.
+_ALLOWED_NODES = (
     *(
         ast.Expression,
         ast.Constant,
@@ -85,14 +85,13 @@ _PLAIN = (
         ast.arg,
     ),
 )
-#: Attributes without an underscore that lead to code and frames.
-_INNER = frozenset(
-    "gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await tb_frame tb_next "
-    "f_back f_builtins f_code f_globals f_locals f_trace mro".split()
+#: Attributes without a leading underscore that lead to code and frames.
+_FRAME_ATTRIBUTES = frozenset(
+    "gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code "
+    "ag_await tb_frame tb_next f_back f_builtins f_code f_globals f_locals f_trace mro".split()
 )
-#: Audit events that only happen where code does what no template needs: their names, or the
-#: beginnings of these.
-_FORBIDDEN = (
+#: Audit events that no template needs: their names, or prefixes of these.
+_FORBIDDEN_EVENTS = (
     *(
         "import",
         "os.",
@@ -117,12 +116,12 @@ _FORBIDDEN = (
         "syslog.",
     ),
 )
-_LISTING = ("os.scandir", "os.listdir")
+_LISTING_EVENTS = ("os.scandir", "os.listdir")
 _ARGUMENT = re.compile(r"\$\(\s*arg\s+([^)\s]+)\s*\)|xacro\.arg\(\s*['\"]([^'\"]+)")
 
 
 class Refused(Exception):
-    """What the process does not do: where, what is wrong, what to do."""
+    """Refusal of an operation: where, what is wrong, what to do."""
 
     def __init__(self, where: str, what: str, remedy: str) -> None:
         """Keep the three parts."""
@@ -131,12 +130,12 @@ class Refused(Exception):
 
 
 class _Template:
-    """One file with what it includes."""
+    """A file with its includes."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.file = Path(request["file"])
         self.packages = [Path(folder) for folder in request["folders"]]
-        # of a link (ROS installs links to its sources) also the folder of the file that it leads to
+        # for a link (ROS installs links to its sources) also the folder of its target
         self.roots = [self.file.parent.resolve(), self.file.resolve().parent]
         self.roots += [folder.resolve() for folder in self.packages]
         self.arguments: dict[str, str] = request["arguments"]
@@ -146,7 +145,7 @@ class _Template:
         self.xacro: Any = None
 
     def allowed(self, path: str | os.PathLike[str]) -> Path:
-        """Return a path with its links resolved; one outside the folders is refused."""
+        """Return a path with its links resolved; paths outside the folders are refused."""
         place = Path(path).resolve()
         if not any(place.is_relative_to(root) for root in self.roots):
             what = f"{os.fspath(path)!r} is outside the folder of the file"
@@ -154,12 +153,12 @@ class _Template:
         return place
 
     def warn(self, *words: object, **_: object) -> None:
-        """Keep a warning of xacro's, of the first few."""
-        if len(self.warnings) < _MOST_WARNINGS:
-            self.warnings.append(" ".join(map(str, words))[:_LONGEST_MESSAGE])
+        """Keep one of xacro's first few warnings."""
+        if len(self.warnings) < _MAX_WARNINGS:
+            self.warnings.append(" ".join(map(str, words))[:_MAX_MESSAGE_CHARACTERS])
 
     def find(self, package: str) -> str:
-        """Return the folder of a package: one that was named, or a folder above the file that has this name."""
+        """Return the folder of a package: a named one, or a parent folder of the file."""
         named = [
             folder if folder.resolve().name == package else folder / package
             for folder in self.packages
@@ -174,10 +173,10 @@ class _Template:
         )
 
     def parse(self, _given: object, filename: str) -> minidom.Document:
-        """Return an included file; one with a document type could expand without limit."""
+        """Return an included file; document types, which could expand without limit, are refused."""
         place = self.allowed(filename)
         if not place.is_file():
-            self.xacro.filestack.pop()  # as xacro does, which goes on where the file is optional
+            self.xacro.filestack.pop()  # as xacro does; it continues if the file is optional
             missing = FileNotFoundError(filename)
             raise self.xacro.XacroException(
                 f"there is no file {os.fspath(filename)!r}", exc=missing
@@ -200,13 +199,13 @@ class _Template:
         return document
 
     def abs_filename(self, name: str) -> str:
-        """Return a name as a path that may be read, from the folder of the file that has it."""
+        """Return the path of a name relative to the file that contains it, if it may be read."""
         place = os.path.join(os.path.dirname(self.xacro.filestack[-1]), name)
         self.allowed(place)
         return place
 
     def evaluated(self, expression: str, context: dict[str, Any]) -> str:
-        """Return the value of ``$(eval ...)``; xacro's own function gives it all that Python has built in."""
+        """Return the value of ``$(eval ...)`` without the builtins that xacro gives it."""
         substitutions = self.xacro.substitution_args
         texts = context.get("arg", {})
         converted = {
@@ -241,17 +240,15 @@ def _require_plain(expression: str) -> None:
     except (SyntaxError, ValueError):
         return  # xacro reports it
     for node in ast.walk(tree):
-        name = (
-            node.id
-            if isinstance(node, ast.Name)
-            else node.attr
-            if isinstance(node, ast.Attribute)
-            else ""
-        )
+        name = ""
+        if isinstance(node, ast.Name):
+            name = node.id
+        elif isinstance(node, ast.Attribute):
+            name = node.attr
         is_hidden = name.startswith("__") or (
             isinstance(node, ast.Attribute) and name.startswith("_")
         )
-        if is_hidden or name in _INNER or not isinstance(node, _PLAIN):
+        if is_hidden or name in _FRAME_ATTRIBUTES or not isinstance(node, _ALLOWED_NODES):
             what = f"{name or type(node).__name__!r} may run any code"
             raise Refused(
                 f"${{{expression.strip()[:80]}}}", what, "write the expression without it"
@@ -259,7 +256,7 @@ def _require_plain(expression: str) -> None:
 
 
 def _guard(template: _Template) -> None:
-    """Let the process read files below the template's folders from here on, and nothing else."""
+    """Restrict the process to reading files below the template's folders."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -268,9 +265,9 @@ def _guard(template: _Template) -> None:
             if isinstance(path, int) or not is_reading:
                 raise Refused("", f"it opens {path!r} for writing", "remove that from the file")
             template.allowed(os.fsdecode(path))
-        elif event in _LISTING:
+        elif event in _LISTING_EVENTS:
             template.allowed(os.fsdecode(arguments[0] or "."))
-        elif event.startswith(_FORBIDDEN):
+        elif event.startswith(_FORBIDDEN_EVENTS):
             what = f"it does what no template needs: {event} {str(arguments[:1])[:80]}"
             raise Refused("", what, "remove that from the file")
 
@@ -285,9 +282,9 @@ def _limit(seconds: int) -> None:
         return
     for kind, amount in (
         (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_AS, _MEMORY),
+        (resource.RLIMIT_AS, _MAX_MEMORY),
         (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        (resource.RLIMIT_NOFILE, _MAX_OPEN_FILES),
         (resource.RLIMIT_CORE, 0),
     ):
         _, most = resource.getrlimit(kind)
@@ -296,14 +293,14 @@ def _limit(seconds: int) -> None:
 
 
 def _expand(template: _Template) -> dict[str, Any]:
-    """Return the reply of a template; xacro's own functions are exchanged for those that read and evaluate less."""
+    """Return the reply for a template, with restricted versions of xacro's functions."""
     import xacro
     import yaml
     from xacro import substitution_args as substitutions
 
     for unit in xacro.ConstructUnits:
         yaml.SafeLoader.add_constructor(unit.value.tag, unit.constructor)
-    for name in ("vars", "type"):  # they lead to what expressions may not name
+    for name in ("vars", "type"):  # they give access to attributes that expressions may not name
         xacro._global_symbols["python"].pop(name, None)
     evaluate = xacro.safe_eval
 
@@ -341,7 +338,7 @@ def _expand(template: _Template) -> dict[str, Any]:
 
 
 def _reply(xacro: Any, error: Exception) -> dict[str, Any]:
-    """Return what is wrong with a template: the refusal inside xacro's own errors, or their text."""
+    """Return the fault of a template: the refusal inside xacro's errors, or their text."""
     file = str(xacro.filestack[-1]) if xacro.filestack else ""
     inner: BaseException | None = error
     too_much = ""
@@ -367,11 +364,11 @@ def main() -> None:
     """Read the request, write the reply."""
     request = json.load(sys.stdin)
     replies = sys.stdout
-    # a template may print without end: into this process's memory
+    # a template may print without end, into this process's memory
     sys.stdout = sys.stderr = io.StringIO()
     os.environ.clear()
     sys.path.extend(path for path in request["paths"] if path not in sys.path)
-    _limit(request["seconds"] + _GRACE)
+    _limit(request["seconds"] + _EXIT_GRACE_SECONDS)
     for name in _CODECS:
         codecs.lookup(name)
     try:
@@ -380,7 +377,7 @@ def main() -> None:
         what = f"this xacro cannot be used: {type(error).__name__}: {error}"
         reply = {"where": "", "what": what, "remedy": "pip install 'tauloop[xacro]'"}
     if "text" not in reply:
-        reply = {key: text[:_LONGEST_MESSAGE] for key, text in reply.items()}
+        reply = {key: text[:_MAX_MESSAGE_CHARACTERS] for key, text in reply.items()}
     json.dump(reply, replies)
     replies.flush()
 
