@@ -279,7 +279,7 @@ def test_folders_and_devices_are_refused(ending, tmp_path):
 
 def test_a_log_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     """A tenth of a megabyte that becomes a hundred; with the limit of files that may do so set lower, for speed."""
-    monkeypatch.setattr(unpacking, "UNCHECKED", 1_000_000)
+    monkeypatch.setattr(unpacking, "UNCHECKED_BYTES", 1_000_000)
     path = tmp_path / "log.csv.gz"
     path.write_bytes(gzip.compress(b"time [s],position.a [rad]\n" + b"0,0\n" * 1_000_000))
     with pytest.raises(LogError, match="over 200 times as much"):
@@ -294,7 +294,7 @@ def test_a_log_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_matrix_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacking, "UNCHECKED", 1_000_000)
+    monkeypatch.setattr(unpacking, "UNCHECKED_BYTES", 1_000_000)
     path = tmp_path / "log.mat"
     scipy.io.savemat(path, {"q": np.zeros((1_000_000, 2))}, do_compression=True)
     with pytest.raises(LogError, match="over 200 times as much"):
@@ -314,7 +314,7 @@ def test_a_structure_that_unpacks_without_end_is_refused(tmp_path):
 
 
 def test_an_archive_of_arrays_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacking, "UNCHECKED", 1_000_000)
+    monkeypatch.setattr(unpacking, "UNCHECKED_BYTES", 1_000_000)
     path = tmp_path / "triangle.npz"
     np.savez_compressed(path, q=np.zeros(1_000_000))
     with pytest.raises(IdentificationError, match="over 200 times as much"):
@@ -356,7 +356,7 @@ def test_data_sets_that_lie_in_other_files_are_left_out(tmp_path):
 
 def test_a_data_set_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     h5py = extra("h5py")
-    monkeypatch.setattr(unpacking, "UNCHECKED", 1_000_000)
+    monkeypatch.setattr(unpacking, "UNCHECKED_BYTES", 1_000_000)
     path = tmp_path / "log.h5"
     with h5py.File(path, "w") as file:
         # nothing of it is stored

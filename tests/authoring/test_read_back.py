@@ -196,7 +196,7 @@ def test_losses_of_a_ball_that_mjcf_cannot_hold_are_noted(tmp_path: Path) -> Non
     text = BALL.replace("PARENT", "base").replace("CHILD", "link").replace("ACTING", OTHER_LOSSES)
     conversion = tl.convert(tl.loads(text), tmp_path / "m.xml")
     assert conversion.status is Status.DOUBTFUL
-    note = "joint wrist: what acts on its rotations differs; in MJCF, that on the first acts on all"
+    note = "joint wrist: losses and springs of its rotations differ; in MJCF, those of the first rotation act on all"
     assert note in conversion.written.notes
 
 
@@ -230,7 +230,7 @@ def test_a_slide_that_does_not_close_in_other_directions_is_refused(tmp_path: Pa
         parent=replace(slide.parent, position=tl.loads(MACHINES["driven universal joint"]).gravity),
     )
     joints = tuple(moved if joint is slide else joint for joint in machine.joints)
-    with pytest.raises(DescriptionError, match="the start does not close this loop"):
+    with pytest.raises(DescriptionError, match="the start leaves this loop open"):
         to_sdf(replace(machine, joints=joints))
 
 
@@ -304,7 +304,7 @@ def test_a_machine_that_is_locked_is_written_and_not_compared(tmp_path: Path) ->
 
 def test_solids_of_massless_rods_are_left_out_with_a_note(tmp_path: Path) -> None:
     written = tl.convert("cable_robot", tmp_path / "m.xml").written
-    assert any("it is not written, since that has no mass" in note for note in written.notes)
+    assert any("it is not written, since its link has no mass" in note for note in written.notes)
     assert np.isfinite(len(load(tmp_path / "m.xml").bodies))
 
 

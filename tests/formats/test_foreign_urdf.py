@@ -532,9 +532,12 @@ def test_a_plain_urdf_has_the_gravity_of_urdf_and_says_so(tmp_path: Path) -> Non
     mechanism = read(tmp_path, ARM)
     assert [mechanism.value(g) for g in mechanism.gravity] == [0.0, 0.0, -9.81]
     leaf = mechanism.parameters["gravity[2]"]
-    assert (leaf.status, leaf.source) == ("chosen", "convention of URDF; the file does not say it")
+    assert (leaf.status, leaf.source) == (
+        "chosen",
+        "convention of URDF; the file does not state it",
+    )
     assert (
-        "- gravity is that of URDF, 9.81 m/s^2 along -z: the file does not say it"
+        "- gravity is that of URDF, 9.81 m/s^2 along -z: the file does not state it"
         in mechanism.description
     )
 

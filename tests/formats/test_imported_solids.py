@@ -196,7 +196,7 @@ def test_visuals_are_where_their_origins_put_them(urdf: Path) -> None:
 def test_a_missing_mesh_is_named_and_joints_show_the_link(urdf: Path) -> None:
     (urdf.parents[1] / "meshes" / "part.stl").unlink()
     machine = tl.load(urdf)
-    words = "files of meshes that are not there, so that joints show those parts"
+    words = "mesh files that do not exist, so that only joints show those parts"
     assert (
         f"- {words}: package://arm_description/meshes/part.stl, ../meshes/part.stl"
         in machine.description
@@ -215,7 +215,7 @@ def test_a_link_whose_visual_cannot_be_drawn_shows_its_collision(urdf: Path) -> 
     machine = tl.load(urdf)
     assert machine.solids[-1].size == (1.0, 2.0, 3.0)
     assert (
-        "not drawn, for they are none of STL, OBJ, GLB, PLY, OFF: ../meshes/part.dae"
+        "not drawn, since they are not STL, OBJ, GLB, PLY, OFF: ../meshes/part.dae"
         in machine.description
     )
     assert "- drawn by the shapes of their <collision>: b" in machine.description
@@ -233,7 +233,7 @@ OTHERS = (
 def test_no_other_place_is_read(urdf: Path, name: str) -> None:
     (urdf.parents[2] / "secret.stl").write_bytes(stl_bytes(convex(CORNERS)))
     urdf.write_text(URDF.replace("../meshes/part.stl", name))
-    assert "files of meshes that are not there" in tl.load(urdf).description
+    assert "mesh files that do not exist" in tl.load(urdf).description
     assert len(tl.load(urdf).solids) == 4
 
 
@@ -259,7 +259,7 @@ def test_what_is_wrong_with_a_shape_stops_no_kinematics(urdf: Path, mjcf: Path) 
         "mesh",
         "sphere",
     ]
-    assert "16 numbers of corners and 0 of faces are no mesh" in machine.description
+    assert "16 numbers of corners and 0 of faces are not a mesh" in machine.description
 
 
 # Written again

@@ -398,7 +398,9 @@ def test_a_wrong_loop_or_gear_is_refused_with_its_line(tmp_path: Path, case: str
 def test_side_file_and_options_belong_to_imported_files_only(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="side"):
         load("delta", tmp_path / "robot.yaml")
-    with pytest.raises(InputError, match="platform: delta is a machine file, which says"):
+    with pytest.raises(
+        InputError, match="platform: delta is a machine file, which is complete in itself"
+    ):
         load("delta", options=ImportOptions(platform="plate"))
 
 

@@ -251,7 +251,7 @@ def test_a_mesh_that_is_not_closed_is_read_as_mujoco_reads_it(tmp_path: Path) ->
         accelerations(text, *STATES), rel=1e-6
     )
     assert (
-        "lower: mesh 'wedge' is not a closed surface; its inertia is what MuJoCo makes of it"
+        "lower: mesh 'wedge' is not a closed surface; its inertia is the one that MuJoCo computes"
         in machine.description
     )
     with pytest.raises(DescriptionError, match="mesh 'wedge' is not a closed surface"):

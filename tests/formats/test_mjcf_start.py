@@ -29,7 +29,7 @@ def test_an_arm_whose_zero_is_outside_a_range_starts_inside():
     model = Model(load(CASES / "arm_range.xml"))
     assert np.degrees(model.assembly.q) == pytest.approx([0, 65])
     assert (
-        "j2 starts at 65 deg: 0 deg, where the file puts it, is outside its range"
+        "j2 starts at 65 deg: its position in the file, 0 deg, is outside its range"
         in model.mechanism.description
     )
     assert distinct(model.assembly.states) == 37
@@ -128,7 +128,7 @@ def test_a_keyframe_beyond_a_range_is_moved_to_its_near_end(tmp_path):
     machine = load_mjcf(path, options=ImportOptions(keyframe="home"))
     (turn,) = (joint for joint in machine.joints if joint.name == "turn")
     assert turn.reference == pytest.approx([np.pi / 2])
-    assert "turn starts at 90 deg: 103.1 deg" in machine.description
+    assert "turn starts at 90 deg: its position in the file, 103.1 deg" in machine.description
 
 
 def test_a_keyframe_is_the_reference(tmp_path):
@@ -159,7 +159,7 @@ def test_a_urdf_says_that_its_start_was_moved(tmp_path):
     path.write_text(URDF, encoding="utf-8")
     machine = load(path)
     assert (
-        "j starts at 34.38 deg: 0 deg, where the file puts it, is outside its range"
+        "j starts at 34.38 deg: its position in the file, 0 deg, is outside its range"
         in machine.description
     )
     assert Model(machine).assembly.q == pytest.approx([0.6])

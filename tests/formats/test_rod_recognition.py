@@ -323,7 +323,7 @@ NO_LEGS = {
     ),
     "through nothing": (
         jack(hinges=UNIVERSAL, lower="-0.6"),
-        "at its limit the two joint centres are -0.1 m apart",
+        "at its limit the distance of its joint centres is -0.1 m",
     ),
     "not round": (jack(hinges=BALL, inertia=TILTED), "not axisymmetric"),
     "something hangs on it": (

@@ -146,7 +146,7 @@ def test_what_sdf_has_and_tauloop_has_not_is_refused_with_its_line(tmp_path: Pat
         load(tmp_path / "m.sdf")
     problems = {(problem.line, problem.what) for problem in caught.value.problems}
     assert (4, "a joint of type 'gearbox' is not read") in problems
-    assert (5, "'nobody' is no link, and on none") in problems
+    assert (5, "'nobody' is not a link, and is not on one") in problems
     assert (6, "the axis has length zero") in problems
     assert any("in a circle" in what for _, what in problems)
 
@@ -183,7 +183,7 @@ def test_a_start_that_closes_no_loop_is_not_written(length: float) -> None:
     leaf = next(parameter for parameter in machine.parameters if parameter.unit == "m")
     to_sdf(machine)
     machine = machine.with_values({leaf.name: leaf.value * 1.01})
-    with pytest.raises(DescriptionError, match="the start does not close this loop"):
+    with pytest.raises(DescriptionError, match="the start leaves this loop open"):
         to_sdf(machine)
 
 

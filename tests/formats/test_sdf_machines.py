@@ -341,9 +341,7 @@ def test_frames_of_a_joint_that_lie_apart_are_noted(tmp_path: Path) -> None:
     frame = '<frame name="tip" attached_to="upper"><pose relative_to="upper">0 0 0.25 0 0 0</pose></frame>'
     apart = arm(ends=frame).replace("<parent>upper</parent>", "<parent>tip</parent>")
     description = read(tmp_path, apart).description
-    assert (
-        "joint elbow: the frames 'tip' and 'lower', which it joins, lie 0.05 m apart" in description
-    )
+    assert "joint elbow: its frames 'tip' and 'lower' are 0.05 m apart" in description
     together = apart.replace("0 0 0.25 0 0 0", "0 0 0.2 0 0 0")
     assert "apart" not in read(tmp_path, together).description
 

@@ -165,7 +165,7 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(
             LOOP_JOINT % ("revolute", "link2"),
             (
                 "C",
-                "a <loop_joint> of type 'revolute' is not read: Isaac Sim has spherical ones alone",
+                "a <loop_joint> of type 'revolute' is not read: Isaac Sim has only spherical ones",
             ),
         ),
         (
@@ -182,7 +182,7 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(
         ),
         (
             (GAZEBO % "").replace("<parent>rocker", "<parent>rock"),
-            ("C", "'rock' is no link, and on none"),
+            ("C", "'rock' is not a link, and is not on one"),
         ),
         (
             (GAZEBO % "").replace("rocker", "world").replace("coupler", "base_link"),
@@ -242,7 +242,7 @@ def test_an_inertial_of_the_world_plays_no_part(tmp_path: Path) -> None:
     )
     machine = read(tmp_path, text)
     assert [body.name for body in machine.bodies] == ["arm"]
-    assert "world: its <inertial> plays no part, for the world does not move" in machine.description
+    assert "world: its <inertial> has no effect, for the world does not move" in machine.description
 
 
 def test_what_hangs_on_nothing_next_to_drakes_world_moves_freely(tmp_path: Path) -> None:

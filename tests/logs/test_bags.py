@@ -546,7 +546,7 @@ def test_a_bag_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     text = metadata.read_text().replace("compression_format: ''", "compression_format: zstd")
     metadata.write_text(text.replace("compression_mode: ''", "compression_mode: message"))
     assert sum(path.stat().st_size for path in (tmp_path / "bag").iterdir()) < 2_000_000
-    monkeypatch.setattr(unpacking, "UNCHECKED", 1_000_000)
+    monkeypatch.setattr(unpacking, "UNCHECKED_BYTES", 1_000_000)
     assert "not a readable bag of ROS" in problems_of(tmp_path / "bag")[0]
 
 

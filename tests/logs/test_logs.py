@@ -32,7 +32,7 @@ from tauloop.logs import (
 )
 from tauloop.logs.checks.findings import LISTED_PER_KIND
 from tauloop.logs.log import Channel, as_signals, build_log
-from tauloop.logs.tables import MOST, MatTable
+from tauloop.logs.tables import MAX_MEASURED_NUMBER, MatTable
 
 #: Two orders of the same few hundred products and sums: some hundred roundings.
 ROUNDING = 1e-13
@@ -167,7 +167,7 @@ def test_matlab_files_give_vectors_columns_and_fields(tmp_path):
 
 # Writing
 
-numbers = st.floats(-MOST, MOST)
+numbers = st.floats(-MAX_MEASURED_NUMBER, MAX_MEASURED_NUMBER)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])

@@ -16,8 +16,8 @@ from tauloop.logs import (
 )
 from tauloop.logs.log import Channel, Signals
 from tauloop.logs.rates import (
-    AT_ONCE,
     HIGHEST_CUTOFF,
+    MIN_PIECE_SAMPLES,
     allowed_cutoff,
     amplitude_loss,
     top_of_motion,
@@ -70,9 +70,9 @@ def test_the_low_pass_is_that_of_butterworth_inside() -> None:
 
 
 def test_pieces_of_a_long_record_join() -> None:
-    noise = np.cumsum(np.random.default_rng(2).normal(size=3 * AT_ONCE))
+    noise = np.cumsum(np.random.default_rng(2).normal(size=3 * MIN_PIECE_SAMPLES))
     whole = smooth_rates(noise, rate=RATE, cutoffs=(10.0, 10.0, 20.0), order=2)
-    seam = slice(AT_ONCE - 3000, AT_ONCE + 3000)
+    seam = slice(MIN_PIECE_SAMPLES - 3000, MIN_PIECE_SAMPLES + 3000)
     alone = smooth_rates(noise[seam], rate=RATE, cutoffs=(10.0, 10.0, 20.0), order=2)
     for long, short in zip(whole, alone, strict=True):
         assert share(long[seam][1500:-1500], short[1500:-1500]) < ROUNDED_RATES

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: A channel that nowhere moves more than this share of its largest position from one sample to the
 #: next is at rest.
-_ROUNDING = 1e-13
+_RESTING_CHANGE = 1e-13
 #: Position, velocity and acceleration (N,).
 Motion: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -205,7 +205,7 @@ def with_motions(log: Signals, motion: Callable[[Channel], Motion], standstill: 
         position, velocity, acceleration = motion(channel)
         speed = np.abs(velocity)
         fastest = speed.max()
-        is_at_rest = fastest <= _ROUNDING * np.abs(position).max() / period
+        is_at_rest = fastest <= _RESTING_CHANGE * np.abs(position).max() / period
         velocity = np.where((speed < standstill * fastest) | is_at_rest, 0.0, velocity)
         motions.append(
             (position, velocity, np.zeros_like(velocity) if is_at_rest else acceleration)

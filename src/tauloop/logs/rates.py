@@ -21,35 +21,35 @@ from tauloop.logs.signals import (
 
 #: Accelerations are low-passed at this multiple of the cut-off that forces and regressor pass
 #: together later: what they had lost of lower frequencies would be missing in the regressor alone.
-WIDER = 2.0
+ACCELERATION_CUTOFF_FACTOR = 2.0
 #: Degree of the polynomials that continue the ends of a record; they are fitted over one period of
 #: the cut-off.
-DEGREE = 4
+END_POLYNOMIAL_DEGREE = 4
 #: Samples that are filtered at a time, at least; what pieces owe each other fades to this share of
 #: it.
-AT_ONCE, FORGOTTEN = 16_384, 1e-10
+MIN_PIECE_SAMPLES, PIECE_COUPLING = 16_384, 1e-10
 #: Samples whose spectrum decides on a cut-off: the first ones of a log.
-INSPECTED = 65_536
+INSPECTED_SAMPLES = 65_536
 #: Fewest samples that a spectrum is judged by.
-FEWEST = 64
+MIN_SPECTRUM_SAMPLES = 64
 #: Noise does not matter up to this share of the power of a derivative, by its order: the sign of a
 #: velocity switches dry friction on, so that slow reversals need it better than accelerations.
 NOISE_SHARES = {1: 1e-9, 2: 1e-6}
 #: Cut-offs that are tried, as shares of the sampling rate: each is 1.19 times the one before.
-TRIED = HIGHEST_CUTOFF * 2.0 ** (-0.25 * np.arange(41)[::-1])
+TRIED_CUTOFFS = HIGHEST_CUTOFF * 2.0 ** (-0.25 * np.arange(41)[::-1])
 #: Bands of frequencies, evenly spread on a scale of logarithms; one holds motion where its power is
 #: this many times that of the noise.
-BANDS, ABOVE_NOISE = 80, 3.0
+FREQUENCY_BANDS, ABOVE_NOISE = 80, 3.0
 #: A position that changes by no more than this share of its largest value rests.
-RESTING = 1e-12
+RESTING_CHANGE = 1e-12
 #: A signal's own frequencies hold this share of its power; it is differentiated behind a cut-off of
 #: this multiple.
-BAND_POWER, BAND = 0.999, 2.0
+BAND_POWER, BAND_CUTOFF_FACTOR = 0.999, 2.0
 #: Largest share of accelerations that the low-pass may take at the top of a motion.
-LARGEST_LOSS = 0.01
+MAX_AMPLITUDE_LOSS = 0.01
 #: Power of the cosine that a record is tapered by; median over mean of the power of noise at one
 #: frequency.
-TAPER, MEDIAN_POWER = 8, float(np.log(2.0))
+TAPER_POWER, MEDIAN_POWER = 8, float(np.log(2.0))
 
 
 def smooth_rates(
@@ -102,8 +102,8 @@ def _pieces(count: int, length: float, order: int) -> Iterator[tuple[slice, slic
         length: of a period of the cut-off, in samples.
         order: of the filter.
     """
-    margin = int(-np.log(FORGOTTEN) / (2.0 * np.pi * np.sin(0.5 * np.pi / order)) * length) + 1
-    size = max(AT_ONCE, 4 * margin)
+    margin = int(-np.log(PIECE_COUPLING) / (2.0 * np.pi * np.sin(0.5 * np.pi / order)) * length) + 1
+    size = max(MIN_PIECE_SAMPLES, 4 * margin)
     start = 0
     while start < count:
         stop = min(start + size, count)
@@ -135,7 +135,7 @@ def _smooth_rates(
 
 def wider(cutoff: float, rate: float) -> float:
     """Return the cut-off, Hz, that accelerations pass where forces and regressor pass another together."""
-    return max(cutoff, min(WIDER * cutoff, HIGHEST_CUTOFF * rate))
+    return max(cutoff, min(ACCELERATION_CUTOFF_FACTOR * cutoff, HIGHEST_CUTOFF * rate))
 
 
 def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 2) -> float:
@@ -152,32 +152,32 @@ def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 
         order: of the filter (see `smooth_rates`).
         derivative: 1 or 2.
     """
-    if len(x) < FEWEST or np.ptp(x) <= RESTING * np.abs(x).max():
+    if len(x) < MIN_SPECTRUM_SAMPLES or np.ptp(x) <= RESTING_CHANGE * np.abs(x).max():
         return HIGHEST_CUTOFF * rate
-    share, power = _spectrum(x[:INSPECTED])
+    share, power = _spectrum(x[:INSPECTED_SAMPLES])
     noise = float(np.median(power[share > 0.25])) / MEDIAN_POWER
-    edges = np.geomspace(share[0], 0.5, BANDS + 1)
-    bands = np.minimum(np.searchsorted(edges, share, side="right") - 1, BANDS - 1)
-    counts = np.bincount(bands, minlength=BANDS)
+    edges = np.geomspace(share[0], 0.5, FREQUENCY_BANDS + 1)
+    bands = np.minimum(np.searchsorted(edges, share, side="right") - 1, FREQUENCY_BANDS - 1)
+    counts = np.bincount(bands, minlength=FREQUENCY_BANDS)
     used = counts > 0
-    weights = np.bincount(bands, share ** (2 * derivative), BANDS)[used]
-    powers = np.bincount(bands, power * share ** (2 * derivative), BANDS)[used]
+    weights = np.bincount(bands, share ** (2 * derivative), FREQUENCY_BANDS)[used]
+    powers = np.bincount(bands, power * share ** (2 * derivative), FREQUENCY_BANDS)[used]
     motion = np.where(powers > ABOVE_NOISE * noise * weights, powers - noise * weights, 0.0)
     if not motion.sum() > 0.0:
         return HIGHEST_CUTOFF * rate
-    centers = np.bincount(bands, share, BANDS)[used] / counts[used]
-    ratios = np.tan(np.pi * centers) / np.tan(np.pi * TRIED[:, None])
+    centers = np.bincount(bands, share, FREQUENCY_BANDS)[used] / counts[used]
+    ratios = np.tan(np.pi * centers) / np.tan(np.pi * TRIED_CUTOFFS[:, None])
     with np.errstate(over="ignore"):
         gains = 1.0 / (1.0 + ratios ** (2 * order))
     noises = gains**2 @ (noise * weights) / motion.sum()
     losses = (1.0 - gains) @ motion / motion.sum()
     allowed = max(NOISE_SHARES[derivative], float((noises + losses).min()))
-    return float(TRIED[noises <= allowed].max() * rate)
+    return float(TRIED_CUTOFFS[noises <= allowed].max() * rate)
 
 
 def top_of_motion(x: np.ndarray, *, rate: float, order: int) -> float:
     """Return the frequency, Hz, below which nearly all the power of the velocities of positions (N,) is."""
-    part = x[:INSPECTED]
+    part = x[:INSPECTED_SAMPLES]
     cutoff = allowed_cutoff(part, rate=rate, order=order, derivative=1)
     _, velocity = smooth_rates(part, rate=rate, cutoffs=(cutoff, cutoff), order=order)
     return top_frequency(velocity, rate=rate)
@@ -185,7 +185,7 @@ def top_of_motion(x: np.ndarray, *, rate: float, order: int) -> float:
 
 def top_frequency(x: np.ndarray, *, rate: float) -> float:
     """Return the frequency, Hz, below which nearly all the power of a signal (N,) is; see `BAND_POWER`."""
-    share, power = _spectrum(x[:INSPECTED])
+    share, power = _spectrum(x[:INSPECTED_SAMPLES])
     total = np.cumsum(power)
     place = min(int(np.searchsorted(total, BAND_POWER * total[-1])), len(share) - 1)
     return float(share[place]) * rate
@@ -203,11 +203,11 @@ def in_band(
     """Return a signal and its first two derivatives, each (N,), low-passed above the frequencies that hold its power.
 
     Args:
-        x: (N,) evenly spaced, at least `FEWEST` samples.
+        x: (N,) evenly spaced, at least `MIN_SPECTRUM_SAMPLES` samples.
         rate: samples per second, Hz.
         order: of the filter (see `smooth_rates`).
     """
-    highest = BAND * top_frequency(x, rate=rate)
+    highest = BAND_CUTOFF_FACTOR * top_frequency(x, rate=rate)
     cutoff = float(np.clip(highest, 4.0 / len(x) * rate, HIGHEST_CUTOFF * rate))
     value, first, second = smooth_rates(x, rate=rate, cutoffs=(cutoff, cutoff, cutoff), order=order)
     return value, first, second
@@ -221,7 +221,8 @@ def _spectrum(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     along = np.linspace(-1.0, 1.0, len(x))
     line = np.polynomial.Polynomial.fit(along, x, 1)
     power = (
-        np.abs(scipy.fft.rfft((x - line(along)) * np.cos(0.5 * np.pi * along) ** TAPER)[1:]) ** 2
+        np.abs(scipy.fft.rfft((x - line(along)) * np.cos(0.5 * np.pi * along) ** TAPER_POWER)[1:])
+        ** 2
     )
     return np.arange(1, len(power) + 1) / len(x), power
 
@@ -237,8 +238,8 @@ def _ends(
     x: np.ndarray, window: int, rate: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return value and curvature at the first and at the last sample, of polynomials fitted to the ends."""
-    size = min(max(window, DEGREE + 3), len(x))
-    degree = min(DEGREE, size - 1)
+    size = min(max(window, END_POLYNOMIAL_DEGREE + 3), len(x))
+    degree = min(END_POLYNOMIAL_DEGREE, size - 1)
     along = np.linspace(0.0, 1.0, size)
     powers = np.vander(along, degree + 1, increasing=True)
     fitted = np.linalg.lstsq(powers, np.stack([x[:size], x[::-1][:size]], axis=1), rcond=None)[0]

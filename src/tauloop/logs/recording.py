@@ -20,7 +20,7 @@ from tauloop.common.errors import InputError, LogError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.logs.checks.known_forces import ForceTable, KnownForce, Polynomial
-from tauloop.logs.checks.time_base import BETWEEN
+from tauloop.logs.checks.time_base import INTERPOLATIONS
 from tauloop.logs.files.reading import LogFile, read_log
 from tauloop.logs.preparation import Preparation
 from tauloop.mechanism.description.cursor import (
@@ -61,7 +61,7 @@ LOG_FILE = Shape(
         field("time", _TEXT, "column of the time"),
         field(
             "between",
-            Choice(options=tuple(BETWEEN)),
+            Choice(options=tuple(INTERPOLATIONS)),
             "of a bag: what other topics have between their messages",
         ),
     ),

@@ -37,11 +37,11 @@ _KIND_BEYOND = "numbers beyond all measure"
 #: Messages that never came: what is between is not made up unless gaps are to be filled.
 KIND_DROPPED = "dropped messages"
 #: No measured number is larger; squares and products of larger ones overflow.
-MOST = 1e100
+MAX_MEASURED_NUMBER = 1e100
 #: Kinds of findings of cells without a number in them, which `LogTable.numbers` gives as not finite.
-MISSING = (_KIND_NOT_FINITE, _KIND_EMPTY, KIND_DROPPED)
+MISSING_KINDS = (_KIND_NOT_FINITE, _KIND_EMPTY, KIND_DROPPED)
 _BEYOND = (
-    f"is beyond {MOST:.0e}, which nothing measures",
+    f"is beyond {MAX_MEASURED_NUMBER:.0e}, which nothing measures",
     "check the column, its unit and exponents",
 )
 _NOT_FINITE = (
@@ -106,7 +106,7 @@ class LogTable(ABC):
         is_finite = np.isfinite(values)
         for kind, what, remedy, wrong in (
             (_KIND_NOT_FINITE, "is not a finite number", _NOT_FINITE, ~is_finite),
-            (_KIND_BEYOND, *_BEYOND, is_finite & ~(np.abs(values) <= MOST)),
+            (_KIND_BEYOND, *_BEYOND, is_finite & ~(np.abs(values) <= MAX_MEASURED_NUMBER)),
         ):
             bad = np.argwhere(wrong)
             for row, column in bad[:LISTED_PER_KIND]:
@@ -118,7 +118,7 @@ class LogTable(ABC):
 
 def _are_sound(values: np.ndarray) -> bool:
     """Return whether all numbers are finite and can be reckoned with; column by column, for tables are long."""
-    return all(bool((np.abs(column) <= MOST).all()) for column in values.T)
+    return all(bool((np.abs(column) <= MAX_MEASURED_NUMBER).all()) for column in values.T)
 
 
 def _name_and_unit(header: str) -> tuple[str, str]:
@@ -232,7 +232,7 @@ class CsvTable(LogTable):
         return np.array(values).reshape(-1, len(columns))
 
     def _number(self, cell: str, column: int, line: int, findings: Findings) -> float:
-        if is_number(cell) and abs(value := float(cell)) <= MOST:
+        if is_number(cell) and abs(value := float(cell)) <= MAX_MEASURED_NUMBER:
             return value
         text, remedy = cell.strip(), _NOT_FINITE
         if not text:

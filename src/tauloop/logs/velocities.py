@@ -17,11 +17,11 @@ from tauloop.logs.signals import butterworth, central_differences, sample_period
 #: Where the velocity of a channel comes from.
 SOURCES = ("positions", "measured", "fused")
 #: Least correlation of the integral with the positions of a velocity that is theirs.
-BELONGS = 0.9
+MIN_CORRELATION = 0.9
 #: A scale that differs from one by more than this is an error of unit or gear.
-SCALE = 0.1
+MAX_SCALE_ERROR = 0.1
 #: Factors of units and signs, by what is said of them.
-UNITS = {
+UNIT_FACTORS = {
     "degrees per second for what is in rad/s": 180.0 / np.pi,
     "rad/s for what is in degrees per second": np.pi / 180.0,
     "revolutions per minute for what is in rad/s": 30.0 / np.pi,
@@ -31,22 +31,22 @@ UNITS = {
     "per minute for what is per second": 60.0,
 }
 #: A scale is that of a unit when it is as near to it.
-NEAR = 0.02
+UNIT_FACTOR_TOLERANCE = 0.02
 #: A velocity is late or early from so many seconds and samples on, if a shift takes so much of the
 #: difference's power.
-LATE, SHIFTED = 2e-3, 0.5
+MIN_DELAY, MIN_SHIFT_SHARE = 2e-3, 0.5
 #: Steps by which a delay is found.
 DELAY_STEPS = 3
 #: A velocity is held by a limit where the positions move faster by this factor.
-BEYOND = 1.02
+SATURATION_FACTOR = 1.02
 #: Frequencies over which noise is averaged, evenly spread on a scale of logarithms.
-BINS = 24
+NOISE_BINS = 24
 #: The lowest of them, in periods of the log: slower ones are the drift of the integral.
-PERIODS = 3
+MIN_NOISE_PERIODS = 3
 #: Fits of the noise, each weighted by the one before.
-FITS = 5
+NOISE_FITS = 5
 #: Least number of samples for all this to be told.
-LEAST = 64
+MIN_SAMPLES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +84,16 @@ class MeasuredVelocity:
             f"velocity.{self.channel}",
             "correct the column or its unit; it is not used",
         )
-        if not abs(self.correlation) >= BELONGS:
+        if not abs(self.correlation) >= MIN_CORRELATION:
             what = f"is not the derivative of position.{self.channel}: its integral correlates with that by "
             what += f"{self.correlation:.3g}"
             return Problem(where=where, what=what, remedy=otherwise)
-        if not abs(self.scale - 1.0) <= SCALE:
+        if not abs(self.scale - 1.0) <= MAX_SCALE_ERROR:
             what = f"is {self.scale:.4g} times the derivative of position.{self.channel}"
             texts = [
                 text
-                for text, factor in UNITS.items()
-                if abs(abs(self.scale) / factor - 1.0) <= NEAR
+                for text, factor in UNIT_FACTORS.items()
+                if abs(abs(self.scale) / factor - 1.0) <= UNIT_FACTOR_TOLERANCE
             ]
             if self.scale < 0.0:
                 texts.insert(0, "the wrong sign")
@@ -117,7 +117,11 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
         velocity = by_channel(log, "velocity")[name]
         for other, position in by_channel(log, "position").items():
             correlation, scale = _agreement(position, velocity, period)
-            if other != name and correlation >= BELONGS and abs(scale - 1.0) <= SCALE:
+            if (
+                other != name
+                and correlation >= MIN_CORRELATION
+                and abs(scale - 1.0) <= MAX_SCALE_ERROR
+            ):
                 what = f"is the derivative of position.{other}, not of position.{name}: columns are exchanged"
                 problems[name] = Problem(
                     where=problem.where,
@@ -134,7 +138,7 @@ def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
         InputError: the log is not evenly sampled.
     """
     names = [name for name in channels(log, "velocity") if name in channels(log, "position")]
-    if not names or len(as_signals(log).time) < LEAST:
+    if not names or len(as_signals(log).time) < MIN_SAMPLES:
         return {}
     return {name: _compared(name, *_read(log, name), sample_period(log)) for name in names}
 
@@ -146,7 +150,7 @@ def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     saturated = np.zeros(len(position), dtype=bool)
     for limit in limits_reached(velocity, moving(log)):
         # else the machine moves evenly
-        if abs(derived[limit.at].mean()) > BEYOND * abs(limit.value):
+        if abs(derived[limit.at].mean()) > SATURATION_FACTOR * abs(limit.value):
             saturated |= closed(limit.at)
     return position, np.where(saturated, derived, velocity), saturated
 
@@ -156,7 +160,7 @@ def _compared(
 ) -> MeasuredVelocity:
     """Over the whole log: the integrated velocity is compared, in which a coarse encoder's steps do not grow."""
     rate, count, delay = 1.0 / period, len(position), 0.0
-    if abs(_agreement(position, velocity, period)[0]) >= BELONGS:
+    if abs(_agreement(position, velocity, period)[0]) >= MIN_CORRELATION:
         delay = _whole_delay(position, velocity, period)
         velocity = earlier(velocity, delay, period)
     correlation, scale = _agreement(position, velocity, period)
@@ -176,7 +180,7 @@ def _compared(
         offset=offset,
         noise=abs(scale) * noise,
         position_noise=position_noise,
-        crossover=float(np.clip(crossover, PERIODS * rate / count, 0.4 * rate)),
+        crossover=float(np.clip(crossover, MIN_NOISE_PERIODS * rate / count, 0.4 * rate)),
         saturated=int(saturated.sum()),
     )
 
@@ -208,7 +212,11 @@ def earlier(velocity: np.ndarray, delay: float, period: float) -> np.ndarray:
 def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
     """By how much a velocity comes after the positions; zero where not told."""
     delay, explained = _delay_left(position, velocity, period)
-    return delay if abs(delay) >= max(LATE, period) and explained >= 1.0 - SHIFTED else 0.0
+    return (
+        delay
+        if abs(delay) >= max(MIN_DELAY, period) and explained >= 1.0 - MIN_SHIFT_SHARE
+        else 0.0
+    )
 
 
 def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
@@ -249,13 +257,13 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     density = np.abs(scipy.fft.rfft(difference - difference.mean())) ** 2 / count
     frequency = scipy.fft.rfftfreq(count, period)
     gain = (np.sin(2.0 * np.pi * frequency * period) / period) ** 2
-    edges = np.geomspace(PERIODS / (count * period), 0.4 / period, BINS + 1)
+    edges = np.geomspace(MIN_NOISE_PERIODS / (count * period), 0.4 / period, NOISE_BINS + 1)
     bins = [(frequency >= low) & (frequency < high) for low, high in pairwise(edges)]
     rows = np.array(
         [(1.0, gain[band].mean(), density[band].mean(), band.sum()) for band in bins if band.any()]
     )
     powers, fitted = np.zeros(2), rows[:, 2]
-    for _ in range(FITS):
+    for _ in range(NOISE_FITS):
         if not fitted.all():
             break
         weights = np.sqrt(rows[:, 3]) / fitted
@@ -319,7 +327,7 @@ def _require(log: Log, wanted: list[str], velocities: dict[str, MeasuredVelocity
         elif velocity_units[name] != unit:
             what = f"is in {velocity_units[name]}, and its position in {position_units[name]}"
         elif name not in velocities:
-            what = f"has fewer than {LEAST} samples, too few to be compared with the position"
+            what = f"has fewer than {MIN_SAMPLES} samples, too few to be compared with the position"
         elif (problem := velocities[name].problem()) is not None:
             what = problem.what
         if what:

@@ -17,7 +17,7 @@ import numpy as np
 from tauloop.common.errors import AssemblyError, PoseError
 from tauloop.common.records import dataclass
 from tauloop.identification.regression.from_log import regressor_rows
-from tauloop.logs.rates import FEWEST, in_band
+from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band
 from tauloop.model import Model
 
 #: Last parts of the names of terms whose forces jump; no transmission is taken to bend by these.
@@ -73,7 +73,7 @@ class Bending:
         """
         motions = self._motions[: len(counts)]
         if any(
-            len(motion[0]) < max(count, FEWEST)
+            len(motion[0]) < max(count, MIN_SPECTRUM_SAMPLES)
             for motion, count in zip(motions, counts, strict=True)
         ):
             return None

@@ -31,7 +31,7 @@ from tauloop.identification.estimation.error_models import (
 )
 from tauloop.identification.estimation.estimators import Estimate
 from tauloop.identification.regression.base_parameters import BaseParameters
-from tauloop.logs.rates import FEWEST, in_band, smooth_rates
+from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band, smooth_rates
 from tauloop.logs.signals import HIGHEST_CUTOFF
 
 #: A term is shown by residuals from this many of its deviations on, ...
@@ -159,7 +159,7 @@ def timing_terms(
         equations: at the estimate.
         bending: what bending transmissions change, where the motion of the samples is at hand.
     """
-    if regression.data.period is None or len(regression.data) < FEWEST:
+    if regression.data.period is None or len(regression.data) < MIN_SPECTRUM_SAMPLES:
         return ()
     terms = _judged(
         regression, estimate, equations, _MissingColumns(regression, estimate.values, bending)
@@ -342,7 +342,7 @@ class _MissingColumns:
         self.is_judged = np.zeros((len(data), len(data.kept)), dtype=bool)
         for first, last in pairwise(edges):
             start, stop = first + data.reach, last - data.reach
-            if stop - start >= FEWEST:
+            if stop - start >= MIN_SPECTRUM_SAMPLES:
                 self._pieces.append(slice(start, stop))
                 self.is_judged[start:stop] = True
         if data.present is not None:

@@ -17,7 +17,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, Problem, solving
 from tauloop.common.records import dataclass
 from tauloop.identification.regression.data import RegressionData
-from tauloop.logs.rates import FEWEST, in_band
+from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band
 
 #: Blocks of a log; so many of them must tell the same sign.
 BLOCKS, ALIKE = 12, 11
@@ -123,7 +123,7 @@ def residual_trends(
         speeds: velocities (N, n) of the motion at these times. A delay is looked for with them
             only: friction of any shape follows velocities, as a delay of inertial forces does.
     """
-    if data.time is None or len(data) - 2 * data.reach < max(4 * BLOCKS, FEWEST):
+    if data.time is None or len(data) - 2 * data.reach < max(4 * BLOCKS, MIN_SPECTRUM_SAMPLES):
         return ()
     trends: list[ResidualTrend] = []
     for k in data.kept:

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 
 from tauloop.common.errors import Problem, Problems
 from tauloop.logs.checks.bad_samples import bad_samples
-from tauloop.logs.checks.saturation import LEFT_OUT, PLATEAU, left_out, limits_reached, moving
+from tauloop.logs.checks.saturation import (
+    LEFT_OUT,
+    MIN_PLATEAU_SAMPLES,
+    left_out,
+    limits_reached,
+    moving,
+)
 from tauloop.logs.log import Log, by_channel, samples
 
 
@@ -42,7 +48,7 @@ def clipped(
             word = "largest" if limit.is_upper else "smallest"
             what = (
                 f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, "
-                f"{PLATEAU} or more in a row: "
+                f"{MIN_PLATEAU_SAMPLES} or more in a row: "
             )
             remedy = "excite less, raise the drive's limit, or leave these samples out"
             problems.add(f"{quantity}.{name}", f"{what}it is clipped{limit.why}", remedy)

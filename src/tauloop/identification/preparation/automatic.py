@@ -25,7 +25,12 @@ from tauloop.identification.preparation.trials import Trials
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, common_cutoff, sample_period
-from tauloop.logs.rates import FEWEST, LARGEST_LOSS, amplitude_loss, top_of_motion
+from tauloop.logs.rates import (
+    MAX_AMPLITUDE_LOSS,
+    MIN_SPECTRUM_SAMPLES,
+    amplitude_loss,
+    top_of_motion,
+)
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.model import Model
 
@@ -195,7 +200,7 @@ def _least_cutoff(entry: MeasuredLog) -> float:
         top_of_motion(channel.values, rate=rate, order=entry.how.order)
         for channel in entry.log.channels
         if channel.quantity == "position"
-        and len(channel.values) >= FEWEST
+        and len(channel.values) >= MIN_SPECTRUM_SAMPLES
         and np.ptp(channel.values) > 0.0
     ]
     tried = max(tops, default=0.0) * np.geomspace(0.25, 8.0, 41)
@@ -203,7 +208,8 @@ def _least_cutoff(entry: MeasuredLog) -> float:
         cutoff
         for cutoff in tried
         if cutoff < HIGHEST_CUTOFF * rate
-        and amplitude_loss(max(tops), rate=rate, cutoff=cutoff, order=min(ORDERS)) > LARGEST_LOSS
+        and amplitude_loss(max(tops), rate=rate, cutoff=cutoff, order=min(ORDERS))
+        > MAX_AMPLITUDE_LOSS
     ]
     return max(losing, default=0.0)
 

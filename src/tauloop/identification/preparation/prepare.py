@@ -33,7 +33,12 @@ from tauloop.identification.regression.from_log import require_channels
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import sample_period, with_cutoffs
 from tauloop.logs.log import as_signals, units_of
-from tauloop.logs.rates import FEWEST, LARGEST_LOSS, amplitude_loss, top_of_motion
+from tauloop.logs.rates import (
+    MAX_AMPLITUDE_LOSS,
+    MIN_SPECTRUM_SAMPLES,
+    amplitude_loss,
+    top_of_motion,
+)
 from tauloop.model import Model
 
 
@@ -226,7 +231,7 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
     losses = {}
     for channel in raw.channels:
         cutoff = how.cutoff_of(channel.channel)
-        if channel.quantity != "position" or cutoff is None or len(raw.time) < FEWEST:
+        if channel.quantity != "position" or cutoff is None or len(raw.time) < MIN_SPECTRUM_SAMPLES:
             continue
         if np.ptp(channel.values) > 0.0:
             top = top_of_motion(channel.values, rate=rate, order=how.order)
@@ -238,8 +243,8 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
         yield diagnostic(
             f"{'' if count == 1 else f'{log.name}: '}share of accelerations that the low-pass takes at the top of "
             f"the motion ({name}, {top:.3g} Hz)",
-            loss,
-            at_most=LARGEST_LOSS,
+            value=loss,
+            upper=MAX_AMPLITUDE_LOSS,
             advice="inertias come out too large: raise the cut-off, or state none so that the noise decides",
         )
 

@@ -15,31 +15,36 @@ import numpy as np
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.gaps import runs
-from tauloop.logs.checks.saturation import LEFT_OUT, PLATEAU, RESTING, moving
+from tauloop.logs.checks.saturation import (
+    LEFT_OUT,
+    MIN_PLATEAU_SAMPLES,
+    RESTING_SPEED_SHARE,
+    moving,
+)
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel
 
 #: A sample is a spike where it lies off a cubic through its neighbours by this many times what nine
 #: tenths of the samples do, and off both neighbours by half of that.
-TIMES, QUANTILE = 6.0, 0.9
+SPIKE_FACTOR, SPIKE_QUANTILE = 6.0, 0.9
 #: Spikes of forces are at least this share of the range (but for its outermost hundredths); steps
 #: of an encoder that are no spike are at most this many.
-SHARE, ENCODER_STEPS = 0.02, 3.0
+MIN_SPIKE_SHARE, MAX_ENCODER_STEPS = 0.02, 3.0
 #: Spikes of up to this many samples; those of more than one leave and return by this share of the
 #: range of forces, or by this many times the step that all but a hundredth of the positions make.
-LONGEST_SPIKE, WIDE_SHARE, WIDE_STEPS = 3, 0.5, 5.0
+MAX_SPIKE_SAMPLES, WIDE_SPIKE_SHARE, WIDE_SPIKE_STEPS = 3, 0.5, 5.0
 #: A channel is frozen for this many equal samples or more, and this many times as many as are
 #: usual, ...
-FROZEN, UNUSUAL = 20, 5
+MIN_FROZEN_SAMPLES, UNUSUAL_RUN_FACTOR = 20, 5
 #: ... if a force changes elsewhere in as many samples by this share of its range and this many of
 #: its steps, ...
-LIVELY, LIVELY_STEPS = 0.01, 5.0
+MIN_CHANGE_SHARE, MIN_CHANGE_STEPS = 0.01, 5.0
 #: Stretches count in which the motor moves for more than this share.
-MOSTLY = 0.5
+MIN_MOVING_SHARE = 0.5
 #: ... or a position stops or starts with this many times the second difference of all but a
 #: hundredth of the samples.
-ABRUPT = 20.0
+ABRUPT_FACTOR = 20.0
 #: Times that a message lists.
-LISTED = 10
+MAX_LISTED_TIMES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,7 +77,7 @@ def bad_samples(log: Log) -> tuple[BadSamples, ...]:
     bad: list[BadSamples] = []
     for quantity in ("position", "force"):
         for name, values in by_channel(log, quantity).items():
-            if len(values) < 2 * FROZEN or not np.ptp(values):
+            if len(values) < 2 * MIN_FROZEN_SAMPLES or not np.ptp(values):
                 continue
             jumps = spike_samples(values, quantity)
             if jumps.any():
@@ -147,14 +152,14 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
 
 
 def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
-    """Return the samples (N,) that leave the course of their neighbours, and return to it after `LONGEST_SPIKE` at most.
+    """Return the samples (N,) that leave the course of their neighbours, and return to it after `MAX_SPIKE_SAMPLES` at most.
 
     Args:
         values: (N,) as measured.
         quantity: "position" or "force".
     """
     at = np.zeros(len(values), dtype=bool)
-    if len(values) < 2 * PLATEAU:
+    if len(values) < 2 * MIN_PLATEAU_SAMPLES:
         return at
     steps = np.diff(values)
     sizes = np.abs(steps)
@@ -164,11 +169,13 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
     off_course = np.abs(
         inner - (4.0 * (values[1:-3] + values[3:-1]) - values[:-4] - values[4:]) / 6.0
     )
-    least = max(TIMES * float(np.quantile(off_course, QUANTILE)), ENCODER_STEPS * smallest)
-    wide = WIDE_STEPS * float(np.quantile(sizes, 0.99))
+    least = max(
+        SPIKE_FACTOR * float(np.quantile(off_course, SPIKE_QUANTILE)), MAX_ENCODER_STEPS * smallest
+    )
+    wide = WIDE_SPIKE_STEPS * float(np.quantile(sizes, 0.99))
     if quantity == "force":
-        least = max(least, SHARE * float(high - low))
-        wide = WIDE_SHARE * float(high - low)
+        least = max(least, MIN_SPIKE_SHARE * float(high - low))
+        wide = WIDE_SPIKE_SHARE * float(high - low)
     off_both = np.where(steps[:-1] * steps[1:] < 0.0, np.minimum(sizes[:-1], sizes[1:]), 0.0)[1:-1]
     # a step, such as that of dry friction, leaves the line on one side alone
     off_lines = (inner - 2.0 * values[1:-3] + values[:-4], inner - 2.0 * values[3:-1] + values[4:])
@@ -177,7 +184,7 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
     # neighbours of a spike are off course as well, and off both sides only by their own step
     least_off = 0.5 * np.maximum(least, off_course)
     at[2:-2] = (off_course > least) & (off_both > least_off) & (off_nearer_line > least_off)
-    for width in range(2, LONGEST_SPIKE + 1):
+    for width in range(2, MAX_SPIKE_SAMPLES + 1):
         leaves, returns = steps[:-width], steps[width:]
         net = np.abs(values[width + 1 :] - values[: -width - 1])
         pulse = np.minimum(np.abs(leaves), np.abs(returns))
@@ -201,12 +208,14 @@ def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.n
     edges = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
     lengths = np.diff(edges)
     usual = float(np.median(np.repeat(lengths, lengths)))
-    longer = np.flatnonzero((lengths >= FROZEN) & (lengths >= UNUSUAL * usual))
+    longer = np.flatnonzero(
+        (lengths >= MIN_FROZEN_SAMPLES) & (lengths >= UNUSUAL_RUN_FACTOR * usual)
+    )
     for run in longer:
         first, after = int(edges[run]), int(edges[run + 1])
         at_end = quantity == "force" and values[first] in (values.max(), values.min())
         stands = int(moves[first:after].sum())
-        if at_end or stands < max(FROZEN, MOSTLY * (after - first)):
+        if at_end or stands < max(MIN_FROZEN_SAMPLES, MIN_MOVING_SHARE * (after - first)):
             continue
         if quantity == "force":
             is_frozen = _changes_elsewhere(values, moves, first, after)
@@ -245,9 +254,9 @@ def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
 def _moving_alone(position: np.ndarray) -> np.ndarray:
     """Return the samples (N,) in which one channel of position moves."""
     speed = np.abs(np.gradient(position))
-    width = 2 * PLATEAU + 1
+    width = 2 * MIN_PLATEAU_SAMPLES + 1
     smooth = np.convolve(speed, np.full(width, 1.0 / width), mode="same")
-    return np.asarray(smooth > RESTING * smooth.max(initial=0.0))
+    return np.asarray(smooth > RESTING_SPEED_SHARE * smooth.max(initial=0.0))
 
 
 def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after: int) -> bool:
@@ -263,10 +272,10 @@ def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after:
     ranges = [
         float(np.ptp(values[start : start + length]))
         for start in _starts(len(values), length, first)
-        if moves[start : start + length].mean() > MOSTLY
+        if moves[start : start + length].mean() > MIN_MOVING_SHARE
     ]
-    clear = max(LIVELY * float(high - low), LIVELY_STEPS * smallest)
-    if after < len(values) and abs(values[after] - values[first]) <= LIVELY_STEPS * smallest:
+    clear = max(MIN_CHANGE_SHARE * float(high - low), MIN_CHANGE_STEPS * smallest)
+    if after < len(values) and abs(values[after] - values[first]) <= MIN_CHANGE_STEPS * smallest:
         return False
     return len(ranges) >= 3 and float(np.quantile(ranges, 0.05)) > clear
 
@@ -284,7 +293,7 @@ def _is_abrupt(values: np.ndarray, first: int, after: int) -> bool:
     edges = [k for k in (first - 2, first - 1, after - 2, after - 1) if 0 <= k < len(bends)]
     steps = np.abs(np.diff(values))
     usual = max(float(np.quantile(bends, 0.99)), float(steps[steps > 0.0].min()))
-    return bool(edges) and bool(bends[edges].max() > ABRUPT * usual)
+    return bool(edges) and bool(bends[edges].max() > ABRUPT_FACTOR * usual)
 
 
 def _spikes(
@@ -293,8 +302,8 @@ def _spikes(
     groups = list(runs(at))
     first, after = groups[0]
     before, behind = values[max(first - 1, 0)], values[min(after, len(values) - 1)]
-    times = ", ".join(f"{time[start]:g}" for start, _ in groups[:LISTED])
-    more = f" and {len(groups) - LISTED} more" if len(groups) > LISTED else ""
+    times = ", ".join(f"{time[start]:g}" for start, _ in groups[:MAX_LISTED_TIMES])
+    more = f" and {len(groups) - MAX_LISTED_TIMES} more" if len(groups) > MAX_LISTED_TIMES else ""
     what = (
         f"jumps for single samples: {len(groups)} of them, the first {values[first]:.6g} at {time[first]:g} s between "
         f"{before:.6g} and {behind:.6g}; at {times}{more} s"
@@ -311,9 +320,9 @@ def _frozen(
         f"{values[first]:.6g} from {time[first]:g} to {time[after - 1]:g} s"
         for first, after in stretches
     ]
-    more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
+    more = f" and {len(texts) - MAX_LISTED_TIMES} more" if len(texts) > MAX_LISTED_TIMES else ""
     subject = "its motor moves" if quantity == "force" else "the machine moves"
-    what = f"stands still while {subject}: {', '.join(texts[:LISTED])}{more} ({at.sum()} samples)"
+    what = f"stands still while {subject}: {', '.join(texts[:MAX_LISTED_TIMES])}{more} ({at.sum()} samples)"
     left = (
         "these samples are left out"
         if quantity == "force"

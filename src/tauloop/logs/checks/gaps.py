@@ -11,7 +11,7 @@ from tauloop.common.records import dataclass
 from tauloop.logs.checks.findings import Findings
 
 #: Stamps on both sides of a gap are whole periods apart, to this share of one.
-WHOLE = 0.3
+WHOLE_PERIOD_TOLERANCE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,9 @@ def with_missing_rows(
     periods = steps / np.median(rising)
     missing = np.round(periods).astype(int) - 1
     at = np.flatnonzero(
-        (missing >= 1) & (missing <= gaps.longest) & (np.abs(periods - missing - 1) < WHOLE)
+        (missing >= 1)
+        & (missing <= gaps.longest)
+        & (np.abs(periods - missing - 1) < WHOLE_PERIOD_TOLERANCE)
     )
     stamps = [np.linspace(time[k], time[k + 1], missing[k] + 2)[1:-1] for k in at]
     places = np.repeat(at + 1, missing[at])

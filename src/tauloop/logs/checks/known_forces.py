@@ -14,7 +14,7 @@ from tauloop.mechanism.suggestions import listing, suggestion
 
 #: A position this share of a table's range beyond its end still counts as at the end: rounding of
 #: files.
-ROUNDING = 1e-9
+TABLE_END_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
     for known_force in known:
         position = by_channel(signals, "position")[known_force.of]
         low, high = known_force.law.known()
-        slack = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
+        slack = TABLE_END_TOLERANCE * (high - low) if np.isfinite(high - low) else 0.0
         unit = present["position"][known_force.of]
         if position.min() < low - slack or position.max() > high + slack:
             what = f"position.{known_force.of} goes from {position.min():.6g} to {position.max():.6g} {unit}, "

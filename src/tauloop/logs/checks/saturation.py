@@ -12,25 +12,25 @@ from tauloop.logs.checks.gaps import runs
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel, channels, samples
 
 #: So many neighbouring samples at the largest value are a limit, not a peak.
-PLATEAU = 5
+MIN_PLATEAU_SAMPLES = 5
 #: And more than this many times as many as at the next value: of coarsely stepped forces the crest
 #: of a sine stays at its largest step some 2.4 times as long as at the next.
-STEPPED = 5
+STEPPED_FORCE_FACTOR = 5
 #: Noise hides a limit: values this near to the largest, as a share of the whole range, count as
 #: equal, ...
-BINS = (1e-3, 3e-3, 1e-2)
+NOISE_WIDTHS = (1e-3, 3e-3, 1e-2)
 #: ... but where all channels are slower than this share of their largest speed, forces rest by
 #: themselves.
-RESTING = 0.02
+RESTING_SPEED_SHARE = 0.02
 #: A force within this share of the drive's limit is at it.
-AT_LIMIT = 0.01
+LIMIT_TOLERANCE = 0.01
 #: Quantity of the channels that say, by numbers other than zero, which samples of a force count for
 #: nothing.
 LEFT_OUT = "left_out"
 #: Source of the marks of samples at a limit.
 SATURATED = "saturated"
 #: A force of which more than this share is at a limit is not to be told from what is left.
-MOSTLY = 0.5
+MAX_LIMITED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,10 +77,12 @@ def moving(log: Log) -> np.ndarray:
     is_moving = np.zeros(len(positions), dtype=bool)
     for values in positions.T:
         speed = np.abs(np.gradient(values)) if len(values) > 1 else np.zeros(len(values))
-        smooth = np.convolve(speed, np.full(2 * PLATEAU + 1, 1.0 / (2 * PLATEAU + 1)), mode="same")[
-            : len(values)
-        ]
-        is_moving |= smooth > RESTING * smooth.max(initial=0.0)
+        smooth = np.convolve(
+            speed,
+            np.full(2 * MIN_PLATEAU_SAMPLES + 1, 1.0 / (2 * MIN_PLATEAU_SAMPLES + 1)),
+            mode="same",
+        )[: len(values)]
+        is_moving |= smooth > RESTING_SPEED_SHARE * smooth.max(initial=0.0)
     return is_moving
 
 
@@ -116,14 +118,16 @@ def left_out(log: Log) -> tuple[str, ...]:
     """Return the forces of which some samples are left out, and enough are not."""
     names = channels(log, LEFT_OUT)
     shares = (samples(log, LEFT_OUT, names) != 0.0).mean(axis=0) if names else ()
-    return tuple(name for name, share in zip(names, shares, strict=True) if 0.0 < share <= MOSTLY)
+    return tuple(
+        name for name, share in zip(names, shares, strict=True) if 0.0 < share <= MAX_LIMITED_SHARE
+    )
 
 
 def closed(at: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) with gaps of up to `PLATEAU` samples between them filled: noise leaves such."""
+    """Return the samples (N,) with gaps of up to `MIN_PLATEAU_SAMPLES` samples between them filled: noise leaves such."""
     places = np.flatnonzero(at)
     mask = at.copy()
-    for gap in np.flatnonzero((np.diff(places) > 1) & (np.diff(places) <= PLATEAU + 1)):
+    for gap in np.flatnonzero((np.diff(places) > 1) & (np.diff(places) <= MIN_PLATEAU_SAMPLES + 1)):
         mask[places[gap] : places[gap + 1]] = True
     return mask
 
@@ -137,28 +141,28 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
     at = values == largest
     beside = values[~at][np.argmax(values[~at])]
     runs = _in_a_row(at)
-    if runs.sum() > STEPPED * np.sum(values == beside):
+    if runs.sum() > STEPPED_FORCE_FACTOR * np.sum(values == beside):
         return runs, ""
-    if bound is not None and abs(largest - bound) <= AT_LIMIT * bound:
-        runs = _in_a_row((values >= (1.0 - AT_LIMIT) * bound) & moves)
+    if bound is not None and abs(largest - bound) <= LIMIT_TOLERANCE * bound:
+        runs = _in_a_row((values >= (1.0 - LIMIT_TOLERANCE) * bound) & moves)
         if runs.any():
             return runs, f", at the limit of {bound:.6g} that the machine file states"
     steps = np.diff(np.unique(values))
-    for share in BINS:
+    for share in NOISE_WIDTHS:
         width = share * span
         if len(steps) * share < 1.0 and steps.min() > width:
             continue  # coarser steps than these
         near = (values > largest - width) & moves
         next_ones = (values > largest - 2.0 * width) & (values <= largest - width) & moves
         runs = _in_a_row(near)
-        if runs.sum() > 2 * STEPPED * max(int(next_ones.sum()), PLATEAU):
+        if runs.sum() > 2 * STEPPED_FORCE_FACTOR * max(int(next_ones.sum()), MIN_PLATEAU_SAMPLES):
             return runs, f", with noise of up to {width:.2g} on it"
     return none, ""
 
 
 def _in_a_row(at: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) in runs of `PLATEAU` or more."""
+    """Return the samples (N,) in runs of `MIN_PLATEAU_SAMPLES` or more."""
     mask = np.zeros(len(at), dtype=bool)
     for start, stop in runs(at):
-        mask[start:stop] = stop - start >= PLATEAU
+        mask[start:stop] = stop - start >= MIN_PLATEAU_SAMPLES
     return mask

@@ -12,14 +12,14 @@ from tauloop.logs.log import Log, as_signals, by_channel
 from tauloop.logs.signals import butterworth
 
 #: Stamps that leave the even grid by less than this share of the period (RMS) are even.
-EVEN = 0.01
+EVEN_STAMP_SHARE = 0.01
 #: The motion is below this share of the sampling rate; positions are compared above it.
-SLOW = 0.1
+MOTION_BAND_SHARE = 0.1
 #: Blocks over which the standard deviation of the share is taken.
-BLOCKS = 20
+DEVIATION_BLOCKS = 20
 #: Positions decide between both causes where a share of one differs from zero by this many standard
 #: deviations.
-DECIDES = 6.0
+DECISION_DEVIATIONS = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class StampJitter:
     """How far stamps leave the even grid, and whether positions follow them.
 
     A position sampled at t_n = n T + d_n differs from its value at n T by the velocity times d_n.
-    The part of the positions above `SLOW` times the sampling rate is fitted by the same part of v
+    The part of the positions above `MOTION_BAND_SHARE` times the sampling rate is fitted by the same part of v
     d: the share is 1 if the stamps are the sampling times, and 0 if samples are even and only the
     stamps are late.
 
@@ -46,7 +46,7 @@ class StampJitter:
     @property
     def decides(self) -> bool:
         """Return whether the positions are accurate enough to tell both causes apart."""
-        return self.deviation * DECIDES < 1.0
+        return self.deviation * DECISION_DEVIATIONS < 1.0
 
     @property
     def stamps_are_true(self) -> bool:
@@ -80,7 +80,7 @@ def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
     measured = by_channel(signals, "position")
     names = [name for name in names if name in measured]
     time, count = signals.time, len(signals.time)
-    if count < 4 * BLOCKS or not names:
+    if count < 4 * DEVIATION_BLOCKS or not names:
         return None
     numbers = sample_numbers(time)
     along = numbers - numbers.mean()
@@ -88,7 +88,7 @@ def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
     period = float(along @ late / (along @ along))
     late = late - period * along
     size = float(np.sqrt(np.mean(late**2)))
-    if size < EVEN * period:
+    if size < EVEN_STAMP_SHARE * period:
         return None
     position = np.stack([measured[name] for name in names], axis=1)
     moved = late[:, None] * np.gradient(_slow(position), period, axis=0)
@@ -100,11 +100,11 @@ def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
     if power == 0.0:
         return None
     share = float(np.sum(x * y)) / power
-    parts = np.array([part.sum() for part in np.array_split(x * (y - share * x), BLOCKS)])
+    parts = np.array([part.sum() for part in np.array_split(x * (y - share * x), DEVIATION_BLOCKS)])
     return StampJitter(
         size=size, period=period, share=share, deviation=float(np.sqrt(parts @ parts)) / power
     )
 
 
 def _slow(x: np.ndarray) -> np.ndarray:
-    return butterworth(x, rate=1.0, cutoff=SLOW, order=4)
+    return butterworth(x, rate=1.0, cutoff=MOTION_BAND_SHARE, order=4)

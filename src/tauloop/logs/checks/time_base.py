@@ -29,7 +29,7 @@ def cubic(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 #: How values between samples are made, by name: stamps (K,), values (K,) and times (N,) to values
 #: (N,).
-BETWEEN: Mapping[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
+INTERPOLATIONS: Mapping[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
     "linear": linear,
     "hold": hold,
     "cubic": cubic,
@@ -53,17 +53,17 @@ class StampedSignal:
 
         Args:
             time: s (N,).
-            between: a name of `BETWEEN`; samples at the very times stay what they are.
+            between: a name of `INTERPOLATIONS`; samples at the very times stay what they are.
 
         Returns:
             NaN where a sample beside that time is not finite.
         """
         is_missing = ~np.isfinite(self.values)
         if not is_missing.any():
-            return BETWEEN[between](self.time, self.values, time)
+            return INTERPOLATIONS[between](self.time, self.values, time)
         if is_missing.all():
             return np.full(len(time), np.nan)
-        values = BETWEEN[between](self.time[~is_missing], self.values[~is_missing], time)
+        values = INTERPOLATIONS[between](self.time[~is_missing], self.values[~is_missing], time)
         return np.where(np.interp(time, self.time, is_missing.astype(float)) > 0.0, np.nan, values)
 
     def dropped(self, *, may_be_late: bool) -> list[tuple[float, float, int]]:

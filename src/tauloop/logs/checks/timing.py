@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
-from tauloop.logs.checks.gaps import WHOLE, FillGaps
+from tauloop.logs.checks.gaps import WHOLE_PERIOD_TOLERANCE, FillGaps
 from tauloop.logs.tables import LogTable
 
 #: Messages that are looked at for whether they make up for a late one.
-LOOKED_AHEAD = 20
+MAX_MESSAGES_AHEAD = 20
 #: Where fewer are left at the end of the log, the messages before the step count as well.
-FEW_AHEAD = 6
+MIN_MESSAGES_AHEAD = 6
 #: A step of more than this many periods is a gap: at 1.5 the nearest whole number of periods is
 #: two.
 GAP_PERIODS = 1.5
 #: More missing samples in a row than this are not to be interpolated.
-LONGEST_FILLED = 20
+MAX_FILLED_GAP = 20
 
 
 def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.ndarray]:
@@ -24,7 +24,7 @@ def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.n
 
     A step of more than `GAP_PERIODS` is a gap. Stamps of receipt may be late: then the next ones
     make up for it, and only what they leave is missing: min over j of (t[k+j] - t[k]) / T - j, for
-    the next `LOOKED_AHEAD` messages. Where fewer than `FEW_AHEAD` are left, those before the step
+    the next `MAX_MESSAGES_AHEAD` messages. Where fewer than `MIN_MESSAGES_AHEAD` are left, those before the step
     count as well.
     """
     steps = np.diff(time)
@@ -35,10 +35,10 @@ def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.n
         if not may_be_late:
             missing[k] = max(round(float(steps[k] / period)) - 1, 1)
             continue
-        ahead = (time[k + 1 : k + 1 + LOOKED_AHEAD] - time[k]) / period
+        ahead = (time[k + 1 : k + 1 + MAX_MESSAGES_AHEAD] - time[k]) / period
         left = float((ahead - np.arange(1, len(ahead) + 1)).min())
-        if len(ahead) < FEW_AHEAD:
-            before = (time[k + 1] - time[max(k + 1 - LOOKED_AHEAD, 0) : k + 1][::-1]) / period
+        if len(ahead) < MIN_MESSAGES_AHEAD:
+            before = (time[k + 1] - time[max(k + 1 - MAX_MESSAGES_AHEAD, 0) : k + 1][::-1]) / period
             left = min(left, float((before - np.arange(1, len(before) + 1)).min()))
         missing[k] = max(round(left), 0)
     return period, missing
@@ -126,10 +126,10 @@ def _gap_remedies(
     periods = np.diff(time) / period
     missing = missing_samples(time, may_be_late=True)[1]
     is_made_up = gap & (missing == 0) & (not is_uneven)
-    is_long = gap & ~is_made_up & (missing > LONGEST_FILLED)
+    is_long = gap & ~is_made_up & (missing > MAX_FILLED_GAP)
     is_short = gap & ~is_made_up & ~is_long
     longest = int(missing[is_short].max(initial=1))
-    is_whole = np.abs(periods - np.round(periods)) < WHOLE
+    is_whole = np.abs(periods - np.round(periods)) < WHOLE_PERIOD_TOLERANCE
     option = (
         f"--fill-gaps {longest}"
         if is_whole[is_short].all() and not is_uneven

@@ -18,11 +18,11 @@ import numpy as np
 
 #: Messages of a topic that are looked at for its fields: drivers may take turns on one topic of
 #: joints.
-LOOKED_AT = 200
+INSPECTED_MESSAGES = 200
 #: Numbers of one message; larger ones are pictures, clouds of points and maps.
-MOST_FIELDS = 1000
+MAX_FIELDS = 1000
 #: The topic by which Tauloop says what the columns of its own logs are.
-CONTENTS = "/tauloop/log"
+CONTENTS_TOPIC = "/tauloop/log"
 #: Units of fields by the message that holds them (ROS's REP 103); positions of joints may be rad or
 #: m.
 _UNITS = {
@@ -47,7 +47,7 @@ def topics(path: str) -> Answer:
         for topic, kind, messages in bag.topics():
             fields: dict[str, str] = {}
             stamped = headed = False
-            for _, message in itertools.islice(messages, LOOKED_AT):
+            for _, message in itertools.islice(messages, INSPECTED_MESSAGES):
                 fields |= {name: unit for name, _, unit in _fields(message, "", "")}
                 stamped = stamped or _stamp(message) != 0
                 headed = headed or hasattr(message, "header")
@@ -109,7 +109,7 @@ class _Bag:
 
     def contents(self) -> Any:
         """Return what a log that Tauloop wrote says of itself."""
-        info = self._reader.topics.get(CONTENTS)
+        info = self._reader.topics.get(CONTENTS_TOPIC)
         if info is None or info.msgtype != "std_msgs/msg/String":
             return None
         return json.loads(next(self._messages(info, info.msgtype))[1].data)
@@ -155,7 +155,7 @@ def _values(value: Any, name: str, unit: str) -> Iterator[tuple[str, float, str]
     if isinstance(value, int | float):
         yield name, float(value), unit
     elif isinstance(value, np.ndarray | list):
-        for k, item in enumerate(value[:MOST_FIELDS] if len(value) <= MOST_FIELDS else ()):
+        for k, item in enumerate(value[:MAX_FIELDS] if len(value) <= MAX_FIELDS else ()):
             yield from _values(
                 item.item() if isinstance(item, np.generic) else item, f"{name}[{k}]", unit
             )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.logs.files.bag_process import CONTENTS
+from tauloop.logs.files.bag_process import CONTENTS_TOPIC
 from tauloop.logs.files.bags import JOINT_FIELDS, require_rosbags
 from tauloop.logs.log import TIME, units_of
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Storage of rosbag2 by the ending of its files.
-STORAGE = {".mcap": "MCAP", ".db3": "SQLITE3"}
+STORAGE_OF_ENDING = {".mcap": "MCAP", ".db3": "SQLITE3"}
 #: Ending of a folder that is a bag, as `ros2 bag record` makes it; in front of it that of its files
 #: may stand.
-FOLDER = ".rosbag2"
+BAG_FOLDER_ENDING = ".rosbag2"
 JOINT_STATES, _ARRAY = "/joint_states", "std_msgs/msg/Float64MultiArray"
 _JOINTS, _WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
 #: Channels of a force and a moment, and their fields in ROS.
@@ -33,7 +33,7 @@ WRENCH_FIELDS = {
     for axis in "xyz"
 }
 #: Stamp of the first sample, ns: zero means in ROS that there is none.
-_FIRST = 1_000_000_000
+_FIRST_STAMP = 1_000_000_000
 
 
 def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
@@ -46,7 +46,7 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
 
     Args:
         path: the file that the log is for, which chooses the storage by its ending, one of
-            `STORAGE`.
+            `STORAGE_OF_ENDING`.
         target: the file to fill.
         log: a log as of `read_log`.
 
@@ -56,14 +56,16 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
     require_rosbags(str(path))
     ending = path.suffix.lower()
     with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
-        shutil.copyfile(_fill(Path(folder) / "log", log, STORAGE[ending]) / f"log{ending}", target)
+        shutil.copyfile(
+            _fill(Path(folder) / "log", log, STORAGE_OF_ENDING[ending]) / f"log{ending}", target
+        )
 
 
 def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
     """Write a log as a rosbag2 as ROS itself records it: a folder of a file with messages and `metadata.yaml`.
 
     Args:
-        path: the folder that the log is for; ends in `FOLDER`, in front of which the ending of a
+        path: the folder that the log is for; ends in `BAG_FOLDER_ENDING`, in front of which the ending of a
             file chooses the storage: MCAP without one.
         folder: where to make it.
         log: a log as of `read_log`.
@@ -76,8 +78,10 @@ def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
     """
     require_rosbags(str(path))
     name = Path(path.stem)
-    ending = name.suffix.lower() if name.suffix.lower() in STORAGE else ""
-    return _fill(folder / (name.stem if ending else name.name), log, STORAGE[ending or ".mcap"])
+    ending = name.suffix.lower() if name.suffix.lower() in STORAGE_OF_ENDING else ""
+    return _fill(
+        folder / (name.stem if ending else name.name), log, STORAGE_OF_ENDING[ending or ".mcap"]
+    )
 
 
 def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
@@ -85,20 +89,22 @@ def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
     from rosbags.typesys import Stores, get_typestore
 
     time, store = log[TIME].to_numpy(), get_typestore(Stores.LATEST)
-    stamps = [_FIRST + round(1e9 * float(t)) for t in time - time[0]]
+    stamps = [_FIRST_STAMP + round(1e9 * float(t)) for t in time - time[0]]
     parts = {topic: dict(group) for topic, group in _topics(log).items()}
     with Writer(folder, version=9, storage_plugin=StoragePlugin[storage]) as writer:
-        kinds = {CONTENTS: "std_msgs/msg/String"} | {
+        kinds = {CONTENTS_TOPIC: "std_msgs/msg/String"} | {
             topic: _kind(topic, group) for topic, group in parts.items()
         }
         into = {
             topic: writer.add_connection(topic, kind, typestore=store)
             for topic, kind in kinds.items()
         }
-        contents = store.types[kinds[CONTENTS]](
+        contents = store.types[kinds[CONTENTS_TOPIC]](
             data=json.dumps(_contents(log, parts, float(time[0])))
         )
-        writer.write(into[CONTENTS], _FIRST, store.serialize_cdr(contents, kinds[CONTENTS]))
+        writer.write(
+            into[CONTENTS_TOPIC], _FIRST_STAMP, store.serialize_cdr(contents, kinds[CONTENTS_TOPIC])
+        )
         streams = {
             topic: _messages(store.types, topic, parts[topic], log, stamps) for topic in parts
         }

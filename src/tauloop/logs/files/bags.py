@@ -21,7 +21,7 @@ from tauloop.common.errors import LogError
 from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.checks.time_base import StampedSignal
 from tauloop.logs.files.reading_apart import bag_columns, bag_topics
-from tauloop.logs.tables import KIND_DROPPED, MOST, LogTable
+from tauloop.logs.tables import KIND_DROPPED, MAX_MEASURED_NUMBER, LogTable
 from tauloop.mechanism.suggestions import listing
 
 #: Columns of time behind a topic's name, and what the reading process calls their stamps, ns.
@@ -31,9 +31,9 @@ _STAMP, _RECEIVED = CLOCKS
 JOINT_FIELDS = {"position": "position", "velocity": "velocity", "effort": "force"}
 _JOINTS = "sensor_msgs/msg/JointState"
 #: Clocks that differ by more, s, count from different zeros.
-MOST_APART = 1.0
+MAX_CLOCK_OFFSET = 1.0
 #: A clock that starts at zero has its second stamp within this number of periods.
-START_OF_CLOCK = 10.0
+START_PERIODS = 10.0
 _SECOND = 1e9
 _LOGGER = logging.getLogger("tauloop")
 
@@ -186,7 +186,11 @@ class BagTable(LogTable):
     def _start(self) -> float:
         """Return the time of the first sample, s, where the log says it; else zero."""
         start = self._contents.get("start") if isinstance(self._contents, dict) else None
-        return float(start) if isinstance(start, int | float) and abs(start) < MOST else 0.0
+        return (
+            float(start)
+            if isinstance(start, int | float) and abs(start) < MAX_MEASURED_NUMBER
+            else 0.0
+        )
 
     def _check_zeros(
         self, loaded: Mapping[str, np.ndarray], topics: Iterable[str], base: str, findings: Findings
@@ -196,7 +200,7 @@ class BagTable(LogTable):
             return
         apart = float(np.median(loaded[f"{base} received"] - loaded[f"{base} stamped"])) / _SECOND
         for topic in sorted(topics):
-            if abs(apart) > MOST_APART and self._clock_of(topic) == _RECEIVED:
+            if abs(apart) > MAX_CLOCK_OFFSET and self._clock_of(topic) == _RECEIVED:
                 what = f"has no stamps, and times of receipt are {apart:.6g} s apart from the stamps of {base}"
                 remedy = f"take times of receipt of both: LogFile(time={f'{base}.{_RECEIVED}'!r})"
                 findings.add("clocks that differ", f"topic {topic}", what, remedy, self.file)
@@ -273,7 +277,7 @@ def _is_zero_a_time(stamps: np.ndarray) -> bool:
     later = stamps[1:]
     if len(later) < 2 or stamps[0] != 0 or (later <= 0).any():
         return False
-    return bool(later[0] <= START_OF_CLOCK * np.median(np.diff(later)))
+    return bool(later[0] <= START_PERIODS * np.median(np.diff(later)))
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}([eE][+-]?\d{1,4})?")
 #: What may as well be a thousand with its separator.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 #: Rows that are looked at for commas within numbers.
-_LOOKED_AT = 1000
+_INSPECTED_ROWS = 1000
 
 
 def is_number(cell: str) -> bool:
@@ -54,7 +54,7 @@ def with_decimal_points(data: bytes, skipped: int, delimiter: str) -> bytes:
     rows = lines[skipped]
     if b"," not in rows or b"." in rows:
         return data
-    text = rows.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]
+    text = rows.split(b"\n", _INSPECTED_ROWS)[:_INSPECTED_ROWS]
     cells = (
         cell.strip().strip('"') for row in text for cell in row.decode("utf-8").split(delimiter)
     )

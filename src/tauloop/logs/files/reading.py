@@ -16,11 +16,11 @@ from tauloop.logs.checks.findings import Findings
 from tauloop.logs.checks.gaps import FillGaps, filled, with_missing_rows
 from tauloop.logs.checks.repairs import resampled
 from tauloop.logs.checks.scales import Scale, find_scale
-from tauloop.logs.checks.time_base import BETWEEN
+from tauloop.logs.checks.time_base import INTERPOLATIONS
 from tauloop.logs.checks.timing import check_same_time, check_time
 from tauloop.logs.files.opening import open_table
 from tauloop.logs.log import TIME, Channel, Signals
-from tauloop.logs.tables import MISSING, CsvTable, LogTable
+from tauloop.logs.tables import MISSING_KINDS, CsvTable, LogTable
 from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _read_part(
     try:
         if source.between is not None:
             LogError.raise_if_any(
-                unknown_names([source.between], BETWEEN, "{!r} is unknown", "between")
+                unknown_names([source.between], INTERPOLATIONS, "{!r} is unknown", "between")
             )
         table = open_table(source.path, source.between)
     except LogError as error:
@@ -214,7 +214,7 @@ def _numbers(
         return table.numbers(columns, findings), {}
     own, before = Findings(), findings.total
     values = table.numbers(columns, own)
-    findings.absorb(own, but=MISSING)
+    findings.absorb(own, but=MISSING_KINDS)
     stamps = next((k for k, choice in enumerate(choices) if choice.quantity == TIME), None)
     if findings.total > before:
         return values, {}

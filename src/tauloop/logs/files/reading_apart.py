@@ -21,16 +21,16 @@ from tauloop.logs.files.unpacking import most_unpacked, require_ratio
 
 _SCRIPT = Path(__file__).with_name("reading_process.py")
 #: A process that has handed over so many bytes is ended: it keeps memory of what it read.
-LARGE = 4_000_000
+LARGE_ANSWER = 4_000_000
 #: Idle processes that are kept for the next file.
-MOST = 4
-_AGAIN = {
+MAX_IDLE_PROCESSES = 4
+_EXPORT_ADVICE = {
     "MAT": "save the log again in MATLAB with `save(name, '-v7')`",
     "Parquet": "export the log again",
     "bag of ROS": "copy the bag again",
 }
 #: How bags that are damaged are repaired, by the ending of the file; a folder has none.
-_REPAIRED = {
+_REPAIR_ADVICE = {
     ".mcap": "repair it: `mcap recover FILE -o NEW.mcap` (the command of the MCAP project)",
     ".db3": "repair it: `sqlite3 FILE .recover | sqlite3 NEW.db3`",
     ".bag": "repair it: `rosbag reindex FILE` (of ROS 1)",
@@ -111,7 +111,10 @@ def _answer(
         except BaseException:
             process.end()
             raise
-        if len(idle) < MOST and sum(column.nbytes for column in columns.values()) <= LARGE:
+        if (
+            len(idle) < MAX_IDLE_PROCESSES
+            and sum(column.nbytes for column in columns.values()) <= LARGE_ANSWER
+        ):
             idle.append(process)
         else:
             process.end()
@@ -199,7 +202,7 @@ _IDLE: dict[int, list[_ReadingProcess]] = {}
 
 
 def _refused(kind: str, path: Path, what: str) -> LogError:
-    remedy = _AGAIN[kind]
+    remedy = _EXPORT_ADVICE[kind]
     if kind == "bag of ROS":
-        remedy += f", or {_REPAIRED['' if path.is_dir() else path.suffix.lower()]}"
+        remedy += f", or {_REPAIR_ADVICE['' if path.is_dir() else path.suffix.lower()]}"
     return LogError.of("", f"not a readable {kind} file: {what}", remedy, file=str(path))

@@ -25,7 +25,7 @@ import numpy as np
 #: Rows of a Parquet file that are unpacked at a time, and bytes that are read at a time.
 ROWS_AT_ONCE, BUFFER = 65_536, 65_536
 #: Bytes beyond what the file may unpack to that reading takes.
-OWN = 1_000_000_000
+READER_MEMORY = 1_000_000_000
 
 Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
 
@@ -134,8 +134,8 @@ def bounded(most: float) -> Iterator[None]:
         else 0
     )
     limits: dict[int, int] = {
-        resource.RLIMIT_AS: pages * resource.getpagesize() + int(most) + OWN,
-        resource.RLIMIT_FSIZE: int(most) + OWN,
+        resource.RLIMIT_AS: pages * resource.getpagesize() + int(most) + READER_MEMORY,
+        resource.RLIMIT_FSIZE: int(most) + READER_MEMORY,
     }
     before = {kind: resource.getrlimit(kind) for kind in limits}
     for kind, limit in limits.items():

@@ -10,7 +10,7 @@ from tauloop.common.errors import LogError
 
 #: Files may become so many bytes at once, and beyond that so many times their size: measured logs
 #: shrink to a tenth.
-UNCHECKED, RATIO = 100_000_000, 200
+UNCHECKED_BYTES, MAX_UNPACKING_RATIO = 100_000_000, 200
 
 
 def unpacked(path: Path) -> bytes:
@@ -43,11 +43,11 @@ def require_ratio(path: Path, size: int) -> None:
 def most_unpacked(path: Path) -> float:
     """Return the bytes that the content of a file, or of a folder of files, may take."""
     files = path.iterdir() if path.is_dir() else (path,)
-    return max(UNCHECKED, RATIO * sum(file.stat().st_size for file in files))
+    return max(UNCHECKED_BYTES, MAX_UNPACKING_RATIO * sum(file.stat().st_size for file in files))
 
 
 def _expands(path: Path, size: int, more: str = "") -> LogError:
     packed = path.stat().st_size
-    what = f"{packed / 1e6:.3g} MB become {more}{size / 1e6:.4g} MB, over {RATIO} times as much: no measured log does"
+    what = f"{packed / 1e6:.3g} MB become {more}{size / 1e6:.4g} MB, over {MAX_UNPACKING_RATIO} times as much: no measured log does"
     remedy = "export the log again, or unpack it yourself"
     return LogError.of("", what, remedy, file=str(path))

@@ -11,7 +11,12 @@ import numpy as np
 
 from tauloop.common.errors import LogError, Problem
 from tauloop.common.files import write_file, write_folder
-from tauloop.logs.files.bag_writing import FOLDER, STORAGE, write_bag, write_bag_folder
+from tauloop.logs.files.bag_writing import (
+    BAG_FOLDER_ENDING,
+    STORAGE_OF_ENDING,
+    write_bag,
+    write_bag_folder,
+)
 from tauloop.logs.log import TIME, units_of
 from tauloop.logs.tables import require_parquet
 
@@ -45,9 +50,9 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     values = np.stack([log[name].to_numpy() for name in (TIME, *log.data_vars)], axis=1)
     if path.name.lower().endswith(".parquet"):
         write_file(path, _parquet_writer(str(path), headers, values))
-    elif path.suffix.lower() == FOLDER:
+    elif path.suffix.lower() == BAG_FOLDER_ENDING:
         write_folder(path, lambda beside: write_bag_folder(path, beside, log))
-    elif path.suffix.lower() in STORAGE:
+    elif path.suffix.lower() in STORAGE_OF_ENDING:
         write_file(path, lambda temporary: write_bag(path, temporary, log))
     else:
         rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
@@ -64,7 +69,11 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
 
 def unknown_ending(path: str | Path) -> Problem | None:
     """Return what is wrong with the ending of a file that is to hold a log."""
-    if Path(path).name.lower().endswith((".csv", ".csv.gz", ".parquet", *STORAGE, FOLDER)):
+    if (
+        Path(path)
+        .name.lower()
+        .endswith((".csv", ".csv.gz", ".parquet", *STORAGE_OF_ENDING, BAG_FOLDER_ENDING))
+    ):
         return None
     return Problem(
         where="path",
