@@ -261,7 +261,7 @@ def test_bad_input_is_refused_with_all_problems_at_once(
         "cart_viscous: has the lower end -1, which has no logarithm",
         "preload: ranges from 5 to 5",
         "colour: is used by nothing",
-        "first_step: stands in an observation, but is no unknown",
+        "first_step: is in an observation, but is not an unknown",
         "second: has the tolerance None for cost",
         "second: has a figure cost",
     ):

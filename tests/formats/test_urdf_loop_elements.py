@@ -127,7 +127,9 @@ def test_a_joint_of_gazebo_is_where_its_child_puts_it_while_all_joints_are_at_ze
         )
         assert np.abs(matrix(loop.successor) - pose).max() < AGREEMENT
         assert np.abs(np.array(loop.axis) - axis).max() < AGREEMENT
-        assert any("Gazebo merges 'd'" in note for note in tree.notes) == ("d" in (parent, child))
+        assert any("Gazebo merges its link 'd'" in note for note in tree.notes) == (
+            "d" in (parent, child)
+        )
 
 
 def test_losses_and_limits_of_a_joint_of_gazebo_are_not_passed_over(tmp_path: Path) -> None:

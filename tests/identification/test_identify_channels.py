@@ -376,7 +376,7 @@ def test_a_recording_says_how_each_channel_is_prepared(tmp_path):
 
 
 def test_channels_that_are_not_there_are_refused(coarse):
-    with pytest.raises(InputError, match=r"motor_3.*is no channel of position"):
+    with pytest.raises(InputError, match=r"motor_3.*is not a position channel"):
         prepared_signals(coarse, replace(PREPARATION, cutoffs={"motor_3": 10.0}))
     bare = replace(coarse, channels=tuple(c for c in coarse.channels if c.quantity != "velocity"))
     with pytest.raises(LogError, match=r"velocity.motor_1"):

@@ -294,7 +294,7 @@ def test_missing_columns_and_units_are_found_at_once(tmp_path):
         f"column {name!r}" for name in ("Joint1", "Joint_2", "tau", "tau2", "t")
     } | {"units['Joint_9']"}
     assert "did you mean Joint_1" in problems["column 'Joint1'"][1]
-    assert problems["column 'Joint_2'"][0] == "'kg' is no unit of a position"
+    assert problems["column 'Joint_2'"][0] == "'kg' is not a unit of a position"
     assert problems["column 'tau'"] == ("unknown unit 'Nm'", "did you mean N m?")
     assert problems["column 't'"][0] == "has no unit"
     assert "2 columns" in problems["column 'tau2'"][0]
@@ -355,7 +355,7 @@ def test_files_that_do_not_belong_together(tmp_path):
     ("time", "sample_rate", "where", "what"),
     [
         (None, None, "time", "neither a time column nor a sample rate"),
-        ("t", 10.0, "sample_rate", "given beside the time column 't'"),
+        ("t", 10.0, "sample_rate", "given in addition to the time column 't'"),
         (None, 0.0, "sample_rate", "0.0 Hz is not a rate"),
         (None, np.nan, "sample_rate", "nan Hz is not a rate"),
     ],

@@ -204,7 +204,7 @@ def test_wrong_units_missing_columns_and_missing_files_are_told_at_once(tmp_path
         read_log(*recording.files, sample_rate=recording.sample_rate)
     output = str(caught.value)
     assert "'B'" in output
-    assert "'kg' is no unit of a position" in output
+    assert "'kg' is not a unit of a position" in output
     assert "forces.csv" in output
     assert len(caught.value.problems) == 3
 

@@ -1,4 +1,4 @@
-"""Drive lines between motor and machine: models with backlash and friction, control of one motor or two, criteria.
+"""Drive lines between motor and machine: backlash, friction, control of one or two motors.
 
 Examples:
     >>> import tauloop as tl

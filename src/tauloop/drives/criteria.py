@@ -113,12 +113,15 @@ def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
 
 
 def weighted_sum(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the sum of criteria over their weights (N,) (Gantry-Tau paper, eq. 2 and the cost before it)."""
+    """Return the sum of weighted criteria (N,) (Gantry-Tau paper, eq. 2 and the cost before it)."""
     return weighted(criteria, weights).sum(axis=1)
 
 
 def weighted_worst(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the largest of the criteria over their weights (N,): what a max-min design makes small (Gantry-Tau paper, eq. 3)."""
+    """Return the largest weighted criterion (N,), minimised by max-min designs.
+
+    Source: Gantry-Tau paper, eq. 3.
+    """
     return weighted(criteria, weights).max(axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Parameters of a drive line from measured steps: what is measured, the fit, and what it leaves open.
+"""Parameters of a drive line from measured steps: measurements, fit and uncertainty.
 
 format: tauloop-steps/1
 steps:
@@ -47,7 +47,7 @@ from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 
 FORMAT = "tauloop-steps/1"
-#: Figures, those held out too, are met within so many tolerances, or the fit is doubtful.
+#: Largest error, in tolerances, of all values including those held out, or the fit is doubtful.
 MET = 3.0
 _ANY, _TIME = Value(linear=None), Value(linear=TIME, sign="positive")
 CRITERIA = Shape(
@@ -178,7 +178,7 @@ class DriveLineFitOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedPlant(Result):
-    """A drive line's parameters as measured steps tell them.
+    """Parameters of a drive line identified from measured steps.
 
     Attributes:
         drive_line: its name.
@@ -206,7 +206,7 @@ class FittedPlant(Result):
     units: Mapping[str, str]
 
     def variables(self) -> Iterator[Variable]:
-        """Measured figures beside the fitted ones; parameters before and after."""
+        """Return measured and fitted values, and parameters before and after the fit."""
         figures = list(zip(*self.fit.rows, strict=True))
         labels = map(": ".join, zip(*figures[:2], strict=True))
         units = [self.units.get(name, "") for name in figures[1]]

@@ -145,7 +145,7 @@ def predicted(
     *,
     signed: bool = False,
 ) -> np.ndarray:
-    """Return all printed figures (N, m) of N plants, in the order of the observations, in one batch.
+    """Return all printed values (N, m) of N plants, in the order of the observations, in one batch.
 
     Args:
         axis: the compiled drive line.
@@ -238,7 +238,7 @@ def slopes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """Runs of all plants in the observations that use the motors in one way, an observation's behind the other's.
+    """Runs of all plants in the observations with one use of the motors, by observation.
 
     Attributes:
         axis: with its motors used so.
@@ -322,7 +322,9 @@ def search_plant(
     exact: bool = False,
     progress: Progress | None = None,
 ) -> PlantFit:
-    """Fit unknown figures to printed ones: differential evolution (Storn and Price 1997), then least squares.
+    """Fit unknown values to printed ones by differential evolution, then least squares.
+
+    Source of the former: Storn and Price 1997.
 
     The global search minimises sum(sqrt(1 + r^2) - 1) with r the residuals in tolerances, which a
     few rows that cannot be met do not govern; the local one is SciPy's least_squares with the same
@@ -436,7 +438,7 @@ def assess_plant(
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
 ) -> PlantFit:
-    """Return how well given figures meet the printed ones, and what the printed ones tell about them.
+    """Return how well given values meet the printed ones, and how well these determine them.
 
     Args:
         axis, unknowns, observations, integrator, known: as of `search_plant`.
@@ -522,7 +524,7 @@ def _require(
     for name in sorted(set(known or {}) & set(names)):
         problems.add(name, "is known and looked for", "keep one of the two")
     for text in sorted(texts - set(names) - set(known or {})):
-        problems.add(text, "stands in an observation, but is no unknown", "add it")
+        problems.add(text, "is in an observation, but is not an unknown", "add it")
     for observation in observations:
         for name in observation.printed:
             if not observation.tolerances.get(name, 0.0) > 0:

@@ -1,4 +1,4 @@
-"""Measured data: reading and writing logs as labelled arrays with units, and making signals of them.
+"""Measured data: logs as labelled arrays with units, read from files and converted to signals.
 
 Examples:
     >>> import tauloop as tl

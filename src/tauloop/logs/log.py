@@ -1,12 +1,12 @@
-"""A log as an `xarray.Dataset`: one variable per channel, named ``quantity.channel``, over a time axis in seconds.
+"""A log as an `xarray.Dataset`: one variable ``quantity.channel`` per channel, over time in s.
 
 ``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``units`` (SI), ``quantity``,
-``channel`` and ``source``. The channel is the name of an actuator or of a coordinate, so that a log
-fits a mechanism by names, units may differ between channels (m of a cart, rad of a wrist), and a
-quantity may be measured on some channels only.
+``channel`` and ``source``. The channel is the name of an actuator or of a coordinate. A log
+therefore fits a mechanism by names, units may differ between channels (m of a cart, rad of a
+wrist), and a quantity may be measured on some channels only.
 
-The same as plain arrays is `Signals`. What asks, prepares and identifies takes either; where only
-numbers are wanted nobody need wait for xarray, whose import (with pandas) takes longer than a fit.
+`Signals` is the same as plain arrays. Functions that query, prepare and identify accept either;
+`Signals` avoid the import of xarray (with pandas), which takes longer than a fit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TIME = "time"
 
 _MAP = "map a column to it when reading the log"
-#: A log of either kind.
+#: A log in either form.
 Log: TypeAlias = "xr.Dataset | Signals"
 
 
@@ -46,7 +46,7 @@ class Channel:
 
     @property
     def name(self) -> str:
-        """``quantity.channel``."""
+        """Return ``quantity.channel``."""
         return f"{self.quantity}.{self.channel}"
 
 
@@ -69,10 +69,9 @@ class Signals(Shown):
     Attributes:
         time: (N,) s.
         channels: each with N samples.
-        interpolated: how many samples of a channel were missing and interpolated on request, by its
-            name.
-        notes: what reading found and how it was dealt with, as sentences: a bag that ends early,
-            stamps that are zero.
+        interpolated: number of interpolated samples by channel name.
+        notes: findings of the reader and their treatment, as sentences, such as a bag that ends
+            early or stamps that are zero.
     """
 
     time: np.ndarray
@@ -81,7 +80,7 @@ class Signals(Shown):
     notes: tuple[str, ...] = ()
 
     def part(self, samples: slice) -> Signals:
-        """Some of the samples, as views."""
+        """Return a part of the samples, as views."""
         channels = tuple(
             replace(channel, values=channel.values[samples]) for channel in self.channels
         )
@@ -94,13 +93,13 @@ class Signals(Shown):
 
 
 def units_of(variable: xr.DataArray | xr.Variable) -> str | None:
-    """``attrs["units"]``, or ``attrs["unit"]``, as logs had it once; None without either."""
+    """Return ``attrs["units"]``, or ``attrs["unit"]`` of earlier logs; None without either."""
     units = variable.attrs.get("units", variable.attrs.get("unit"))
     return None if units is None else str(units)
 
 
 def as_signals(log: Log) -> Signals:
-    """Return a log of either kind as plain arrays, nothing copied."""
+    """Return a log in either form as plain arrays, without copies."""
     if isinstance(log, Signals):
         return log
     listed = (
@@ -117,7 +116,7 @@ def as_signals(log: Log) -> Signals:
 
 
 def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
-    """Put channels over one time axis.
+    """Return a log of channels over one time axis.
 
     Args:
         time: (N,) s.
@@ -140,7 +139,7 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
 
 
 def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
-    """Return a log of some quantities over time; channels that are not known all the time are left out."""
+    """Return a log of some quantities over time, without channels that are unknown at times."""
     variables = {variable.name: variable for variable in table.variables()}
     chosen = (
         Channel(
@@ -157,7 +156,7 @@ def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
 
 
 def by_channel(log: Log, quantity: str) -> dict[str, np.ndarray]:
-    """Return the samples (N,) of a quantity on each of its channels, in the order of the log; the log's own arrays."""
+    """Return the samples (N,) of a quantity by channel in log order, without copies."""
     return {
         channel.channel: channel.values
         for channel in as_signals(log).channels
@@ -166,7 +165,7 @@ def by_channel(log: Log, quantity: str) -> dict[str, np.ndarray]:
 
 
 def channels(log: Log, quantity: str) -> tuple[str, ...]:
-    """Names of the channels on which a quantity was measured, in the order of the log."""
+    """Return the channels on which a quantity was measured, in log order."""
     return tuple(by_channel(log, quantity))
 
 
@@ -196,7 +195,7 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
 
 
 def units(log: Log, quantity: str) -> dict[str, str]:
-    """SI unit of a quantity on each of its channels."""
+    """Return the SI unit of a quantity on each of its channels."""
     return {
         channel.channel: channel.unit
         for channel in as_signals(log).channels

@@ -1,4 +1,4 @@
-"""Whether a log has the channels that a machine needs, in the units that it needs them."""
+"""Check that a log has the channels and units that a machine needs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tauloop.mechanism.suggestions import listing, suggestion
 def channel_problems(
     log: Log, wanted: Mapping[str, Mapping[str, str]], file: str = ""
 ) -> list[Problem]:
-    """Return all channels that are missing or have another unit.
+    """Return problems for all channels that are missing or have another unit.
 
     Args:
-        log: a log as of `read_log`.
+        log: a log as from `read_log`.
         wanted: quantity -> channel -> SI unit.
         file: name of the file, for the message.
     """
@@ -28,7 +28,7 @@ def channel_problems(
                 what = f"not in the log, which has {quantity} of {listing(present) or 'nothing'}"
                 meant = [
                     channel for channel in present if channel not in columns
-                ]  # what is needed by its own name was not meant
+                ]  # channels that are needed by their own name are not candidates
                 remedy = (
                     suggestion(name, meant)
                     or f"name a column '{quantity}.{name} [{unit}]', or map one to it"

@@ -1,4 +1,4 @@
-"""What sensors make of true signals: encoder steps and noise, for logs of simulated machines."""
+"""Sensor models (encoder steps and noise) for logs of simulated machines."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def measure(
         time: s (N,).
         position: true positions (N, n), m or rad.
         force: true forces (N, n), N or N m.
-        names: actuators.
+        names: names of the actuators.
         position_units, force_units: SI units of the channels.
         sensors: resolution and noise.
         rng: source of the noise.
 
     Raises:
-        InputError: signals, names, units and sensors do not belong together, or a sensor's accuracy
-            is negative.
+        InputError: signals, names, units and sensors do not match, or a sensor's accuracy is
+            negative.
     """
     resolution, noise = (
         np.asarray(sensors.resolution, dtype=float),
@@ -82,7 +82,7 @@ def measure(
         if actual != needed
     ]
     problems += [
-        Problem(where=name, what=f"{values.min():g} is no accuracy", remedy="zero or above")
+        Problem(where=name, what=f"{values.min():g} is not an accuracy", remedy="zero or above")
         for name, values in (("resolution", resolution), ("force_noise", noise))
         if values.size and not (values.min() >= 0 and np.isfinite(values).all())
     ]

@@ -1,4 +1,4 @@
-"""From measured positions, and velocities where they are used, to signals for identification: filtered and trimmed."""
+"""Preparation of measured positions and velocities for identification: filter and trim."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tauloop.mechanism.suggestions import unknown_names
 if TYPE_CHECKING:
     import xarray as xr
 
-#: A channel that nowhere moves more than this share of its largest position from one sample to the
-#: next is at rest.
+#: A channel whose largest change between samples is below this share of its largest position is at
+#: rest.
 _RESTING_CHANGE = 1e-13
 #: Position, velocity and acceleration (N,).
 Motion: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -37,30 +37,30 @@ _FREQUENCY = "give a frequency above zero, Hz"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation(Options):
-    """How a log is made ready for identification; what has no meaning for any log is an `InputError`.
+    """Preparation of a log for identification; settings without meaning for any log are refused.
 
     Attributes:
         cutoff: -3 dB frequency of one pass of the filter of positions (and measured velocities),
-            Hz; without it each channel has the cut-off that its noise allows (`with_cutoffs`).
+            Hz; by default each channel has the cut-off that its noise allows (`with_cutoffs`).
             Forces and regressor together pass the lowest one of all channels (`common_cutoff`);
-            before that accelerations pass twice the cut-off, and positions and velocities what
-            their noise allows.
+            before that, accelerations pass twice the cut-off, and positions and velocities as much
+            as their noise allows.
         order: order of the Butterworth filter; it runs forwards and backwards, so the attenuation
             is that of twice the order and at the cutoff -6 dB.
         standstill: share of a channel's largest speed below which it counts as standing still, with
             velocity exactly zero. Rounding and the filter's tails leave velocities of 1e-12 rad/s
-            there, whose sign means nothing but would enter Coulomb friction in full (on a measured
-            arm it moved two joints' errors from 4.1 to 4.7 and from 5.9 to 7.6 % of the largest
-            torque, depending on how the same filter was written).
-        trim: samples cut off at each end, where the filter lacks neighbours.
-        decimation: factor by which regressor and forces are decimated after the regressor is made
+            there, whose sign is meaningless but would enter Coulomb friction in full (on a measured
+            arm it changed two joints' errors from 4.1 to 4.7 and from 5.9 to 7.6 % of the largest
+            torque, depending on the implementation of the same filter).
+        trim: number of samples removed at each end, where the filter lacks neighbours.
+        decimation: decimation factor of regressor and forces after the regressor is computed
             (`decimate`).
-        cutoffs: cut-off, Hz, of single channels, in place of `cutoff`.
-        velocity: where velocities come from, of `SOURCES`: "positions" differentiates these;
-            "measured" takes channels of velocity, low-passed as the positions; "fused" both, by
-            their noise (`velocities_of_source`). None: the positions, and who chooses by validation
-            may choose (`tauloop.identification.choose_channels`).
-        velocities: the same of single channels, in place of `velocity`.
+        cutoffs: cut-off of single channels, Hz, instead of `cutoff`.
+        velocity: source of velocities, one of `SOURCES`: "positions" differentiates these;
+            "measured" uses velocity channels, low-passed as the positions; "fused" both, by their
+            noise (`velocities_of_source`). None: the positions, unless validation chooses
+            (`tauloop.identification.choose_channels`).
+        velocities: source of single channels, instead of `velocity`.
     """
 
     cutoff: float | None = option(above=0.0, below=np.inf, remedy=_FREQUENCY)
@@ -73,16 +73,16 @@ class Preparation(Options):
     velocities: Mapping[str, str] = option(factory=dict, choices=SOURCES)
 
     def cutoff_of(self, channel: str) -> float | None:
-        """Return the cut-off of a channel, Hz; None where its noise is to decide."""
+        """Return the cut-off of a channel, Hz; None if its noise determines it."""
         return self.cutoffs.get(channel, self.cutoff)
 
     def source_of(self, channel: str) -> str:
-        """Return where the velocity of a channel comes from, of `SOURCES`."""
+        """Return the source of a channel's velocity, one of `SOURCES`."""
         return self.velocities.get(channel, self.velocity or "positions")
 
 
 def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
-    """Filter positions, derive velocities and accelerations, trim.
+    """Filter positions, differentiate them, and trim the log.
 
     Velocities are those of `Preparation.velocity`, accelerations always derived, both by sine
     series (`smooth_rates`). Other quantities are trimmed only: they are neither filtered nor
@@ -91,15 +91,15 @@ def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
 
     Args:
         log: a log with positions, as of `read_log`.
-        preparation: what to do.
+        preparation: settings.
 
     Returns:
-        A log with the quantities position, velocity, acceleration and whatever else was measured.
+        A log with position, velocity, acceleration and all other measured quantities.
 
     Raises:
         InputError: cutoff above half the sampling rate, unevenly sampled, or too short; or the
             preparation names a channel that has no position.
-        LogError: no positions in the log, or no velocities that shall be used.
+        LogError: no positions in the log, or missing velocities that are to be used.
     """
     preparation = with_cutoffs(log, preparation)
     signals = prepared_signals(log, preparation)
@@ -109,7 +109,7 @@ def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
 
 
 def prepared_signals(log: Log, preparation: Preparation) -> Signals:
-    """As `prepare`, as plain arrays.
+    """Return the log of `prepare` as plain arrays.
 
     Raises:
         InputError: cutoff above half the sampling rate, unevenly sampled, or too short.
@@ -129,7 +129,7 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
     velocities = dict(zip(names, velocities_of_source(raw, sources).T, strict=True))
 
     def motion(channel: Channel) -> Motion:
-        """Return the positions, or measured velocities, are low-passed and differentiated."""
+        """Return positions, or measured velocities, after low-pass and differentiation."""
         cutoff, order = preparation.cutoff_of(channel.channel), preparation.order
         assert cutoff is not None
         wide = wider(cutoff, rate)
@@ -140,7 +140,7 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
                 measured, rate=rate, cutoffs=(cutoff, wide), order=order
             )
             return position, velocity, acceleration
-        # a velocity that is smoothed much reverses early where friction bends it
+        # a strongly smoothed velocity reverses early where friction bends it
         brisk = max(cutoff, allowed_cutoff(channel.values, rate=rate, order=order, derivative=1))
         cutoffs = (brisk, brisk, wide)
         position, velocity, acceleration = smooth_rates(
@@ -153,7 +153,7 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
 
 
 def with_cutoffs(log: Log, preparation: Preparation) -> Preparation:
-    """Return the preparation with a cut-off of every channel; where it has none, the one that the noise allows.
+    """Return the preparation with a cut-off for every channel, by default the one its noise allows.
 
     Raises:
         InputError: the log is not evenly sampled, or too short.
@@ -176,10 +176,12 @@ def with_cutoffs(log: Log, preparation: Preparation) -> Preparation:
 
 
 def common_cutoff(log: Log, preparation: Preparation) -> float | None:
-    """Return the lowest cut-off of all channels as a share of the sampling rate, which forces and regressor pass.
+    """Return the lowest cut-off of all channels, which forces and regressor pass.
 
-    What the filter of the positions takes off the regressor is so taken off the forces. None
-    without any.
+    It is a share of the sampling rate.
+
+    The filter of the positions thus affects regressor and forces alike. None if there is no
+    cut-off.
     """
     cutoffs = [preparation.cutoff_of(name) for name in channels(log, "position")]
     lowest = min((cutoff for cutoff in cutoffs if cutoff is not None), default=None)
@@ -187,12 +189,12 @@ def common_cutoff(log: Log, preparation: Preparation) -> float | None:
 
 
 def with_motions(log: Signals, motion: Callable[[Channel], Motion], standstill: float) -> Signals:
-    """Return the position, velocity and acceleration of every channel of positions, and what else was measured.
+    """Return position, velocity and acceleration of every position channel, and all else measured.
 
     Args:
         log: as measured.
-        motion: makes them (N,) of a channel of positions.
-        standstill: speeds below this share of a channel's largest are zero.
+        motion: function that computes them (N,) for a position channel.
+        standstill: speeds below this share of a channel's largest speed become zero.
 
     Raises:
         LogError: no positions in the log.
@@ -225,7 +227,7 @@ def _require_channels(names: Sequence[str], preparation: Preparation) -> None:
     InputError.raise_if_any(
         problem
         for where, channels in own.items()
-        for problem in unknown_names(channels, names, "is no channel of position", f"{where}.{{}}")
+        for problem in unknown_names(channels, names, "is not a position channel", f"{where}.{{}}")
     )
 
 

@@ -1,7 +1,7 @@
-"""Smoothed samples with their time derivatives by sine series, and the cut-off that the noise of positions allows.
+"""Smoothed samples and their time derivatives by sine series, with cut-offs from the noise.
 
-Differences of neighbouring samples take a share of every motion: sin(w T) / (w T) is left of a
-velocity and its square of an acceleration. A sine series takes nothing but what its low-pass takes.
+Differences of neighbouring samples attenuate every motion: sin(w T) / (w T) remains of a velocity
+and its square of an acceleration. A sine series attenuates only what its low-pass does.
 """
 
 from __future__ import annotations
@@ -20,35 +20,34 @@ from tauloop.logs.signals import (
 )
 
 #: Accelerations are low-passed at this multiple of the cut-off that forces and regressor pass
-#: together later: what they had lost of lower frequencies would be missing in the regressor alone.
+#: together later: earlier losses at lower frequencies would affect the regressor alone.
 ACCELERATION_CUTOFF_FACTOR = 2.0
 #: Degree of the polynomials that continue the ends of a record; they are fitted over one period of
 #: the cut-off.
 END_POLYNOMIAL_DEGREE = 4
-#: Samples that are filtered at a time, at least; what pieces owe each other fades to this share of
-#: it.
+#: Smallest number of samples filtered at a time, and the share to which the coupling of pieces
+#: fades.
 MIN_PIECE_SAMPLES, PIECE_COUPLING = 16_384, 1e-10
-#: Samples whose spectrum decides on a cut-off: the first ones of a log.
+#: Number of samples at the start of a log whose spectrum determines a cut-off.
 INSPECTED_SAMPLES = 65_536
-#: Fewest samples that a spectrum is judged by.
+#: Smallest number of samples of a spectrum.
 MIN_SPECTRUM_SAMPLES = 64
-#: Noise does not matter up to this share of the power of a derivative, by its order: the sign of a
-#: velocity switches dry friction on, so that slow reversals need it better than accelerations.
+#: Negligible noise as a share of a derivative's power, by order: the sign of a velocity switches
+#: dry friction, so slow reversals need a better velocity than acceleration.
 NOISE_SHARES = {1: 1e-9, 2: 1e-6}
-#: Cut-offs that are tried, as shares of the sampling rate: each is 1.19 times the one before.
+#: Cut-offs that are tried, as shares of the sampling rate, in steps of a factor of 1.19.
 TRIED_CUTOFFS = HIGHEST_CUTOFF * 2.0 ** (-0.25 * np.arange(41)[::-1])
-#: Bands of frequencies, evenly spread on a scale of logarithms; one holds motion where its power is
-#: this many times that of the noise.
+#: Number of logarithmically spaced frequency bands; a band contains motion if its power is this
+#: many times that of the noise.
 FREQUENCY_BANDS, ABOVE_NOISE = 80, 3.0
-#: A position that changes by no more than this share of its largest value rests.
+#: A position that changes by no more than this share of its largest value is at rest.
 RESTING_CHANGE = 1e-12
-#: A signal's own frequencies hold this share of its power; it is differentiated behind a cut-off of
-#: this multiple.
+#: Share of the power within a signal's own frequencies, and the multiple of their top that is the
+#: cut-off for differentiation.
 BAND_POWER, BAND_CUTOFF_FACTOR = 0.999, 2.0
-#: Largest share of accelerations that the low-pass may take at the top of a motion.
+#: Largest loss of acceleration amplitude by the low-pass at the top of a motion.
 MAX_AMPLITUDE_LOSS = 0.01
-#: Power of the cosine that a record is tapered by; median over mean of the power of noise at one
-#: frequency.
+#: Power of the cosine that tapers a record; median over mean of noise power at one frequency.
 TAPER_POWER, MEDIAN_POWER = 8, float(np.log(2.0))
 
 
@@ -57,17 +56,17 @@ def smooth_rates(
 ) -> tuple[np.ndarray, ...]:
     """Return low-passed samples and their time derivatives.
 
-    The record less a cubic is a series of sines; their coefficients are multiplied by the gain of a
-    Butterworth filter that runs forwards and backwards (see `butterworth`), and by powers of the
-    angular frequency. The cubic has the values and curvatures that polynomials fitted to the ends
-    have there, so that the odd continuation of the sines is smooth up to the third derivative.
-    Without it accelerations would go to zero at both ends.
+    The record minus a cubic is a series of sines; their coefficients are multiplied by the gain of
+    a Butterworth filter that runs forwards and backwards (see `butterworth`) and by powers of the
+    angular frequency. The cubic has the values and curvatures of polynomials fitted to the ends, so
+    that the odd continuation of the sines is smooth up to the third derivative. Without it,
+    accelerations would go to zero at both ends.
 
     Args:
         x: (N,) evenly spaced samples.
         rate: samples per second, Hz.
-        cutoffs: -3 dB frequency of one pass, Hz: of the samples, of the first and of the second
-            derivative, as far as they are wanted.
+        cutoffs: -3 dB frequencies of one pass, Hz: of the samples, of the first and of the second
+            derivative; fewer entries return fewer derivatives.
         order: order of one pass.
 
     Returns:
@@ -92,15 +91,15 @@ def smooth_rates(
 
 
 def _pieces(count: int, length: float, order: int) -> Iterator[tuple[slice, slice]]:
-    """Yield pieces of a record that are filtered at a time, and the samples that each is good for.
+    """Yield the pieces of a record that are filtered at a time, and the valid samples of each.
 
-    Short transforms stay in the processor's cache. Pieces overlap by what the filter forgets: its
+    Short transforms stay in the processor's cache. Pieces overlap by the memory of the filter: its
     slowest pole fades as exp(-2 pi sin(pi / (2 order)) t / length).
 
     Args:
         count: number of samples.
-        length: of a period of the cut-off, in samples.
-        order: of the filter.
+        length: period of the cut-off, in samples.
+        order: order of the filter.
     """
     margin = int(-np.log(PIECE_COUPLING) / (2.0 * np.pi * np.sin(0.5 * np.pi / order)) * length) + 1
     size = max(MIN_PIECE_SAMPLES, 4 * margin)
@@ -116,7 +115,7 @@ def _pieces(count: int, length: float, order: int) -> Iterator[tuple[slice, slic
 def _smooth_rates(
     x: np.ndarray, rate: float, cutoffs: Sequence[float], order: int
 ) -> list[np.ndarray]:
-    """Return what `smooth_rates` does, of a piece."""
+    """Return the result of `smooth_rates` for a piece."""
     count, window = len(x), round(rate / min(cutoffs)) + 1
     whole = _continued(x, scipy.fft.next_fast_len(count - 1) - count + 1, window, rate)
     cubics = _cubic(whole, window, rate)[: len(cutoffs)]
@@ -134,22 +133,22 @@ def _smooth_rates(
 
 
 def wider(cutoff: float, rate: float) -> float:
-    """Return the cut-off, Hz, that accelerations pass where forces and regressor pass another together."""
+    """Return the cut-off of accelerations, Hz, for that of forces and regressor."""
     return max(cutoff, min(ACCELERATION_CUTOFF_FACTOR * cutoff, HIGHEST_CUTOFF * rate))
 
 
 def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 2) -> float:
     """Return the cut-off, Hz, at which a position may be differentiated.
 
-    The noise is white, as large as the upper half of the spectrum; of the derivative's power a
-    cut-off lets a share of noise pass and takes a share of the motion away. It is the highest one
-    whose noise is below that of `NOISE_SHARES`, or below the least sum of both shares where the sum
-    is never so small.
+    The noise counts as white with the level of the upper half of the spectrum. A cut-off lets a
+    share of the noise pass and removes a share of the motion from the derivative's power. The
+    result is the highest cut-off whose noise is below `NOISE_SHARES`, or below the smallest sum of
+    both shares if that sum is always larger.
 
     Args:
         x: (N,) evenly spaced positions.
         rate: samples per second, Hz.
-        order: of the filter (see `smooth_rates`).
+        order: order of the filter (see `smooth_rates`).
         derivative: 1 or 2.
     """
     if len(x) < MIN_SPECTRUM_SAMPLES or np.ptp(x) <= RESTING_CHANGE * np.abs(x).max():
@@ -176,7 +175,7 @@ def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 
 
 
 def top_of_motion(x: np.ndarray, *, rate: float, order: int) -> float:
-    """Return the frequency, Hz, below which nearly all the power of the velocities of positions (N,) is."""
+    """Return the frequency, Hz, below which nearly all velocity power of positions (N,) is."""
     part = x[:INSPECTED_SAMPLES]
     cutoff = allowed_cutoff(part, rate=rate, order=order, derivative=1)
     _, velocity = smooth_rates(part, rate=rate, cutoffs=(cutoff, cutoff), order=order)
@@ -184,7 +183,7 @@ def top_of_motion(x: np.ndarray, *, rate: float, order: int) -> float:
 
 
 def top_frequency(x: np.ndarray, *, rate: float) -> float:
-    """Return the frequency, Hz, below which nearly all the power of a signal (N,) is; see `BAND_POWER`."""
+    """Return the frequency, Hz, below which nearly all power of a signal (N,) is (`BAND_POWER`)."""
     share, power = _spectrum(x[:INSPECTED_SAMPLES])
     total = np.cumsum(power)
     place = min(int(np.searchsorted(total, BAND_POWER * total[-1])), len(share) - 1)
@@ -192,7 +191,7 @@ def top_frequency(x: np.ndarray, *, rate: float) -> float:
 
 
 def amplitude_loss(frequency: float, *, rate: float, cutoff: float, order: int) -> float:
-    """Return the share of accelerations that their low-pass takes at a frequency, Hz (see `wider`)."""
+    """Return the share of acceleration that the low-pass removes at a frequency, Hz."""
     ratio = np.tan(np.pi * frequency / rate) / np.tan(np.pi * wider(cutoff, rate) / rate)
     return float(1.0 - 1.0 / (1.0 + ratio ** (2 * order)))
 
@@ -200,12 +199,12 @@ def amplitude_loss(frequency: float, *, rate: float, cutoff: float, order: int) 
 def in_band(
     x: np.ndarray, *, rate: float, order: int = 4
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a signal and its first two derivatives, each (N,), low-passed above the frequencies that hold its power.
+    """Return a signal and its first two derivatives (N,), low-passed above its own frequencies.
 
     Args:
         x: (N,) evenly spaced, at least `MIN_SPECTRUM_SAMPLES` samples.
         rate: samples per second, Hz.
-        order: of the filter (see `smooth_rates`).
+        order: order of the filter (see `smooth_rates`).
     """
     highest = BAND_CUTOFF_FACTOR * top_frequency(x, rate=rate)
     cutoff = float(np.clip(highest, 4.0 / len(x) * rate, HIGHEST_CUTOFF * rate))
@@ -214,9 +213,9 @@ def in_band(
 
 
 def _spectrum(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return frequencies, as shares of the sampling rate, and the power at each, of a record less its line.
+    """Return frequencies, as shares of the sampling rate, and powers of a record minus its line.
 
-    It is tapered, so that its ends do not look like motion of high frequencies.
+    It is tapered, so that its ends do not look like high-frequency motion.
     """
     along = np.linspace(-1.0, 1.0, len(x))
     line = np.polynomial.Polynomial.fit(along, x, 1)
@@ -228,7 +227,7 @@ def _spectrum(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cosines(series: np.ndarray) -> np.ndarray:
-    """Return the derivative (N,) of a series of sines whose coefficients are multiplied by their frequencies."""
+    """Return the derivative (N,) of a sine series with coefficients multiplied by frequencies."""
     padded = np.zeros(len(series) + 2)
     padded[1:-1] = series
     return np.asarray(scipy.fft.dct(padded, type=1, overwrite_x=True) / (2.0 * (len(padded) - 1)))
@@ -237,7 +236,7 @@ def _cosines(series: np.ndarray) -> np.ndarray:
 def _ends(
     x: np.ndarray, window: int, rate: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return value and curvature at the first and at the last sample, of polynomials fitted to the ends."""
+    """Return value and curvature at both ends, from polynomials fitted there."""
     size = min(max(window, END_POLYNOMIAL_DEGREE + 3), len(x))
     degree = min(END_POLYNOMIAL_DEGREE, size - 1)
     along = np.linspace(0.0, 1.0, size)
@@ -249,7 +248,7 @@ def _ends(
 
 
 def _continued(x: np.ndarray, more: int, window: int, rate: float) -> np.ndarray:
-    """Return the record with samples behind its end, reflected about the even part of the end's polynomial."""
+    """Return the record continued by reflection at the even part of the end's polynomial."""
     if not more:
         return np.asarray(x, dtype=float)
     _, (value, bend) = _ends(x, window, rate)
@@ -258,7 +257,7 @@ def _continued(x: np.ndarray, more: int, window: int, rate: float) -> np.ndarray
 
 
 def _cubic(x: np.ndarray, window: int, rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the cubic (N,) with the values and curvatures of the ends, and its two derivatives."""
+    """Return the cubic (N,) with the ends' values and curvatures, and its two derivatives."""
     (first, first_bend), (last, last_bend) = _ends(x, window, rate)
     time = np.arange(len(x)) / rate
     length = time[-1]

@@ -1,4 +1,4 @@
-"""A recording described in a YAML file: which files, which columns are what, the sample rate, and the preparation.
+"""Description of a recording in a YAML file: files, columns, sample rate and preparation.
 
 format: tauloop-log/1
 sample_rate: 5000 Hz
@@ -51,7 +51,7 @@ LOG_FILE = Shape(
     name="log file",
     doc="A file of a recording.",
     fields=(
-        need("path", _TEXT, "the file, or the folder of a bag, beside this one"),
+        need("path", _TEXT, "the file, or the folder of a bag, relative to this one"),
         field(
             "columns",
             MapOf(item=_TEXTS, key="quantity", is_known=True),
@@ -124,13 +124,13 @@ RECORDING = Shape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording(Shown):
-    """Files of one recording, ready for `read_log`.
+    """Files of one recording, for `read_log`.
 
     Attributes:
         files: the files with their columns.
         sample_rate: Hz; None where a file has a time column.
-        preparation: how positions are to be filtered; None where the file does not say.
-        known_forces: what forces hold for things that the machine's description has not.
+        preparation: preparation of the log; None if the file states none.
+        known_forces: known forces of elements that the machine's description does not contain.
     """
 
     files: tuple[LogFile, ...]
@@ -144,11 +144,11 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
 
     Args:
         path: the YAML file.
-        folder: where its data files lie; the folder of the YAML file without it.
+        folder: folder of the data files; by default that of the YAML file.
 
     Raises:
-        LogError: everything that is wrong, with lines.
-        DescriptionError: the file is no plain YAML.
+        LogError: all problems, with lines.
+        DescriptionError: the file is not plain YAML.
     """
     root, values = open_document(path, RECORDING), ValueReader(None)
     folder = Path(folder) if folder is not None else Path(path).parent
@@ -172,11 +172,11 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
 
 
 def read_recorded(path: str | Path) -> xr.Dataset:
-    """Return the log of a table, or of a YAML that describes a recording, as it was measured: not prepared.
+    """Return the unprepared log of a table, or of a YAML file that describes a recording.
 
     Raises:
-        LogError: everything that is wrong, with lines.
-        DescriptionError: the file is no plain YAML.
+        LogError: all problems, with lines.
+        DescriptionError: the file is not plain YAML.
     """
     if Path(path).suffix.lower() not in (".yaml", ".yml"):
         return read_log(path)
@@ -196,10 +196,10 @@ def _preparation(place: Cursor | None, content: dict[str, Any] | None) -> Prepar
 
 
 def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | None:
-    """Return the law of one channel; None where it cannot be read, which is noted."""
+    """Return the force law of one channel; None with a problem."""
     content = contents(place, values) or {}
     if ("table" in content) == ("polynomial" in content):
-        place.problem("is no table and no polynomial, or both", "give table or polynomial")
+        place.problem("is neither a table nor a polynomial, or both", "give table or polynomial")
         return None
     table, about = content.get("table") or {}, content.get("about")
     forces: tuple[Amount, ...] = content.get("polynomial") or table.get("force") or ()
@@ -228,7 +228,10 @@ def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | 
 def _units(
     place: Cursor, forces: Sequence[Amount], positions: Sequence[Amount], powers: bool
 ) -> tuple[str, str] | None:
-    """Return the units of position and force that all dimensions suit, "" where several do; None where none do, noted."""
+    """Return the units of position and force that fit all dimensions; None with a problem.
+
+    A unit is "" if several fit.
+    """
     suits: list[tuple[str, str]] = []
     for way, way_unit in ((LENGTH, "m"), (ANGLE, "rad")):
         for force, force_unit in ((FORCE, "N"), (TORQUE, "N m")):

@@ -1,4 +1,4 @@
-"""What is done to evenly spaced samples: zero-phase filter, derivatives, decimation."""
+"""Operations on evenly spaced samples: zero-phase filter, derivatives, decimation."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tauloop.common.errors import InputError
 from tauloop.logs.log import Log, as_signals
 
-#: Time stamps may leave the even grid between the first and the last by this many periods: coarse
-#: clocks may, a changing rate may not.
+#: Largest deviation of stamps from the even grid between first and last, in periods: coarse clocks
+#: stay within it, changing rates do not.
 UNEVEN_PERIODS = 1.0
 #: Half length of the decimation filter in samples, per unit of the factor (as in
 #: `scipy.signal.decimate`).
 _HALF_LENGTH = 10
-#: Decimated samples that are made at a time, and that one product of matrices makes: few, as the
-#: matrix is a band in zeros; enough for the product to run at the processor's speed.
+#: Decimated samples computed at a time, and per matrix product: few, since the matrix is banded,
+#: but enough to use the processor's speed.
 _OUTPUTS_AT_ONCE = 512
 _OUTPUTS_PER_PRODUCT = 16
 LEAST_FOR_DIFFERENCES = 3
-#: Largest cut-off of a low-pass that is chosen, as a share of the sampling rate; up there nothing
-#: is filtered.
+#: Largest chosen cut-off as a share of the sampling rate; above it nothing is filtered.
 HIGHEST_CUTOFF = 0.45
 
 
@@ -51,7 +50,7 @@ def sample_period(log: Log) -> float:
 
 
 def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.ndarray:
-    """Low-pass without phase shift: a Butterworth filter, forwards and backwards.
+    """Return low-passed samples without phase shift: a Butterworth filter run both ways.
 
     The two passes of the digital filter (bilinear transform) have no phase and, at a frequency f,
     the gain 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)) (Oppenheim and Schafer,
@@ -85,7 +84,7 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
 
 
 def require_filter(count: int, rate: float, cutoff: float, order: int) -> None:
-    """Refuse a low-pass that is none at this rate, or that has too few samples.
+    """Refuse a low-pass that is impossible at this rate, or that has too few samples.
 
     Raises:
         InputError: cutoff not below half the rate, or too few samples for the order.
@@ -106,16 +105,16 @@ def require_cutoff(rate: float, cutoff: float) -> None:
     if not 0.0 < cutoff < 0.5 * rate:
         what = f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz"
         raise InputError.of(
-            "cutoff", what, "choose a lower cutoff, or none: what the noise allows is taken"
+            "cutoff", what, "choose a lower cutoff, or none: the noise then determines it"
         )
 
 
 def gain_of_sines(along: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.ndarray:
-    """Return the gain (N - 2,) of a Butterworth filter, forwards and backwards, for every sine of a record.
+    """Return the gain (N - 2,) of a two-way Butterworth filter for every sine of a record.
 
     Args:
-        along: (N,) from zero to one, in even steps: the sines' frequencies over half the rate, with
-            both ends.
+        along: (N,) from zero to one in even steps: the sines' frequencies divided by half the rate,
+            including both ends.
         rate, cutoff, order: as for `butterworth`.
     """
     with np.errstate(over="ignore"):  # far above the cutoff the gain is zero
@@ -127,7 +126,7 @@ def gain_of_sines(along: np.ndarray, *, rate: float, cutoff: float, order: int) 
 
 
 def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    """One column (N,) through the gain of every sine (see `butterworth`)."""
+    """Return one column (N,) after the gain of every sine (see `butterworth`)."""
     more = len(along) - len(x)
     longer = np.concatenate([x, 2.0 * x[-1] - x[len(x) - 1 - more : -1][::-1]])
     line = longer[0] * (1.0 - along) + longer[-1] * along
@@ -138,7 +137,7 @@ def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
 
 
 def central_differences(x: np.ndarray, period: float) -> np.ndarray:
-    """Return the time derivative by central differences, (x[k+1] - x[k-1]) / (2 T); of second order at the two ends too.
+    """Return the derivative (x[k+1] - x[k-1]) / (2 T); the two ends are of second order too.
 
     Args:
         x: (N, ...) with N >= 3.
@@ -157,7 +156,9 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
 
 
 def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndarray:
-    """Return every `factor`-th sample after a zero-phase low-pass at half the new rate, low-passed again on request.
+    """Return every `factor`-th sample after a zero-phase low-pass at half the new rate.
+
+    On request the samples are low-passed once more.
 
     The filter is the one of ``scipy.signal.decimate(x, factor, ftype="fir", zero_phase=True)``: 20
     factor + 1 taps of a Hamming window, zeros beyond the ends. It is applied as products of
@@ -181,7 +182,9 @@ def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndar
 
 
 def low_pass(x: np.ndarray, cutoff: float) -> np.ndarray:
-    """Return samples behind a zero-phase low-pass: the filter of `decimate`, for any factor 1 / (2 cutoff).
+    """Return samples after a zero-phase low-pass: the filter of `decimate` for any cut-off.
+
+    The cut-off corresponds to a factor 1 / (2 cutoff).
 
     Args:
         x: (N, ...) samples; zeros beyond the ends.
@@ -194,12 +197,12 @@ def low_pass(x: np.ndarray, cutoff: float) -> np.ndarray:
 
 
 def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: int) -> np.ndarray:
-    """As `decimate`, for samples that are made part by part and need not be in memory all at once.
+    """Return the result of `decimate` for samples that are computed part by part.
 
     Args:
-        evaluate: gives the samples (size, ...) of a slice; slices overlap by the length of the
-            filter.
-        n: number of samples in all.
+        evaluate: function that returns the samples (size, ...) of a slice; slices overlap by the
+            length of the filter.
+        n: total number of samples.
         factor: at least 2.
 
     Raises:
@@ -212,7 +215,7 @@ def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: i
 def _filtered_in_parts(
     evaluate: Callable[[slice], np.ndarray], n: int, factor: int, stretch: float
 ) -> np.ndarray:
-    """Return every `factor`-th sample behind the filter whose cut-off has a period of 2 `stretch` samples."""
+    """Return every `factor`-th sample after a filter with cut-off period 2 `stretch`."""
     band = _band(factor, stretch)
     step, half = _OUTPUTS_PER_PRODUCT * factor, _half_length(stretch)
     count = -(-n // factor)
@@ -234,7 +237,7 @@ def _filtered_in_parts(
 
 
 def _band(factor: int, stretch: float) -> np.ndarray:
-    """Return the matrix (outputs, inputs) that makes neighbouring filtered samples of all samples their filters reach."""
+    """Return the matrix (outputs, inputs) from samples to neighbouring filtered samples."""
     half = _half_length(stretch)
     reach = np.arange(-half, half + 1)
     impulse_response = np.hamming(len(reach)) * np.sinc(reach / stretch)
@@ -252,7 +255,7 @@ def _half_length(stretch: float) -> int:
 
 
 def filter_reach(factor: int, cutoff: float | None = None) -> int:
-    """Return how many decimated samples at each end of a log `decimate` makes of samples beyond it."""
+    """Return the number of decimated samples at each end that depend on samples beyond the log."""
     own = 0 if factor == 1 else _HALF_LENGTH
     if cutoff is None or cutoff * factor >= HIGHEST_CUTOFF:
         return own

@@ -1,4 +1,4 @@
-"""Tables of numbers in files: CSV, Parquet and MAT behind one small interface; damaged files are explained."""
+"""Tables of numbers in CSV, Parquet and MAT files with one interface, and their faults."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _NUMERIC = re.compile(
 )
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 _KIND_BEYOND = "numbers beyond all measure"
-#: Messages that never came: what is between is not made up unless gaps are to be filled.
+#: Dropped messages: values in between are interpolated only if gaps are to be filled.
 KIND_DROPPED = "dropped messages"
-#: No measured number is larger; squares and products of larger ones overflow.
+#: Largest plausible measured number; squares and products of larger ones overflow.
 MAX_MEASURED_NUMBER = 1e100
-#: Kinds of findings of cells without a number in them, which `LogTable.numbers` gives as not finite.
+#: Kinds of findings of cells without a number, which `LogTable.numbers` returns as not finite.
 MISSING_KINDS = (_KIND_NOT_FINITE, _KIND_EMPTY, KIND_DROPPED)
 _BEYOND = (
     f"is beyond {MAX_MEASURED_NUMBER:.0e}, which nothing measures",
@@ -53,14 +53,13 @@ class LogTable(ABC):
     """A file with named columns of numbers.
 
     Attributes:
-        file: name for messages.
+        file: file name for messages.
         names: column names without units.
-        units: unit text of each column, empty where the file says none.
-        has_names: whether the file names its columns; they are called 1, 2, ... where it does not.
-        may_be_late: whether time stamps are those of receipt, which may be late and do not add up.
-        arrival: when a recorder received each sample (N,), s of its own clock, where that is known.
-        notes: what reading found and how it was dealt with, where the log can be used all the same,
-            as sentences.
+        units: unit text of each column, empty if the file states none.
+        has_names: whether the file names its columns; otherwise they are called 1, 2, ...
+        may_be_late: whether stamps are those of receipt, which may be late and uneven.
+        arrival: time of receipt of each sample (N,), s of the recorder's clock, if known.
+        notes: findings, as sentences, that do not prevent the use of the log.
     """
 
     has_names = True
@@ -69,7 +68,7 @@ class LogTable(ABC):
     notes: tuple[str, ...] = ()
 
     def __init__(self, file: str, headers: Sequence[str], *, brackets_are_units: bool) -> None:
-        """Take the headers; in CSV and Parquet ``q1 [deg]`` is the column q1 in degrees."""
+        """Parse the headers; in CSV and Parquet ``q1 [deg]`` is the column q1 in degrees."""
         self.file = file
         parts = [
             _name_and_unit(header) if brackets_are_units else (header.strip(), "")
@@ -79,10 +78,10 @@ class LogTable(ABC):
 
     @abstractmethod
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """Return the chosen columns, (N, len(columns)); whatever is not a finite number goes to the findings."""
+        """Return the chosen columns (N, len(columns)); numbers that are not finite are findings."""
 
     def channels(self) -> list[tuple[str, str, str]]:
-        """Return the quantity, channel and column of what the names say by themselves, as ``quantity.channel``."""
+        """Return quantity, channel and column of names in the form ``quantity.channel``."""
         parts = [(name.partition("."), name) for name in self.names]
         return [
             (quantity, channel, name)
@@ -91,11 +90,11 @@ class LogTable(ABC):
         ]
 
     def clock(self, columns: Sequence[str]) -> str | None:
-        """Return the column of time that samples of these columns have without anybody's naming one."""
+        """Return the default time column of samples of these columns."""
         return None
 
     def line(self, row: int) -> int | None:
-        """Line of the file on which a row (counted from zero) stands; None where the file has no lines."""
+        """Return the line of a row (counted from zero) in the file; None if it has no lines."""
         return None
 
     def _report_not_finite(
@@ -117,12 +116,12 @@ class LogTable(ABC):
 
 
 def _are_sound(values: np.ndarray) -> bool:
-    """Return whether all numbers are finite and can be reckoned with; column by column, for tables are long."""
+    """Return whether all numbers are finite and not too large, column by column to save memory."""
     return all(bool((np.abs(column) <= MAX_MEASURED_NUMBER).all()) for column in values.T)
 
 
 def _name_and_unit(header: str) -> tuple[str, str]:
-    """Return a column's name, and what stands in brackets behind it."""
+    """Return a column's name, and the text in brackets after it."""
     name, bracket, unit = header.strip().removesuffix("]").rpartition("[")
     if not bracket or not header.strip().endswith("]") or "]" in unit:
         return header.strip(), ""
@@ -138,16 +137,15 @@ def _refused(
 class CsvTable(LogTable):
     """Text with comma, semicolon or tab between cells; lines above the header may start with #.
 
-    Without a header row columns are called by their numbers from 1 on. Where commas cannot be
-    anything else they are decimal ones.
+    Without a header row, columns are numbered from 1. Unambiguous decimal commas are accepted.
     """
 
     def __init__(self, path: Path, names: Sequence[str] = ()) -> None:
-        """Read the bytes and the header; names may be given for columns of a text without one.
+        """Read the bytes and the header; a text without a header may get column names.
 
         Raises:
-            LogError: not a UTF-8 text with a row of column names and at least one sample, or not as
-                many columns as names.
+            LogError: not a UTF-8 text with a row of column names and at least one sample, or a
+                different number of names and columns.
         """
         self._data = _text_bytes(path)
         self._delimiter = ","
@@ -181,7 +179,7 @@ class CsvTable(LogTable):
         return bool(line.strip()) and not line.startswith("#")
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line number and cells of every row that is not blank."""
+        """Yield line number and cells of every row that is not blank."""
         with self._stream() as stream:
             for _ in range(self._skipped):
                 stream.readline()
@@ -191,11 +189,11 @@ class CsvTable(LogTable):
                     yield self._skipped + reader.line_num, cells
 
     def line(self, row: int) -> int | None:
-        """Line of a row; counted anew each time, since only messages need it."""
+        """Return the line of a row, counted on each call, since only messages need it."""
         return next((line for index, (line, _) in enumerate(self._rows()) if index == row), None)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """Return the chosen columns: fast when the whole table is sound, else cell by cell with all that is wrong."""
+        """Return the chosen columns, fast for sound tables, else cell by cell with all faults."""
         try:
             with self._stream() as stream:
                 table = np.loadtxt(
@@ -297,7 +295,7 @@ class ParquetTable(LogTable):
         super().__init__(str(path), self._headers, brackets_are_units=True)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """Return the chosen columns; nulls are found as NaN."""
+        """Return the chosen columns; nulls are findings and NaN."""
         path = Path(self.file)
         require_ratio(path, 8 * self._rows * max(len(columns), 1))
         numeric = [
@@ -334,15 +332,15 @@ def require_parquet(file: str) -> None:
 
 
 class ArrayTable(LogTable):
-    """Columns that are in memory by name."""
+    """Columns in memory by name."""
 
     def __init__(
         self, file: str, columns: Mapping[str, np.ndarray], units: Mapping[str, str]
     ) -> None:
-        """Take them.
+        """Keep the columns.
 
         Raises:
-            LogError: there are none.
+            LogError: there are no columns.
         """
         if not columns:
             raise _refused(
@@ -353,7 +351,7 @@ class ArrayTable(LogTable):
         self.units = tuple(units.get(name, "") for name in columns)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """Return the chosen columns; all must have the same count."""
+        """Return the chosen columns, which must have the same length."""
         chosen = [self._columns[self.names[column]] for column in columns]
         lengths = {len(values) for values in chosen}
         if len(lengths) > 1:
@@ -375,10 +373,10 @@ class ArrayTable(LogTable):
 
 
 class MatTable(ArrayTable):
-    """A MATLAB file: vectors by name, columns of matrices as ``q[0]``, fields of structures by dots."""
+    """A MATLAB file: vectors by name, matrix columns as ``q[0]``, structures with dots."""
 
     def __init__(self, path: Path) -> None:
-        """Read all numeric variables; those of version 7.3 as HDF5, which it is inside.
+        """Read all numeric variables; version 7.3 is HDF5.
 
         Raises:
             LogError: damaged, or without numeric arrays.

@@ -1,4 +1,4 @@
-"""Measured velocities beside positions: whether the two belong together, how noisy each is, and both made into one."""
+"""Measured velocities and positions: consistency, noise, and their fusion."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tauloop.logs.checks.saturation import closed, limits_reached, moving
 from tauloop.logs.log import Log, as_signals, by_channel, channels, units
 from tauloop.logs.signals import butterworth, central_differences, sample_period
 
-#: Where the velocity of a channel comes from.
+#: Sources of a channel's velocity.
 SOURCES = ("positions", "measured", "fused")
-#: Least correlation of the integral with the positions of a velocity that is theirs.
+#: Smallest correlation between a velocity's integral and the positions that confirms the channel.
 MIN_CORRELATION = 0.9
 #: A scale that differs from one by more than this is an error of unit or gear.
 MAX_SCALE_ERROR = 0.1
-#: Factors of units and signs, by what is said of them.
+#: Factors of units and signs, with their descriptions.
 UNIT_FACTORS = {
     "degrees per second for what is in rad/s": 180.0 / np.pi,
     "rad/s for what is in degrees per second": np.pi / 180.0,
@@ -30,42 +30,41 @@ UNIT_FACTORS = {
     "k for what is in the unit itself": 1e-3,
     "per minute for what is per second": 60.0,
 }
-#: A scale is that of a unit when it is as near to it.
+#: Relative tolerance of a scale that counts as a unit's factor.
 UNIT_FACTOR_TOLERANCE = 0.02
-#: A velocity is late or early from so many seconds and samples on, if a shift takes so much of the
-#: difference's power.
+#: Smallest delay or lead of a velocity in s, and the share of the difference's power that a shift
+#: must explain.
 MIN_DELAY, MIN_SHIFT_SHARE = 2e-3, 0.5
-#: Steps by which a delay is found.
+#: Number of steps to determine a delay.
 DELAY_STEPS = 3
-#: A velocity is held by a limit where the positions move faster by this factor.
+#: A velocity is saturated where the positions move faster by this factor.
 SATURATION_FACTOR = 1.02
-#: Frequencies over which noise is averaged, evenly spread on a scale of logarithms.
+#: Number of logarithmically spaced frequencies over which noise is averaged.
 NOISE_BINS = 24
-#: The lowest of them, in periods of the log: slower ones are the drift of the integral.
+#: The lowest of them, in periods per log: slower frequencies contain the integral's drift.
 MIN_NOISE_PERIODS = 3
-#: Fits of the noise, each weighted by the one before.
+#: Number of noise fits, each weighted by the one before.
 NOISE_FITS = 5
-#: Least number of samples for all this to be told.
+#: Smallest number of samples for this comparison.
 MIN_SAMPLES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredVelocity:
-    """What a channel of velocity is worth beside the positions of the same channel.
+    """Quality of a velocity channel compared with the positions of the same channel.
 
-    With positions p and noise e, n of a standard deviation that is the same at all frequencies, the
-    channel is ``scale (dp/dt) + offset + e`` and the positions are read as ``p + n``.
+    With positions p and white noises e and n, the velocity channel is ``scale (dp/dt) + offset +
+    e`` and the positions are read as ``p + n``.
 
     Attributes:
-        channel: its name.
-        correlation: of its integral with the positions, both without their straight line.
-        delay: of the velocity after the positions, s; zero where a shift explains less than half of
-            the difference. The other values are those of the channel without it.
-        scale, offset: by these; offset in m/s or rad/s.
-        noise, position_noise: standard deviations of a sample, m/s or rad/s, m or rad.
-        crossover: Hz; below it differentiated positions are the less noisy of the two.
-        saturated: samples that a limit of the instrument holds; the positions' derivative stands
-            for these.
+        channel: name of the channel.
+        correlation: correlation of its integral with the positions, both without linear trend.
+        delay: delay of the velocity after the positions, s; zero if a shift explains less than half
+            of the difference. The other values are those of the channel without the delay.
+        scale, offset: scale and offset of the channel; offset in m/s or rad/s.
+        noise, position_noise: standard deviations per sample, m/s or rad/s, and m or rad.
+        crossover: frequency, Hz, below which differentiated positions have less noise.
+        saturated: samples at a limit of the instrument, replaced by the positions' derivative.
     """
 
     channel: str
@@ -79,7 +78,7 @@ class MeasuredVelocity:
     saturated: int
 
     def problem(self) -> Problem | None:
-        """Return why this is no velocity of its channel, or nothing."""
+        """Return why this is not a velocity of its channel, or None."""
         where, otherwise = (
             f"velocity.{self.channel}",
             "correct the column or its unit; it is not used",
@@ -106,7 +105,10 @@ class MeasuredVelocity:
 
 
 def wrong_velocities(log: Log) -> dict[str, Problem]:
-    """Return the channels of velocity that are not the derivative of the position of their channel, and of whose they are."""
+    """Return the velocity channels that are not the derivative of their position, with problems.
+
+    A problem names the channel to which the velocity belongs, if there is one.
+    """
     problems = {
         name: problem
         for name, measured in measured_velocities(log).items()
@@ -132,7 +134,7 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
 
 
 def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
-    """Return what each channel of velocity with a position of its own is worth; none of a log too short to tell.
+    """Return the quality of each velocity channel with a position; empty for a short log.
 
     Raises:
         InputError: the log is not evenly sampled.
@@ -144,12 +146,15 @@ def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
 
 
 def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the positions and velocity (N,) of a channel, and where the positions' derivative stands for a saturated velocity."""
+    """Return positions and velocity (N,) of a channel, and its saturated samples.
+
+    The positions' derivative replaces the velocity in these samples.
+    """
     position, velocity = (by_channel(log, kind)[name] for kind in ("position", "velocity"))
     derived = central_differences(position, sample_period(log))
     saturated = np.zeros(len(position), dtype=bool)
     for limit in limits_reached(velocity, moving(log)):
-        # else the machine moves evenly
+        # otherwise the machine moves evenly
         if abs(derived[limit.at].mean()) > SATURATION_FACTOR * abs(limit.value):
             saturated |= closed(limit.at)
     return position, np.where(saturated, derived, velocity), saturated
@@ -158,7 +163,10 @@ def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _compared(
     name: str, position: np.ndarray, velocity: np.ndarray, saturated: np.ndarray, period: float
 ) -> MeasuredVelocity:
-    """Over the whole log: the integrated velocity is compared, in which a coarse encoder's steps do not grow."""
+    """Compare a velocity's integral with the positions over the whole log.
+
+    Steps of a coarse encoder do not grow in an integral.
+    """
     rate, count, delay = 1.0 / period, len(position), 0.0
     if abs(_agreement(position, velocity, period)[0]) >= MIN_CORRELATION:
         delay = _whole_delay(position, velocity, period)
@@ -186,7 +194,7 @@ def _compared(
 
 
 def _agreement(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
-    """Return the correlation of the integral with the positions, both without their straight line, and the scale of it."""
+    """Return correlation and scale of the integral and the positions, both without linear trend."""
     moved, turned = (_without_line(x) for x in (position, integrated(velocity, period)))
     own, common, other = moved @ moved, moved @ turned, turned @ turned
     correlation = float(common / np.sqrt(own * other)) if own > 0.0 and other > 0.0 else 0.0
@@ -194,7 +202,7 @@ def _agreement(position: np.ndarray, velocity: np.ndarray, period: float) -> tup
 
 
 def _whole_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
-    """Return the delay of a velocity, where that is told; a few steps make up for its being taken as small."""
+    """Return the delay of a velocity, found in a few steps, since each one is underestimated."""
     delay = _delay(position, velocity, period)
     for _ in range(DELAY_STEPS if delay else 0):
         delay += _delay_left(position, earlier(velocity, delay, period), period)[0]
@@ -202,7 +210,7 @@ def _whole_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> f
 
 
 def earlier(velocity: np.ndarray, delay: float, period: float) -> np.ndarray:
-    """Return the samples (N,) earlier by some time, s, by straight lines between them; the last or first value goes on."""
+    """Return samples (N,) advanced by a time, s, by linear interpolation; ends are held."""
     if not delay:
         return velocity
     places = np.arange(len(velocity), dtype=float)
@@ -210,7 +218,7 @@ def earlier(velocity: np.ndarray, delay: float, period: float) -> np.ndarray:
 
 
 def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
-    """By how much a velocity comes after the positions; zero where not told."""
+    """Return the delay of a velocity; zero if it is not significant."""
     delay, explained = _delay_left(position, velocity, period)
     return (
         delay
@@ -220,7 +228,10 @@ def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
 
 
 def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
-    """Return the delay d of p = c (V + d v) with the integral V of a velocity, and what it explains of the difference."""
+    """Return the delay d of p = c (V + d v) and the share of the difference that it explains.
+
+    V is the integral of the velocity v.
+    """
     moved, turned, rate = (
         _without_line(x) for x in (position, integrated(velocity, period), velocity)
     )
@@ -234,7 +245,7 @@ def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tu
 
 
 def _without_line(x: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) less the straight line that fits them best."""
+    """Return samples (N,) minus their best-fitting straight line."""
     columns = np.stack([np.linspace(-1.0, 1.0, len(x)), np.ones(len(x))], axis=1)
     return np.asarray(x - columns @ np.linalg.lstsq(columns, x, rcond=None)[0])
 
@@ -245,11 +256,13 @@ def integrated(velocity: np.ndarray, period: float) -> np.ndarray:
 
 
 def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
-    """Return the standard deviations of white noise of a velocity and of positions, from the velocity less their derivative.
+    """Return the standard deviations of white noise of a velocity and of positions.
 
-    Central differences make of white noise of positions the density (sin(2 pi f T) / T)^2 times
-    theirs; both shares are fitted to the density, each time relative to the fit before, so that all
-    frequencies count alike.
+    They follow from the velocity minus the positions' derivative.
+
+    Central differences turn white position noise into the density (sin(2 pi f T) / T)^2 times its
+    own; both shares are fitted to the density, each time relative to the previous fit, so that all
+    frequencies have equal weight.
     """
     from scipy.optimize import nnls  # slow to import, and most logs have no velocities
 
@@ -276,20 +289,22 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
 
 
 def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
-    """Return the velocities (N, n) of the channels whose source is not their positions, not yet low-passed; zero of the others.
+    """Return the velocities (N, n) of channels with another source than positions, unfiltered.
+
+    The other channels are zero.
 
     Measured: the channel without its delay and offset, divided by its scale (see
-    `MeasuredVelocity`). Fused: with the noise of both white, the combination of least variance
-    weighs frequencies by 1 / (1 + (f / f_c)^2) for differentiated positions and by the rest for the
-    measured velocity (a complementary filter, Brown and Hwang 2012, Introduction to random signals
-    and applied Kalman filtering, section 8.12); f_c is the crossover.
+        `MeasuredVelocity`). Fused: with both noises white, the minimum-variance combination weighs
+        frequencies by 1 / (1 + (f / f_c)^2) for differentiated positions and by the rest for the
+        measured velocity (a complementary filter, Brown and Hwang 2012, Introduction to random
+        signals and applied Kalman filtering, section 8.12); f_c is the crossover.
 
     Args:
-        log: with velocities of all channels whose source is not their positions.
-        sources: of `SOURCES`, by channel of position, in their order.
+        log: log with velocities of all channels whose source is not their positions.
+        sources: source by position channel, in their order.
 
     Raises:
-        LogError: a velocity is missing, has another unit, or is not that of its channel; all
+        LogError: a velocity is missing, has another unit, or does not belong to its channel; all
             problems.
     """
     velocity = np.zeros((len(as_signals(log).time), len(sources)))
@@ -323,7 +338,7 @@ def _require(log: Log, wanted: list[str], velocities: dict[str, MeasuredVelocity
     for name in wanted:
         what, unit = "", f"{position_units[name]}/s"
         if name not in velocity_units:
-            what = "is not in the log, and shall be used"
+            what = "is not in the log, but is to be used"
         elif velocity_units[name] != unit:
             what = f"is in {velocity_units[name]}, and its position in {position_units[name]}"
         elif name not in velocities:

@@ -214,7 +214,10 @@ def _gpu() -> CheckedPart:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that brings an extra to this very environment: a clone installs itself, another takes the package."""
+    """Return the command that installs an extra in this environment.
+
+    A clone installs itself; other environments install the package.
+    """
     own = metadata_of("tauloop")
     origin = json.loads((own.read_text("direct_url.json") if own else None) or "{}")
     is_clone = bool(origin.get("dir_info", {}).get("editable")) or own is None

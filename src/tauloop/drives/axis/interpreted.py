@@ -1,4 +1,4 @@
-"""Runs of a drive line of its own in Python, with the criteria on the way: the same as the compiled ones, slowly."""
+"""Runs of a single drive line in Python with its criteria: equal to the compiled ones, but slow."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ class _Step:
         return self._report(outcome)
 
     def _look(self) -> int:
-        """Note events: behind a step that one has cut, and where a force or the control jumps; the outcome."""
-        run, watched, outcome = self.run, self.system.watched, Outcome.SUCCESS
+        """Add events after a cut step and at jumps of a force or the control."""
+        run, watched, outcome = self.run, self.system.watched, OK
         before = run.s
         run.agree()
         flips = (run.s - before)[-len(watched) :]

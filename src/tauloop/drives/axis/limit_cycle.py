@@ -1,4 +1,4 @@
-"""Limit cycles of an axis with backlash: predicted by the describing function, and measured on a simulation.
+"""Limit cycles of an axis with backlash: by the describing function, and from a simulation.
 
 Source: Gelb and Vander Velde 1968, Multiple-Input Describing Functions and Nonlinear System Design.
 """
@@ -36,7 +36,7 @@ COARSE, FINE = 96, 4096
 BEYOND, SLOWEST, FASTEST, GRID = (1e-3, 1e2), 0.05, 1.0, (64, 192)
 #: Change of amplitude by which a cycle's stability is decided.
 NUDGE = 1e-3
-#: A cycle is measured over this share of the record's end, and needs so many periods in it.
+#: Share of the record's end in which a cycle is measured, and the number of periods it needs there.
 END, PERIODS = 0.5, 3
 _STIFFNESS, _DAMPING = "equivalent_stiffness", "equivalent_damping"
 
@@ -129,7 +129,10 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
     rest = _linear(line, names[0], theta)
 
     def residual(unknown: np.ndarray, points: int = FINE) -> np.ndarray:
-        """1 - G N (N, 2) at rows of (log of the deflection beyond contact in halves of the gap, log of w)."""
+        """Return 1 - G N (N, 2) at rows of logarithms of deflection beyond contact and of w.
+
+        The deflection is in halves of the gap.
+        """
         amplitude, frequency = gap / 2 * (1 + np.exp(unknown[:, 0])), np.exp(unknown[:, 1])
         left = 1 - rest.response(frequency)[:, 0] * equivalent(
             gap, stiffness, damping, amplitude, frequency, points
@@ -170,14 +173,17 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rest:
-    """Everything but the element: dx/dt = matrix x + push tau; rows give deflection and judged position."""
+    """The system without the element: dx/dt = matrix x + push tau.
+
+    The rows give deflection and judged position.
+    """
 
     matrix: np.ndarray
     push: np.ndarray
     rows: np.ndarray
 
     def response(self, frequency: np.ndarray) -> np.ndarray:
-        """Return the deflection and judged position over the element's force (N, 2) at frequencies (N,), rad/s."""
+        """Return deflection and judged position per force of the element (N, 2) at rad/s (N,)."""
         shifted = 1j * frequency[:, None, None] * np.eye(len(self.matrix)) - self.matrix
         return np.asarray(
             np.linalg.solve(shifted, np.tile(self.push[:, None], (len(frequency), 1, 1)))[..., 0]
@@ -185,8 +191,9 @@ class _Rest:
         )
 
     def growth(self, describing: complex, frequency: float) -> float:
-        """Real part of the eigenvalue nearest j w, with the element as spring and damper."""
-        rate = self.rows[0] @ self.matrix  # of the deflection; the element's force is no part of it
+        """Return the real part of the eigenvalue nearest j w, the element as spring and damper."""
+        # rate of the deflection, which the element's force does not enter
+        rate = self.rows[0] @ self.matrix
         closed = self.matrix + np.outer(
             self.push, describing.real * self.rows[0] + describing.imag / frequency * rate
         )
@@ -237,7 +244,7 @@ def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
 
 
 def measure(record: Record, judged: str) -> LimitCycle | None:
-    """Return the amplitude and frequency of what a position still does at the end of a record; None where it has no period.
+    """Return amplitude and frequency of the motion at the end of a record; None without a period.
 
     Args:
         record: a run, long enough for the step to have died away.

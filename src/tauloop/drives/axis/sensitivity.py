@@ -1,4 +1,4 @@
-"""Gradients of criteria by forward sensitivities, integrated in the compiled step together with the axis."""
+"""Gradients of criteria by forward sensitivities, in the compiled step together with the axis."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SensitiveAxis:
         duration: float = 10.0,
         integrator: Integrator | None = None,
     ) -> CriteriaGradients:
-        """Return the criteria of steps, as `simulate_axis` gives them, and their gradients, all in one batch.
+        """Return the criteria of steps, as `simulate_axis` does, and their gradients, in one batch.
 
         A time at which the position passes a level changes by -(dx/dp)/v; the overshoot by dx/dp
         where it is reached. A criterion that stays as it is (no overshoot; a level that is not
@@ -99,7 +99,7 @@ class SensitiveAxis:
         band = np.array([np.asarray(self._scales(row))[1, places] for row in p])
 
         def passes(name: str, level: np.ndarray | float = 0.0) -> np.ndarray:
-            """Change (N, n) of the time at which the position passes a level, by the level's change (N, n)."""
+            """Return the changes (N, n) of the time at which the position passes a level."""
             return (level - slopes[:, mark[name]]) / v[:, mark[name], None]
 
         def where(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -135,24 +135,29 @@ class SensitiveAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriteriaGradients:
-    """Criteria (N,), and by criterion its gradients (N, n) by the parameters, SI; (n,) where all inputs are numbers."""
+    """Return the criteria (N,) and their gradients (N, n) by the parameters, SI.
+
+    The gradients are (n,) where all inputs are numbers.
+    """
 
     criteria: Criteria
     by: Mapping[str, np.ndarray]
 
     def weighted_sum(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Return the gradients, shaped as those of criteria, of the sum of criteria over their weights."""
+        """Return the gradients of the weighted sum of criteria, in the shape of criteria."""
         return np.sum([self.by[name] / weight for name, weight in weights.items()], axis=0)
 
     def weighted_worst(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Return the gradients, shaped as those of criteria, of the largest of the criteria over their weights."""
+        """Return the gradients of the largest weighted criterion, in the shape of criteria."""
         worst = weighted(self.criteria, weights).argmax(axis=1)
         by = np.stack([np.atleast_2d(self.by[name]) / weight for name, weight in weights.items()])
         return by[worst, np.arange(len(worst))].reshape(next(iter(self.by.values())).shape)
 
 
 def differentiable_names(axis: Axis) -> tuple[str, ...]:
-    """Return the parameters that criteria have gradients by: those that change neither the position's factor nor the sample time.
+    """Return the parameters by which criteria can be differentiated.
+
+    These change neither the position's factor nor the sample time.
 
     Those of a line whose encoders count have none.
     """

@@ -217,7 +217,7 @@ def simulate_axis(
     load_time: float = 0.0,
     integrator: Integrator | None = None,
 ) -> Criteria:
-    """Return the criteria of steps of the reference from `start` to `start + step` at t = 0, of a line at rest at zero.
+    """Return the criteria of a step from `start` to `start + step` at t = 0, from rest at zero.
 
     Args:
         axis: the compiled drive line.
@@ -344,7 +344,7 @@ class Record(Tabular):
 
 
 def signal_variables(signals: Mapping[str, np.ndarray]) -> Iterator[Variable]:
-    """Return the signals such as ``cart.position [m]`` as variables over time, such as ``position.cart``."""
+    """Return signals such as ``cart.position [m]`` as variables over time (``position.cart``)."""
     for name, values in signals.items():
         channel, _, quantity = name.partition(" [")[0].rpartition(".")
         unit = name.partition(" [")[2].removesuffix("]")
@@ -368,7 +368,7 @@ def record_axis(
     samples: int = 2001,
     integrator: Integrator | None = None,
 ) -> Record:
-    """One run with everything there is to see at equidistant times; arguments as of `simulate_axis`.
+    """Return one run with all signals at equidistant times; arguments as for `simulate_axis`.
 
     Args:
         axis, parameters, step, start, duration, load, load_time, integrator: as of `simulate_axis`.

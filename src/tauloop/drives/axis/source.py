@@ -60,7 +60,7 @@ def axis_routines(system: AxisSystem) -> HybridSystem:
 
 
 def axis_source(system: AxisSystem, routines: HybridSystem, method: Tableau | None) -> str:
-    """C text of `drive_batch` for a drive line, with an explicit method or without one Radau IIA."""
+    """Return the C text of `drive_batch`, by an explicit method or, without one, Radau IIA."""
     sizes = {
         "N": len(system.state_names),
         "NC": system.coordinates,

@@ -1,4 +1,4 @@
-"""One call from a drive line and options to a judged step, and its limit cycle where that is asked for."""
+"""Calls from a drive line and options to a judged step and, on request, its limit cycle."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DriveOptions(Options):
             slave.
         load: load on the judged body, N or N m.
         load_time: time at which the load begins, such as 0.5s.
-        cycle: measure the limit cycle, beside what the describing function predicts.
+        cycle: measure the limit cycle, in addition to the prediction of the describing function.
         rtol: relative tolerance of an integration step.
         integrator: any integrator in place of the explicit one of that error.
         until: end at this event: a signal passes a value, such as 'cart.position>0.05' (SI).

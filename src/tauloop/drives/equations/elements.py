@@ -1,4 +1,4 @@
-"""Equations of the elements of a drive line: pure functions of expressions, and of switches that decide conditions."""
+"""Equations of the elements of a drive line: pure functions of expressions and switches."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def stribeck_level(coulomb: ca.SX, static: ca.SX, velocity: ca.SX, v: ca.SX) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryFriction:
-    """Dry friction on one coordinate: whether it sticks, and the force against the motion while it slides."""
+    """Dry friction on one coordinate: a sticking mode, and the force against the motion in slip."""
 
     sticks: ca.SX
     force: ca.SX
@@ -182,7 +182,9 @@ def motor_torque(
     switches: Switches,
     name: str,
 ) -> ca.SX:
-    """Return the torque that a motor gives: within its limit, and falling to zero from rated speed to limit where it drives.
+    """Return the motor torque within its limits.
+
+    It falls to zero between rated speed and speed limit while the motor drives.
 
     A motor that brakes keeps its whole torque at any speed.
 

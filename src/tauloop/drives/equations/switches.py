@@ -1,4 +1,4 @@
-"""Conditions inside equations: frozen as modes that an integrator changes at exact instants, or decided in place."""
+"""Conditions in equations, as modes that an integrator switches exactly or as direct decisions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Direct(Switches):
 
 @final
 class SwitchModes(Switches):
-    """Every condition is a mode (a symbol) with a guard: the mode 1 needs guard >= 0, and 0 needs guard <= 0.
+    """Every condition is a mode (a symbol) with a guard: mode 1 for guard >= 0, mode 0 for <= 0.
 
     Between events the equations are smooth, for modes are constant there. A guard may depend on its
     own mode: so sticking ends at another value than it begins at.

@@ -1,4 +1,4 @@
-"""A drive line and its control as one hybrid system: smooth equations, modes with guards, resets, and signals."""
+"""A drive line and its control as one hybrid system: equations, modes, resets and signals."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class LineFunctions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisSystem(LineFunctions):
-    """A drive line by itself: its states y are positions, velocities, gaps, bristles, loops and energy.
+    """A single drive line; its states y are positions, velocities, gaps, bristles, loops, energy.
 
     Of its figures the first that must not be negative is an idle zero. Behind them come a number
     that must be positive for the control to mean anything, and three: judged position over
@@ -196,7 +196,7 @@ class Equations:
         }
 
     def held_next(self) -> ca.SX:
-        """Return what a sampled control holds from this instant on: its measurements, counted, and its torques."""
+        """Return the values that a sampled control holds from now on: measurements and torques."""
         if not self.is_sampled:
             return ca.SX(0, 1)
         control = self.line.control
@@ -251,7 +251,7 @@ class Equations:
         return force
 
     def smooth_friction(self) -> ca.SX:
-        """Return the generalised forces (n,) of friction without sticking, with the rates of bristles."""
+        """Return the forces (n,) of friction without sticking, with the rates of bristles."""
         forces = ca.SX(self.n, 1)
         for inertia in self.line.inertias:
             k, factor, v = (
@@ -282,7 +282,7 @@ class Equations:
         return forces
 
     def act(self) -> tuple[ca.SX, ControlLaw, ca.SX]:
-        """Return the generalised forces (n,) of all but dry friction, the control, and the sum of squared torques."""
+        """Return forces (n,) without dry friction, the control, and the squared torques."""
         line = self.line
         forces = self.smooth_friction()
         for inertia in line.inertias:
@@ -349,7 +349,7 @@ class Equations:
         """Modes that follow whether signals are above values.
 
         Raises:
-            InputError: with every name that is no signal.
+            InputError: with every name that is not a signal.
         """
         known = {name.split(" [")[0]: signal for name, signal in self.signals.items()}
         for option, is_terminal in (("until", True), ("watch", False)):
@@ -426,12 +426,9 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
 
 
 def _values(a: Equations, place: str, element: object, *keys: str) -> dict[str, ca.SX]:
-    """Return the values of those of some quantities that an element has, by their places in the file."""
-    return {
-        f"{place}.{key}": a.scalar(value)
-        for key in keys
-        if (value := getattr(element, key, None)) is not None
-    }
+    """Return the quantities that an element has, by their key paths in the file."""
+    values = {key: getattr(element, key, None) for key in keys}
+    return {f"{place}.{key}": a.scalar(value) for key, value in values.items() if value is not None}
 
 
 def must_be_positive(a: Equations) -> dict[str, ca.SX]:
@@ -476,7 +473,7 @@ def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
 def senseless(
     names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], place: str = "{}"
 ) -> list[Problem]:
-    """Return what is wrong with figures that must be positive, and with others that must not be negative.
+    """Return the problems of values that must be positive, and of those that must not be negative.
 
     Args:
         names: of both.

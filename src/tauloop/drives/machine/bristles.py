@@ -1,4 +1,4 @@
-"""Dry friction of a machine itself as LuGre friction of its lines' loads: bristles bend, so that nothing sticks."""
+"""Dry friction of a machine as LuGre friction of its lines' loads, so that nothing sticks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BRISTLE_TIME = 1e-3
 
 
 def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Expression, ...]]:
-    """Return the machine without Coulomb friction of its actuators and of the coordinates that one of them alone moves.
+    """Return the machine without Coulomb friction of actuators and of coordinates of one of them.
 
     An actuator's position is p = r q, so a friction c of the coordinate q is c / |r| at the
     actuator.
@@ -56,7 +56,7 @@ def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Express
 def with_bristles(
     mechanism: Mechanism, line: DriveLine, coulomb: Expression, presliding: float
 ) -> DriveLine:
-    """Return the line with LuGre friction in place of what would stick with its load, and of the machine's own friction.
+    """Return the line with LuGre friction for dry friction of its load and of the machine.
 
     Args:
         mechanism: the machine whose parameters the line uses.

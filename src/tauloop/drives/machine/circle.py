@@ -1,4 +1,4 @@
-"""A circular test of a machine with drive lines: what a ball-bar would show, with one motor, two, and rigid drives.
+"""A circular test of a machine with drive lines, as with a ball-bar.
 
 Source: ISO 230-4, Test code for machine tools: circular tests for numerically controlled machine
 tools.
@@ -57,7 +57,7 @@ class Circle(Options):
     center: tuple[float, float] | None = None
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note what is no plane."""
+        """Add problems for coordinates that do not form a plane."""
         if len(set(self.columns)) != 2:
             problems.add("columns", "are not two positions", "such as platform.x and platform.y")
 
@@ -67,10 +67,10 @@ class Lap:
     """The measured lap of one run, as ISO 230-4 looks at it.
 
     Attributes:
-        angle: on the circle as told, rad (N,).
-        radial: distance from the centre of the circle that fits best, minus the radius as told
+        angle: commanded angle on the circle, rad (N,).
+        radial: distance from the centre of the best-fitting circle, minus the commanded radius
             (N,), m.
-        center: of the circle that fits best (least squares), minus that told (2,), m.
+        center: centre of the best-fitting circle (least squares), minus the commanded one (2,), m.
         radius_error: of the circle that fits best, m.
         deviation: circular deviation: largest minus smallest radial distance, m.
         normal: largest distance from the plane of the circle, m.
@@ -119,7 +119,7 @@ class CircleTest(Result):
 
     Attributes:
         machine: its name.
-        circle: as told.
+        circle: the commanded circle.
         laps: by variation; those that ended early are missing.
         ends: why a run ended early, by variation.
         occurrences: events by variation.
@@ -176,7 +176,7 @@ def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
         PoseError: the circle is out of reach or leads through a singularity.
     """
     columns = model.platform.ports.position.columns
-    InputError.raise_if_any(unknown_names(circle.columns, columns, "is no platform position"))
+    InputError.raise_if_any(unknown_names(circle.columns, columns, "is not a platform position"))
     order = sorted(circle.columns, key=columns.index)
     swapped = order != list(circle.columns)
     reference = model.platform_position(model.assembly.q[None])[0]
@@ -233,7 +233,7 @@ def circle_test(
     remedy = "see `tauloop show NAME --table`"
     names = mechanism.parameters.names
     InputError.raise_if_any(
-        unknown_names(values or {}, names, "is no leaf parameter", remedy=remedy)
+        unknown_names(values or {}, names, "is not an independent parameter", remedy=remedy)
     )
     stages.done()
     laps, ends, happened = {}, {}, {}

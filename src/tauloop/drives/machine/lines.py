@@ -1,4 +1,4 @@
-"""Drive lines on the actuators of a machine: what they come to when nothing gives way, and their variants."""
+"""Drive lines on the actuators of a machine: their rigid equivalents and their variants."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def require_lines(mechanism: Mechanism) -> None:
 
 
 def with_one_motor(line: DriveLine) -> DriveLine:
-    """Return the line without its slave motor and all that hangs on the load by it alone; the master takes the whole output.
+    """Return the line without its slave motor; the master takes the whole output.
+
+    Elements that only the slave connects to the load are removed too.
 
     A line with one motor stays as it is.
 
@@ -96,7 +98,7 @@ MOTORS = ("as-written", "preloaded", "one")
 
 
 def with_motors(line: DriveLine, motors: str) -> DriveLine:
-    """Return the line with its motors used in one of these `MOTORS`; parameters that it does not have any more go.
+    """Return the line with its motors in one of the modes `MOTORS`, without unused parameters.
 
     Raises:
         InputError: no slave that could pull back, or as `with_one_motor`.
@@ -119,7 +121,7 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
 
 
 def without_play(line: DriveLine) -> DriveLine:
-    """Return the line whose gaps are closed; their contacts are springs and dampers that push and pull."""
+    """Return the line with closed gaps, whose contacts push and pull."""
 
     def closed(compliance: Compliance | None) -> Compliance | None:
         return compliance and Shaft(stiffness=compliance.stiffness, damping=compliance.damping)
@@ -131,7 +133,7 @@ def without_play(line: DriveLine) -> DriveLine:
 
 
 def with_rigid_shafts(line: DriveLine) -> DriveLine:
-    """Return the line with nothing that gives way and nothing that sticks: rigid connections, no dry friction."""
+    """Return the line with rigid connections and without dry friction."""
 
     def sliding(inertia: LineInertia) -> LineInertia:
         law = inertia.friction
@@ -210,7 +212,7 @@ def direct_line(
 def measured_ratios(
     mechanism: Mechanism, lines: Iterable[DriveLine]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
+    """Return the motion at position and speed loops per actuator motion (n_u,), (n_u,)."""
     pairs = []
     for line in lines:
         on = {encoder.name: encoder.on for encoder in line.encoders}
@@ -228,14 +230,14 @@ def on_the_load(line: DriveLine) -> tuple[str, ...]:
 
 
 def machine_under_load(mechanism: Mechanism) -> Mechanism:
-    """Return the machine that its drive lines push: inertias that are rigidly on a load move with the machine."""
+    """Return the machine that its drive lines push, with the inertias that move rigidly with it."""
     return _with_reflected(
         mechanism, {a.name: on_the_load(a.drive) for a in mechanism.actuators if a.drive}, ()
     )
 
 
 def rigid_machine(mechanism: Mechanism, *, with_dry: bool = True) -> Mechanism:
-    """Return the machine with its drive lines as inertia and friction of its actuators, as if nothing gave way.
+    """Return the machine with rigid drive lines, as inertia and friction of its actuators.
 
     An inertia that moves by r per unit of the actuator adds r^2 J, r^2 viscous and |r| coulomb.
 
@@ -292,7 +294,7 @@ def _some(expression: Expression) -> Expression | None:
 
 
 def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
-    """Return the gaps between the driving motor and the load of each drive line, added up at the load, m or rad, by actuator."""
+    """Return the backlash between driving motor and load by actuator, at the load, m or rad."""
     play = {}
     for actuator in mechanism.actuators:
         line = actuator.drive
@@ -310,7 +312,7 @@ def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
 
 
 def _ways(connections: Iterable[Connection], start: str) -> dict[str, tuple[Connection, ...]]:
-    """Return the connections on the way from a body to each that hangs together with it, in order; near bodies first."""
+    """Return the connections from a body to each connected body, nearest bodies first."""
     connections, waiting = tuple(connections), [start]
     ways: dict[str, tuple[Connection, ...]] = {start: ()}
     for here in waiting:  # which grows meanwhile

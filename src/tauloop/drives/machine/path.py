@@ -125,7 +125,7 @@ class DrivenMotion(Result):
 
 
 class DrivenMachine:
-    """A machine with its drive lines, compiled; made once, run along as many trajectories as needed."""
+    """A machine with its drive lines, compiled once for any number of trajectories."""
 
     def __init__(
         self,
@@ -269,11 +269,11 @@ def _varied(line: DriveLine | None, variation: Variation) -> DriveLine | None:
 
 
 class PathRun:
-    """One trajectory: what the lines are told, and what comes of it.
+    """One trajectory with the references of the lines and the resulting motion.
 
     Attributes:
         time: of the samples (N,), s, zero where the trajectory starts.
-        reference: what each line is told (N, n_u, 4): position, that before its step, speed, torque
+        reference: reference of each line (N, n_u, 4): position, that before its step, speed, torque
             fed forward.
     """
 
@@ -358,7 +358,7 @@ class PathRun:
         )
 
     def _inputs(self, n: int, integrator: Integrator) -> np.ndarray:
-        """Return what the lines are told at the first samples (n, n_u, n_i)."""
+        """Return the references of the lines at the first samples (n, n_u, n_i)."""
         inputs = np.zeros((n, self.reference.shape[1], len(MACHINE_INPUTS)))
         inputs[:, :, [0, 1, 4, 5]], inputs[:, :, 3] = self.reference[:n], integrator.method.atol
         return inputs
@@ -453,7 +453,7 @@ class PathRun:
     def _signals(
         self, trace: SampledTrace, actuators: np.ndarray, speeds: np.ndarray, integrator: Integrator
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-        """Return the signals by name; and energy in the lines, work of the motors and losses (N,), J."""
+        """Return the signals by name, with line energy, motor work and losses (N,), J."""
         system, n = self.machine.system, len(trace.states)
         signals: dict[str, np.ndarray] = {}
         energy, work, lost = (np.zeros(n) for _ in range(3))

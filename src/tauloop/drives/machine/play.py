@@ -1,4 +1,4 @@
-"""Kinematic sensitivity to play: how far the tool can move while every motor stands still, over the work volume."""
+"""Kinematic sensitivity to backlash: tool motion while all motors rest, over the work volume."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class ToolSensitivity:
         )
 
     def at(self, q: np.ndarray) -> np.ndarray:
-        """Return the displacement of the tool per actuator displacement (N, 3, n_u), at full coordinates (N, n_q)."""
+        """Return tool displacements per actuator displacement (N, 3, n_u) at (N, n_q)."""
         jacobian = self._functions([q], len(q))[0].reshape(len(q), -1, 3).transpose(0, 2, 1)
         G = self._model.actuators.embedding(self._model.actuator_position(q), start=q)
         return np.asarray(jacobian @ G)
@@ -137,7 +137,10 @@ class ToolSensitivity:
 
 
 def worst_combination(displacements: np.ndarray) -> np.ndarray:
-    """Return the largest length (N,) of a sum of columns of (N, 3, n) over all their directions: play may stand at either end."""
+    """Return the largest length (N,) of a sum of columns of (N, 3, n) over all their directions.
+
+    The actual position may be at either end of the backlash.
+    """
     n = displacements.shape[2]
     signs = np.array([(1, *rest) for rest in product((1, -1), repeat=n - 1)], dtype=float)
     return np.linalg.norm(displacements @ signs.T, axis=1).max(axis=1)
@@ -194,7 +197,7 @@ def play_map(
     }
     if not isinstance(play, Mapping):
         amounts = dict.fromkeys(names, float(play))
-    problems = unknown_names(play if isinstance(play, Mapping) else (), names, "is no actuator")
+    problems = unknown_names(play if isinstance(play, Mapping) else (), names, "is not an actuator")
     problems += [
         Problem(
             where=f"play of {name}",
@@ -266,7 +269,7 @@ def _difference(
     displacement: np.ndarray,
     play: np.ndarray,
 ) -> float:
-    """Return the same by forward kinematics with an actuator at both ends of its play, at evenly spread poses."""
+    """Return the same by forward kinematics at both ends of an actuator's backlash."""
     chosen = np.unique(np.linspace(0, len(q) - 1, CHECKED).astype(int))
     q, displacement = q[chosen], displacement[chosen]
     at = model.actuator_position(q)

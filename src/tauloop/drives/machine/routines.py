@@ -12,7 +12,7 @@ from tauloop.integrate.system import HybridSystem
 
 
 def sampled_machine(system: MachineSystem) -> HybridSystem:
-    """Return the rates of machine and lines, resets of the lines, and what their controls hold from a sample on."""
+    """Return rates of machine and lines, resets of the lines, and values held by their controls."""
     plant, shape, lines = system.plant, system.plant.topology, system.lines
     ports = plant.platform.ports
     sizes = {key: array.shape[1] for key, array in plant.platform.runner.empty_inputs().items()}

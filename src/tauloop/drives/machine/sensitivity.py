@@ -1,4 +1,4 @@
-"""What a machine with drive lines may be differentiated by: parameters of its lines and of itself, and its start."""
+"""Parameters by which a machine with drive lines can be differentiated, and its start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tauloop.mechanism.expression import leaves
 def machine_directions(
     system: MachineSystem, course: SampledRun, names: Sequence[str]
 ) -> tuple[MachineSystem, tuple[SensitivityDirection, ...]]:
-    """Return the system with these of its machine's parameters free, behind those of the lines, and the directions.
+    """Return the system with free machine parameters after those of the lines, and directions.
 
     Args:
         system: machine and lines.

@@ -1,4 +1,4 @@
-"""A machine with its drive lines as one hybrid system: the machine's forward dynamics pushed by the lines' forces."""
+"""A machine with its drive lines as one hybrid system, in which the lines drive the machine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LineSystem(LineFunctions):
 
     @property
     def measured(self) -> dict[str, int]:
-        """Return the place among the signals of what can be seen of a plant: what encoders measure, and all that is no state."""
+        """Return the indices of observable signals: encoders and non-state signals."""
         by_name = {name.partition(" [")[0]: k for k, name in enumerate(self.signal_names)}
         seen = {encoder.name: by_name[f"{encoder.on}.position"] for encoder in self.line.encoders}
         return seen | {name: k for name, k in by_name.items() if name not in self.state_names}
@@ -192,7 +192,7 @@ def _line_system(
     )
     a.move(forces)  # what it says of the load, whose mass is the machine, is not used
     a.rates[a.loops] = law.rates
-    # the load's position and velocity come from the machine, and nobody asks for the sum of squared
+    # the load's position and velocity come from the machine, and no caller needs the sum of squared
     # torques
     own = [k for k in range(a.y.numel()) if k not in (0, a.n, a.y.numel() - 1)]
     x, held_load = ca.SX.sym("x", len(own)), ca.SX.sym("load", 2)

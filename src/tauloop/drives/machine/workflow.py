@@ -1,4 +1,4 @@
-"""One call from a machine with drive lines and options to its laps of a circle, or to what play does at its tool."""
+"""Calls from a machine with drive lines and options to circle laps or backlash at the tool."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ class BallbarOptions(Options):
     watch: tuple[str | Event, ...] = option((), flag="--record", metavar="EVENT")
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note words that are no variation, and what is no plane."""
+        """Add problems for unknown variations and for coordinates that do not form a plane."""
         wrong = [word for word in self.only if word not in WORDS]
         if wrong:
             problems.add(
                 "only",
-                f"{', '.join(map(repr, wrong))} is no variation",
+                f"{', '.join(map(repr, wrong))} is not a variation",
                 f"one or more of {', '.join(WORDS)}",
             )
         if len(self.plane) != 2:
@@ -115,7 +115,7 @@ def ballbar(
     *,
     progress: Progress | None = None,
 ) -> CircleTest:
-    """Drive a machine round a circle: with two motors, with one, without play, and with rigid drives.
+    """Drive a machine round a circle with two motors, one motor, no backlash, and rigid drives.
 
     Radial figures are about the circle that fits best (ISO 230-4).
 
@@ -145,7 +145,7 @@ def ballbar(
         if sorted(named) != sorted((first, second)):
             raise InputError.of(
                 "center",
-                f"{', '.join(named)} is no point of the plane",
+                f"{', '.join(named)} is not a point of the plane",
                 f"give {first} and {second}",
             )
         at = named_values(port, "center", options.center, np.zeros(port.size))
@@ -175,7 +175,7 @@ def _amount(text: str) -> str | float | dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class BacklashOptions(Options):
-    """Play, and where it is looked at.
+    """Backlash, and the poses at which it is evaluated.
 
     Attributes:
         play: from end to end, m or rad: of every actuator, such as '20 um', or by name, such as
@@ -242,7 +242,7 @@ def backlash_map(
 
 
 def play_section(machine: MachineSource, options: BacklashOptions) -> PlayMap:
-    """Return the same in a plane section of the work volume, finer; arguments and errors as of `play`."""
+    """Return a finer map in a plane of the work volume; arguments and errors as of `play`."""
     model, widths = _prepared(machine, options)
     port, volume = model.platform.ports.position, _volume(model, options)
     axes = {

@@ -1,1 +1,1 @@
-"""Tuning: the least cost of a drive line's control within bounds, by several methods; compromises, robustness."""
+"""Tuning of a drive line's control within bounds by several methods, with robustness."""

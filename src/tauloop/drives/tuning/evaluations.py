@@ -1,4 +1,4 @@
-"""The evaluations of a cost while it is tuned: counted, priced where they fail, remembered, and stopped in time."""
+"""Evaluations of a cost during tuning, with a count, a price of failures, a memory and a limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tauloop.common.records import dataclass
 
 #: Costs (N,) of points (N, n), all in one call.
 BatchCost: TypeAlias = Callable[[np.ndarray], np.ndarray]
-#: What is told while a cost is tuned: the number of evaluations so far and the least cost.
+#: Receives the number of evaluations so far and the smallest cost while a cost is tuned.
 Watcher: TypeAlias = Callable[[int, float], None]
 #: A failed evaluation costs this many spans (highest less lowest cost so far) more than the highest
 #: so far.
@@ -25,7 +25,7 @@ PRICE_OF_NOTHING = 1e100
 
 
 class BudgetSpentError(Exception):
-    """The allowed number of evaluations is used up: a signal to a method, never seen outside `minimise`."""
+    """The allowed number of evaluations is reached: a signal to a method inside `minimise`."""
 
 
 @final
@@ -55,7 +55,9 @@ class Pointwise(Options):
 def box_differences(
     values: Callable[[np.ndarray], np.ndarray], x: np.ndarray, step: float
 ) -> np.ndarray:
-    """Return the derivatives (n, ...) at a place (n,) of the unit box of values (N, ...), by central differences in one call.
+    """Return the derivatives (n, ...) of values at a point (n,) of the unit box.
+
+    They are central differences, with all points in one call.
 
     A difference at a bound is one-sided.
 
@@ -92,7 +94,7 @@ class Evaluations:
             cost: of points (N, n) within the bounds.
             lower, upper: (n,) ends of the unit box.
             allowed: largest number of evaluations.
-            watcher: is told after every batch.
+            watcher: called after every batch.
         """
         self._cost, self._lower, self._upper = cost, lower, upper
         self._allowed, self._watcher = allowed, watcher

@@ -42,7 +42,10 @@ class Grid(Shown):
 
     @property
     def minima(self) -> np.ndarray:
-        """Return the grid points (k, n) with no better neighbour along an axis, the least first: where a method may get stuck."""
+        """Return the grid points (k, n) without a better neighbour, smallest cost first.
+
+        A method may get stuck there.
+        """
         costs = np.where(np.isfinite(self.costs), self.costs, np.inf)
         lowest = np.isfinite(costs)
         for axis in range(costs.ndim):

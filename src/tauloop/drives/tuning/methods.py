@@ -1,4 +1,4 @@
-"""Methods of tuning: pattern search, SQP, Nelder–Mead simplex and a genetic algorithm, all on the unit box.
+"""Methods of tuning on the unit box: pattern search, SQP, Nelder–Mead and a genetic algorithm.
 
 Source: Hooke and Jeeves 1961, Direct search solution of numerical and statistical problems; Nelder
 and Mead 1965, A simplex method for function minimization.
@@ -94,7 +94,7 @@ class PatternSearch(SearchMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQP(SearchMethod):
-    """Sequential quadratic programming (SciPy's SLSQP), with given gradients or central differences in one batch.
+    """Minimise by SciPy's SLSQP, with given gradients or central differences in one batch.
 
     A difference at a bound is one-sided. Where a given gradient is not finite, differences stand
     in.
@@ -140,7 +140,7 @@ class SQP(SearchMethod):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NelderMead(SearchMethod):
-    """The simplex of Nelder and Mead within bounds (SciPy's), begun anew where it ended.
+    """Minimise by the simplex of Nelder and Mead within bounds (SciPy's), with restarts.
 
     Points outside are put on the bound, which can flatten the simplex there: a new one shows
     whether it had ended too soon.

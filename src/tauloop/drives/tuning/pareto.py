@@ -102,7 +102,10 @@ class Robustness(Shown):
         return np.asarray(np.mean(~np.isfinite(self.costs), axis=1))
 
     def quantiles(self, shares: tuple[float, ...] = (0.05, 0.5, 0.95)) -> np.ndarray:
-        """Return the costs (designs, len(shares)) that these shares of the plants stay below; a failure counts as infinite."""
+        """Return the costs (designs, len(shares)) below which these shares of the plants stay.
+
+        A failure counts as infinite.
+        """
         priced = np.where(np.isfinite(self.costs), self.costs, np.inf)
         return np.quantile(priced, shares, axis=1, method="higher").T
 
@@ -116,7 +119,9 @@ def robustness(
     samples: int,
     generator: np.random.Generator,
 ) -> Robustness:
-    """Return the costs of designs over plants whose parameters scatter log-normally (they are positive) about the nominal ones.
+    """Return the costs of designs over plants with scattered parameters.
+
+    The scatter is log-normal, since parameters are positive.
 
     All designs see the same plants: p = nominal · exp(spread · z) with z standard normal.
 

@@ -1,4 +1,4 @@
-"""The least cost over a box of parameters, by several methods, with diagnostics and history."""
+"""Minimisation of a cost over a box of parameters, with diagnostics and history."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def minimise(
         start: (n,) in the units of the bounds.
         method: how to search; pattern search without it.
         budget: most evaluations (four times n more test the best point).
-        watcher: is told the number of evaluations and the least cost after every batch, for a
+        watcher: receives the number of evaluations and the smallest cost after every batch, for a
             progress bar.
 
     Raises:
@@ -276,7 +276,7 @@ def _tested(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> list[Diagnostic]:
-    """Return the best point evaluated anew, and beside its neighbours along the axes."""
+    """Return the best point, evaluated again, and the points next to it along the axes."""
     offsets = NEIGHBOUR * np.diag(upper - lower)
     neighbours = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
     tried = np.asarray(interruptible(cost, np.concatenate([best[None], neighbours])), dtype=float)

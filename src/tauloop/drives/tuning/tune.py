@@ -1,4 +1,4 @@
-"""A drive line's control tuned: the cost of its simulated steps made least within bounds, and compromises."""
+"""Tuning of a drive line's control: the smallest cost of simulated steps, and compromises."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class Tuning(Result):
 def tune_drive_line(
     line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None
 ) -> Tuning:
-    """Tune a drive line's control: minimize the sum, or the worst, of weighted criteria of its steps.
+    """Minimise the cost of a drive line's steps: the sum or the largest of weighted criteria.
 
     Every point is a simulated step of the reference; a point whose loop diverges has no cost.
     Ctrl-C ends the search at once with the best so far.
@@ -235,7 +235,7 @@ def tune_drive_line(
     Args:
         line: the drive line.
         options: what is tuned, by which cost, and how.
-        watcher: is told the number of evaluations and the least cost after every batch.
+        watcher: receives the number of evaluations and the smallest cost after every batch.
 
     Raises:
         InputError: bounds, starts or parameters that make no sense, or no point with a cost; all at

@@ -1,8 +1,8 @@
-"""Samples that no sensor measured: spikes of forces and positions, drop-outs of encoders, channels that freeze.
+"""Samples that no sensor measured: spikes, encoder drop-outs and frozen channels.
 
-They are found without a model of the machine. Samples of forces are marked, so that a fit leaves
-them out; positions are interpolated, and where that is more than a few samples the forces of that
-time are left out as well.
+They are found without a model of the machine. Force samples are marked, so that a fit leaves them
+out. Positions are interpolated; if that is more than a few samples, the forces of that time are
+left out too.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from tauloop.logs.checks.saturation import (
 )
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel
 
-#: A sample is a spike where it lies off a cubic through its neighbours by this many times what nine
-#: tenths of the samples do, and off both neighbours by half of that.
+#: A spike is off a cubic through its neighbours by this many times the deviation of nine tenths of
+#: the samples, and off both neighbours by half of that.
 SPIKE_FACTOR, SPIKE_QUANTILE = 6.0, 0.9
-#: Spikes of forces are at least this share of the range (but for its outermost hundredths); steps
-#: of an encoder that are no spike are at most this many.
+#: Force spikes are at least this share of the range (without its outermost hundredths); encoder
+#: steps up to this number are not spikes.
 MIN_SPIKE_SHARE, MAX_ENCODER_STEPS = 0.02, 3.0
 #: Spikes of up to this many samples; those of more than one leave and return by this share of the
 #: range of forces, or by this many times the step that all but a hundredth of the positions make.
 MAX_SPIKE_SAMPLES, WIDE_SPIKE_SHARE, WIDE_SPIKE_STEPS = 3, 0.5, 5.0
-#: A channel is frozen for this many equal samples or more, and this many times as many as are
-#: usual, ...
+#: A channel is frozen for this number of equal samples, if that is also this many times the usual
+#: number, ...
 MIN_FROZEN_SAMPLES, UNUSUAL_RUN_FACTOR = 20, 5
-#: ... if a force changes elsewhere in as many samples by this share of its range and this many of
-#: its steps, ...
+#: ... and if a force changes elsewhere in equally many samples by this share of its range and this
+#: number of its steps, ...
 MIN_CHANGE_SHARE, MIN_CHANGE_STEPS = 0.01, 5.0
-#: Stretches count in which the motor moves for more than this share.
+#: Stretches count in which the motor moves for more than this share of the time.
 MIN_MOVING_SHARE = 0.5
 #: ... or a position stops or starts with this many times the second difference of all but a
 #: hundredth of the samples.
 ABRUPT_FACTOR = 20.0
-#: Times that a message lists.
+#: Largest number of times that a message lists.
 MAX_LISTED_TIMES = 10
 
 
@@ -52,9 +52,9 @@ class BadSamples:
     """Samples of a channel that no sensor measured.
 
     Attributes:
-        quantity, channel: of the channel.
+        quantity, channel: quantity and name of the channel.
         kind: "spikes" or "frozen".
-        at: (N,) the samples.
+        at: (N,) whether each sample is bad.
         problem: the finding.
     """
 
@@ -66,7 +66,7 @@ class BadSamples:
 
 
 def bad_samples(log: Log) -> tuple[BadSamples, ...]:
-    """Spikes and frozen stretches of positions and forces.
+    """Return spikes and frozen stretches of positions and forces.
 
     Args:
         log: the log as measured, before any filter.
@@ -104,11 +104,13 @@ def bad_samples(log: Log) -> tuple[BadSamples, ...]:
 
 
 def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple[Problem, ...]]:
-    """Return the log with bad positions interpolated and bad forces marked (``left_out.NAME``), and the findings.
+    """Return the log with bad positions interpolated and bad forces marked, and the findings.
+
+    The marks are channels ``left_out.NAME``.
 
     Args:
         log: the log as measured, before any filter.
-        marks: whether forces are marked; positions are interpolated in any case.
+        marks: whether to mark forces; positions are interpolated in any case.
     """
     raw = as_signals(log)
     bad = bad_samples(raw)
@@ -152,7 +154,9 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
 
 
 def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
-    """Return the samples (N,) that leave the course of their neighbours, and return to it after `MAX_SPIKE_SAMPLES` at most.
+    """Return the samples (N,) that leave their neighbours' course and return to it.
+
+    A spike has at most `MAX_SPIKE_SAMPLES` samples.
 
     Args:
         values: (N,) as measured.
@@ -177,11 +181,11 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
         least = max(least, MIN_SPIKE_SHARE * float(high - low))
         wide = WIDE_SPIKE_SHARE * float(high - low)
     off_both = np.where(steps[:-1] * steps[1:] < 0.0, np.minimum(sizes[:-1], sizes[1:]), 0.0)[1:-1]
-    # a step, such as that of dry friction, leaves the line on one side alone
+    # a step, such as that of dry friction, leaves the line on one side only
     off_lines = (inner - 2.0 * values[1:-3] + values[:-4], inner - 2.0 * values[3:-1] + values[4:])
     is_off_both = off_lines[0] * off_lines[1] > 0.0
     off_nearer_line = np.where(is_off_both, np.minimum(*np.abs(off_lines)), 0.0)
-    # neighbours of a spike are off course as well, and off both sides only by their own step
+    # neighbours of a spike are off course too, and off both sides only by their own step
     least_off = 0.5 * np.maximum(least, off_course)
     at[2:-2] = (off_course > least) & (off_both > least_off) & (off_nearer_line > least_off)
     for width in range(2, MAX_SPIKE_SAMPLES + 1):
@@ -195,13 +199,13 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
 
 
 def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.ndarray:
-    """Return the samples (N,) of one value for so long that the channel must be frozen, while the machine moves.
+    """Return the samples (N,) of one value for too long while the machine moves.
 
-    Runs at the largest and the smallest value are left to `limits_reached`.
+    `limits_reached` handles runs at the largest and the smallest value.
 
     Args:
         values: (N,) as measured.
-        moves: (N,) whether the motor of this channel, or the machine, moves.
+        moves: (N,) whether the channel's motor, or the machine, moves.
         quantity: "position" or "force".
     """
     frozen = np.zeros(len(values), dtype=bool)
@@ -226,7 +230,7 @@ def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.n
 
 
 def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the positions (N,) with some samples replaced by a cubic that goes on smoothly on both sides."""
+    """Return positions (N,) with some samples replaced by a cubic that is smooth at both ends."""
     mended = values.copy()
     good = np.flatnonzero(~at)
     for first, after in runs(at):
@@ -241,7 +245,7 @@ def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
             for pair in (before, behind)
         ]
         x = (np.arange(first, after) - before[1]) / span
-        # Hermite's cubic, with the mean slopes on both sides
+        # Hermite's cubic with the mean slopes on both sides
         mended[first:after] = (
             (1.0 + 2.0 * x) * (1.0 - x) ** 2 * start
             + x * (1.0 - x) ** 2 * rates[0]
@@ -252,7 +256,7 @@ def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def _moving_alone(position: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) in which one channel of position moves."""
+    """Return the samples (N,) in which one position channel moves."""
     speed = np.abs(np.gradient(position))
     width = 2 * MIN_PLATEAU_SAMPLES + 1
     smooth = np.convolve(speed, np.full(width, 1.0 / width), mode="same")
@@ -260,10 +264,12 @@ def _moving_alone(position: np.ndarray) -> np.ndarray:
 
 
 def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after: int) -> bool:
-    """Return whether a force changes clearly in other stretches of the same length, and goes on elsewhere after this one.
+    """Return whether a force changes clearly in other stretches of the same length.
 
-    A force of coarse steps may stay at one of them where it changes little, and leaves it by one
-    step.
+    It must also continue elsewhere after this stretch.
+
+    A force with coarse steps may stay at one of them while it changes little; it then leaves it by
+    one step.
     """
     length = after - first
     low, high = np.quantile(values, (0.01, 0.99))
@@ -281,14 +287,14 @@ def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after:
 
 
 def _starts(count: int, length: int, first: int) -> Iterator[int]:
-    """Beginnings of stretches of one length on both sides of a run; at most some hundreds."""
+    """Yield the starts of equally long stretches on both sides of a run, at most some hundreds."""
     stride = max(length, count // 500)
     yield from range(first + length, count - length + 1, stride)
     yield from range(first - length, -1, -stride)
 
 
 def _is_abrupt(values: np.ndarray, first: int, after: int) -> bool:
-    """Return whether a position stops or starts as no motor does."""
+    """Return whether a position stops or starts faster than a motor can."""
     bends = np.abs(np.diff(values, 2))
     edges = [k for k in (first - 2, first - 1, after - 2, after - 1) if 0 <= k < len(bends)]
     steps = np.abs(np.diff(values))

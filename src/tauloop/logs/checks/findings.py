@@ -1,4 +1,4 @@
-"""Collecting everything that is wrong with a log: all kinds at once, the first few of each."""
+"""Collection of all problems of a log, with the first few of each kind in full."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from tauloop.common.errors import LogError, Problem, Problems
 
-#: How many problems of one kind are listed in full for one file; the others are only counted.
+#: Number of problems of one kind and file that are listed; the others are counted.
 LISTED_PER_KIND = 10
 
 
@@ -21,13 +21,13 @@ class Findings:
 
     @property
     def total(self) -> int:
-        """Return how many problems there are, listed or not."""
+        """Return the number of problems, including unlisted ones."""
         return self._counts.total()
 
     def add(
         self, kind: str, where: str, what: str, remedy: str, file: str = "", line: int | None = None
     ) -> None:
-        """Note one problem of a kind, which is a plural such as ``"empty cells"``."""
+        """Add a problem of a kind, which is a plural such as ``"empty cells"``."""
         key = (kind, file)
         self._counts[key] += 1
         listed = self._listed.setdefault(key, [])
@@ -35,24 +35,24 @@ class Findings:
             listed.append(Problem(where=where, what=what, remedy=remedy, file=file, line=line))
 
     def include(self, problems: Iterable[Problem]) -> None:
-        """Note problems that an error brought along."""
+        """Add the problems of an error."""
         for p in problems:
             self.add("files", p.where, p.what, p.remedy, p.file, p.line)
 
     def absorb(self, other: Findings, *, but: Collection[str]) -> None:
-        """Note all that others hold, but for some kinds."""
+        """Add all problems of other findings, except for some kinds."""
         for key, listed in other._listed.items():
             if key[0] not in but:
                 self._listed.setdefault(key, []).extend(listed)
                 self._counts[key] += other._counts[key]
 
     def count(self, kind: str, file: str, more: int) -> None:
-        """Note that there are more problems of a kind than were added one by one."""
+        """Count further problems of a kind without listing them."""
         if more:
             self._counts[(kind, file)] += more
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return every kind in the order in which it was first met, with a count of what is not listed."""
+        """Return all kinds in the order of their first problem, with counts of unlisted ones."""
         result = Problems()
         for (kind, file), listed in self._listed.items():
             result += listed
@@ -62,7 +62,7 @@ class Findings:
         return tuple(result)
 
     def raise_if_any(self) -> None:
-        """Raise everything found.
+        """Raise all problems.
 
         Raises:
             LogError: there is at least one problem.

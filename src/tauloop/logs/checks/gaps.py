@@ -1,4 +1,4 @@
-"""Short gaps of a log, filled by interpolation where that is asked for, and counted."""
+"""Interpolation of short gaps in a log, on request, with counts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.findings import Findings
 
-#: Stamps on both sides of a gap are whole periods apart, to this share of one.
+#: Tolerance of whole periods between the stamps around a gap, as a share of a period.
 WHOLE_PERIOD_TOLERANCE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillGaps(Options):
-    """Interpolate missing samples: a cubic through two samples on each side, or a line where there is one only.
+    """Interpolation of missing samples by a cubic through two samples per side, or by a line.
+
+    The line is used if a side has only one sample.
 
     Attributes:
-        longest: so many missing samples in a row are interpolated; more are refused.
+        longest: largest number of consecutive missing samples to interpolate; longer gaps are
+            refused.
     """
 
     longest: int = option(
@@ -30,7 +33,7 @@ class FillGaps(Options):
 def with_missing_rows(
     time: np.ndarray, values: np.ndarray, gaps: FillGaps
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Stamps and samples (N, n) with rows of NaN where stamps leave out up to so many periods."""
+    """Return stamps and samples (N, n) with rows of NaN in gaps up to the allowed length."""
     steps = np.diff(time)
     rising = steps[steps > 0.0]
     if not len(rising):
@@ -53,7 +56,10 @@ def with_missing_rows(
 def filled(
     values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str, file: str
 ) -> tuple[np.ndarray, int]:
-    """Return the samples (N,) with their gaps interpolated, and how many those were; what cannot be goes to the findings."""
+    """Return the samples (N,) with interpolated gaps, and the number of interpolated samples.
+
+    Gaps that cannot be interpolated are added to the findings.
+    """
     missing = ~np.isfinite(values)
     complete = values.copy()
     for first, after in runs(missing):
@@ -61,7 +67,7 @@ def filled(
             what = (
                 f"{after - first} samples at the {'beginning' if first == 0 else 'end'} are missing"
             )
-            remedy = "cut the log there: there is nothing beyond to interpolate from"
+            remedy = "cut the log there: interpolation needs samples on both sides"
             findings.add("gaps at an end", where, what, remedy, file)
         elif after - first > gaps.longest:
             what = f"{after - first} samples in a row are missing from row {first + 1} on, and up to {gaps.longest} "
@@ -79,6 +85,6 @@ def filled(
 
 
 def runs(at: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Return the first place of each run of true ones, and the place behind its last."""
+    """Yield the first index of each run of true values, and the index after its last."""
     edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Forces that are known as functions of a position: cables, springs, counterweights; taken off what was measured."""
+"""Forces known as functions of position (cables, springs, counterweights), to be subtracted."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from tauloop.common.records import dataclass
 from tauloop.logs.log import Log, Signals, as_signals, by_channel, units
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: A position this share of a table's range beyond its end still counts as at the end: rounding of
-#: files.
+#: A position beyond a table's end by this share of its range counts as at the end: files are
+#: rounded.
 TABLE_END_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceTable:
-    """A force by straight lines between points; beyond them it is not known.
+    """A force that is piecewise linear between points and unknown beyond them.
 
     Attributes:
-        position: increasing, m or rad.
-        force: at these, N or N m.
+        position: increasing positions, m or rad.
+        force: forces at these positions, N or N m.
     """
 
     position: tuple[float, ...]
     force: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse points that are not in order.
+        """Refuse points that are not in increasing order.
 
         Raises:
-            InputError: fewer than two points, as many of one as of the other, or positions that do
-                not increase.
+            InputError: fewer than two points, unequal numbers of positions and forces, or positions
+                that do not increase.
         """
         p = np.asarray(self.position, dtype=float)
         what = ""
@@ -54,7 +54,7 @@ class ForceTable:
         return np.interp(position, self.position, self.force)
 
     def known(self) -> tuple[float, float]:
-        """Least and largest position at which the force is known."""
+        """Return the smallest and largest position with a known force."""
         return self.position[0], self.position[-1]
 
 
@@ -77,19 +77,19 @@ class Polynomial:
         )
 
     def known(self) -> tuple[float, float]:
-        """Least and largest position at which the force is known."""
+        """Return the smallest and largest position with a known force."""
         return -np.inf, np.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownForce:
-    """A force that an actuator exerts for something that the machine's description has not.
+    """A force on an actuator from something that the machine's description does not contain.
 
     Attributes:
-        channel: the actuator; positive is what its force channel counts as positive.
-        of: channel of position that the force depends on.
-        law: how.
-        units: of position and force that the law is in, "" where it does not say.
+        channel: the actuator; the sign is that of its force channel.
+        of: position channel that the force depends on.
+        law: force as a function of position.
+        units: units of position and force in the law, "" if it states none.
     """
 
     channel: str
@@ -99,10 +99,10 @@ class KnownForce:
 
 
 def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals, tuple[str, ...]]:
-    """Return the log with its forces less those that are known, u - f(p), and what was taken off, in words.
+    """Return the log with the forces u - f(p) after subtraction, and notes on the subtraction.
 
-    Positions are taken as measured; forces are then decimated as ever, and the known ones with
-    them.
+    Positions are used as measured; forces are decimated later as usual, together with the known
+    ones.
 
     Raises:
         LogError: a channel is missing, or positions go beyond a table; all problems.

@@ -1,4 +1,4 @@
-"""What is put into a log on request: axes that were held, samples at even times."""
+"""Repairs of a log on request: held axes, and resampling at even times."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tauloop.logs.log import Channel, Log, Signals, as_signals, channels
 
 
 def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
-    """Return the log with axes that stood still and that it has no positions of.
+    """Return the log with positions of axes that were held and not logged.
 
     Args:
         log: the log.
-        positions: where each stood, SI, and its unit.
+        positions: position of each axis, SI, and its unit.
 
     Raises:
-        LogError: the log has the position of one of them.
+        LogError: the log contains the position of one of them.
     """
     raw = as_signals(log)
     LogError.raise_if_any(
@@ -47,25 +47,25 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
 
 
 def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
-    """Return all channels at even times from the first sample to the last, by cubic splines, with a note on how.
+    """Return all channels resampled at even times by cubic splines, with a note on the method.
 
-    Two causes make stamps uneven, and positions tell them apart
+    Two causes make stamps uneven, and positions distinguish them
     (`tauloop.logs.checks.stamps.StampJitter`):
 
-    - samples were taken at the stamped times: the splines go through the stamps;
-    - samples were taken evenly and stamped late: stamps give the period and the missing samples,
-      nothing else.
+    - samples were taken at the stamped times: the splines pass through the stamps;
+    - samples were taken evenly and stamped late: stamps only determine the period and the missing
+      samples.
 
-    Where the positions do not decide, the stamps are taken as true.
+    If the positions do not decide, the stamps count as true.
 
     Args:
         log: the log as measured.
-        gaps: how many missing samples in a row the splines may cross; none without it.
+        gaps: largest number of consecutive missing samples that splines may cross; none by default.
 
     Raises:
         LogError: stamps decrease, samples are missing, or there are too few for a spline.
     """
-    from scipy.interpolate import CubicSpline  # slow to import, and seldom asked for
+    from scipy.interpolate import CubicSpline  # slow to import and rarely needed
 
     raw = as_signals(log)
     if len(raw.time) < 4:
@@ -107,7 +107,7 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
 
 
 def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | None) -> None:
-    """Refuse stamps that decrease, and more missing samples in a row than may be interpolated."""
+    """Refuse stamps that decrease, and longer gaps than may be interpolated."""
     longest = 0 if gaps is None else gaps.longest
     problems = Problems()
     for k in np.flatnonzero(np.diff(time) < 0.0)[:1]:
@@ -127,7 +127,7 @@ def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | 
 
 
 def _how_resampled(jitter: StampJitter | None, *, is_true: bool, is_repeated: bool) -> str:
-    """Return what resampling took the stamps for, and why; nothing where stamps are even."""
+    """Return how resampling interpreted the stamps, with the reason; empty for even stamps."""
     if is_repeated:
         return "resampled as even samples with late stamps: some stamps are repeated"
     if jitter is None:

@@ -1,4 +1,4 @@
-"""Channels at a limit: where samples stay at the largest or smallest value as an amplifier or a sensor holds them."""
+"""Channels at a limit, where an amplifier or a sensor holds the largest or smallest value."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from tauloop.common.records import dataclass
 from tauloop.logs.checks.gaps import runs
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel, channels, samples
 
-#: So many neighbouring samples at the largest value are a limit, not a peak.
+#: This number of consecutive samples at the largest value is a limit rather than a peak.
 MIN_PLATEAU_SAMPLES = 5
-#: And more than this many times as many as at the next value: of coarsely stepped forces the crest
-#: of a sine stays at its largest step some 2.4 times as long as at the next.
+#: Samples at the limit per sample at the next value: with coarse steps, the crest of a sine stays
+#: at its largest step some 2.4 times as long as at the next.
 STEPPED_FORCE_FACTOR = 5
-#: Noise hides a limit: values this near to the largest, as a share of the whole range, count as
+#: Noise hides a limit: values this close to the largest, as a share of the whole range, count as
 #: equal, ...
 NOISE_WIDTHS = (1e-3, 3e-3, 1e-2)
-#: ... but where all channels are slower than this share of their largest speed, forces rest by
-#: themselves.
+#: ... unless all channels are slower than this share of their largest speed, since forces rest
+#: then.
 RESTING_SPEED_SHARE = 0.02
-#: A force within this share of the drive's limit is at it.
+#: Distance from the drive's limit, as a share of it, that counts as at the limit.
 LIMIT_TOLERANCE = 0.01
-#: Quantity of the channels that say, by numbers other than zero, which samples of a force count for
-#: nothing.
+#: Quantity of channels that mark unusable force samples by numbers other than zero.
 LEFT_OUT = "left_out"
 #: Source of the marks of samples at a limit.
 SATURATED = "saturated"
-#: A force of which more than this share is at a limit is not to be told from what is left.
+#: A force with more than this share of samples at a limit cannot be estimated from the rest.
 MAX_LIMITED_SHARE = 0.5
 
 
@@ -39,9 +38,9 @@ class Limit:
 
     Attributes:
         value: SI.
-        is_upper: whether it is the largest value, or the smallest.
-        at: (N,) samples that it holds.
-        why: how it shows, where not by equal values.
+        is_upper: whether the limit is the largest value, else the smallest.
+        at: (N,) samples at the limit.
+        why: indication of the limit, if not by equal values.
     """
 
     value: float
@@ -53,10 +52,10 @@ class Limit:
 def limits_reached(
     values: np.ndarray, moving: np.ndarray, bound: float | None = None
 ) -> Iterator[Limit]:
-    """Return the limits that hold a channel for several samples, at either end.
+    """Yield the limits that hold a channel for several samples, at either end.
 
-    Either at exactly one value, or, where noise was added behind the limit, within a small share of
-    the range of it, while the machine moves; or at the bound that the machine's description states.
+    The samples have exactly one value, or, with noise after the limit, values within a small share
+    of the range while the machine moves; or they are at the bound of the machine's description.
 
     Args:
         values: (N,) as measured, before any filter.
@@ -72,7 +71,7 @@ def limits_reached(
 
 
 def moving(log: Log) -> np.ndarray:
-    """Return the samples (N,) in which some channel of position moves."""
+    """Return the samples (N,) in which any position channel moves."""
     positions = samples(log, "position")
     is_moving = np.zeros(len(positions), dtype=bool)
     for values in positions.T:
@@ -87,13 +86,13 @@ def moving(log: Log) -> np.ndarray:
 
 
 def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Signals:
-    """Return the log with channels ``left_out.NAME`` that mark the samples of each force that a limit holds.
+    """Return the log with channels ``left_out.NAME`` that mark force samples at a limit.
 
-    Marks that the log has already stay.
+    Existing marks stay.
 
     Args:
         log: as measured, before any filter.
-        bounds: largest absolute force of channels, SI.
+        bounds: largest absolute force of each channel, SI.
     """
     raw, moves = as_signals(log), moving(log)
     marked = {channel.channel: channel for channel in raw.channels if channel.quantity == LEFT_OUT}
@@ -115,7 +114,7 @@ def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Si
 
 
 def left_out(log: Log) -> tuple[str, ...]:
-    """Return the forces of which some samples are left out, and enough are not."""
+    """Return the forces with some samples left out and enough others."""
     names = channels(log, LEFT_OUT)
     shares = (samples(log, LEFT_OUT, names) != 0.0).mean(axis=0) if names else ()
     return tuple(
@@ -124,7 +123,7 @@ def left_out(log: Log) -> tuple[str, ...]:
 
 
 def closed(at: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) with gaps of up to `MIN_PLATEAU_SAMPLES` samples between them filled: noise leaves such."""
+    """Return the samples (N,) with gaps up to `MIN_PLATEAU_SAMPLES`, as noise makes them, filled."""
     places = np.flatnonzero(at)
     mask = at.copy()
     for gap in np.flatnonzero((np.diff(places) > 1) & (np.diff(places) <= MIN_PLATEAU_SAMPLES + 1)):
@@ -133,7 +132,7 @@ def closed(at: np.ndarray) -> np.ndarray:
 
 
 def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple[np.ndarray, str]:
-    """Return the samples at the largest value where a limit seems to hold them there, and how that limit shows."""
+    """Return the samples at the largest value that a limit seems to hold, and the indication."""
     none = np.zeros(len(values), dtype=bool)
     largest, span = float(values.max()), float(np.ptp(values))
     if span == 0.0 or largest == 0.0:
@@ -151,7 +150,7 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
     for share in NOISE_WIDTHS:
         width = share * span
         if len(steps) * share < 1.0 and steps.min() > width:
-            continue  # coarser steps than these
+            continue  # the steps are coarser than this width
         near = (values > largest - width) & moves
         next_ones = (values > largest - 2.0 * width) & (values <= largest - width) & moves
         runs = _in_a_row(near)

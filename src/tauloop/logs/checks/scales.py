@@ -1,4 +1,4 @@
-"""From the unit of a column to the SI unit of a channel."""
+"""Conversion from the unit of a column to the SI unit of a channel."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from tauloop.mechanism.description.units import (
     parse_unit,
 )
 
-#: Where a number stands before a unit.
+#: A number in front of a unit.
 _FACTOR = re.compile(rf"[+-]?\s*{NUMBER}(\s*[A-Za-z]|\s+\S)", re.ASCII)
 
-#: What a quantity may be measured in; quantities that are not listed may have any unit.
+#: Dimensions of the quantities that are checked; other quantities may have any unit.
 DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
     "time": (TIME,),
     "position": (ANGLE, LENGTH, ONE),  # a number: a component of a quaternion
@@ -44,13 +44,13 @@ DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """SI value of one in the file, and the SI unit."""
+    """SI value of one unit of the file, and the SI unit."""
 
     factor: float
     unit: str
 
     def of(self, values: np.ndarray) -> np.ndarray:
-        """Return the values (N,) of the file in the SI unit; nothing is copied where it is the file's own."""
+        """Return values (N,) of the file in the SI unit; without a change nothing is copied."""
         return values if self.factor == 1.0 else values * self.factor
 
 
@@ -61,14 +61,14 @@ def _one_of(unit: Unit) -> Literal:
 def find_scale(
     quantity: str, text: str, table: LogTable, column: int, findings: Findings
 ) -> Scale | None:
-    """Return the scale of a column; None when its unit is missing, unknown or does not fit the quantity.
+    """Return the scale of a column; None if its unit is missing, unknown or does not fit.
 
     Args:
-        quantity: what the column holds.
+        quantity: quantity of the column.
         text: a unit such as ``deg``, or a factor and a unit such as ``0.0523 N m``.
         table: the file.
         column: index of the column.
-        findings: takes what is wrong.
+        findings: receives problems.
     """
 
     def note(what: str, remedy: str) -> None:
@@ -97,6 +97,6 @@ def find_scale(
         note(f"the factor of {text!r} is 0", "give the SI value of one in the file")
         return None
     if allowed is not None and value.dimension not in allowed:
-        note(f"{value.unit!r} is no unit of a {quantity}", f"use a unit such as {examples}")
+        note(f"{value.unit!r} is not a unit of a {quantity}", f"use a unit such as {examples}")
         return None
     return Scale(factor=value.value, unit=str(value.dimension) or "1")

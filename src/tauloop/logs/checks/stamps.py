@@ -1,4 +1,4 @@
-"""Whether samples were taken at the times that uneven stamps state, or evenly and stamped late."""
+"""Test whether uneven stamps are the sampling times, or samples are even and stamped late."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tauloop.logs.checks.timing import missing_samples
 from tauloop.logs.log import Log, as_signals, by_channel
 from tauloop.logs.signals import butterworth
 
-#: Stamps that leave the even grid by less than this share of the period (RMS) are even.
+#: Stamps with a smaller RMS deviation from the even grid, as a share of the period, are even.
 EVEN_STAMP_SHARE = 0.01
-#: The motion is below this share of the sampling rate; positions are compared above it.
+#: Positions are compared above this share of the sampling rate; the motion is below it.
 MOTION_BAND_SHARE = 0.1
-#: Blocks over which the standard deviation of the share is taken.
+#: Number of blocks for the standard deviation of the share.
 DEVIATION_BLOCKS = 20
-#: Positions decide between both causes where a share of one differs from zero by this many standard
+#: Positions decide between both causes if a share of one differs from zero by this many standard
 #: deviations.
 DECISION_DEVIATIONS = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StampJitter:
-    """How far stamps leave the even grid, and whether positions follow them.
+    """Deviation of stamps from the even grid, and the share of it that positions contain.
 
     A position sampled at t_n = n T + d_n differs from its value at n T by the velocity times d_n.
     The part of the positions above `MOTION_BAND_SHARE` times the sampling rate is fitted by the same part of v
@@ -33,8 +33,8 @@ class StampJitter:
 
     Attributes:
         size: RMS distance of the stamps from the even grid, s.
-        period: of the even grid, s.
-        share: of velocity times jitter that the positions contain.
+        period: period of the even grid, s.
+        share: share of velocity times jitter that the positions contain.
         deviation: standard deviation of the share.
     """
 
@@ -45,12 +45,12 @@ class StampJitter:
 
     @property
     def decides(self) -> bool:
-        """Return whether the positions are accurate enough to tell both causes apart."""
+        """Return whether the positions are accurate enough to distinguish the causes."""
         return self.deviation * DECISION_DEVIATIONS < 1.0
 
     @property
     def stamps_are_true(self) -> bool:
-        """Return whether samples were taken when the stamps state; true also where positions do not decide."""
+        """Return whether the stamps are the sampling times; also true if this is undecided."""
         return not self.decides or self.share > 0.5
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class StampJitter:
 
 
 def sample_numbers(time: np.ndarray) -> np.ndarray:
-    """Return the numbers (N,) of the samples, which skip the missing ones; stamps may be late."""
+    """Return the numbers (N,) of the samples without the missing ones; stamps may be late."""
     _, missing = missing_samples(time, may_be_late=True)
     return np.arange(len(time)) + np.concatenate([[0], np.cumsum(missing)]).astype(int)
 
@@ -71,10 +71,10 @@ def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
 
     Args:
         log: the log as measured, before any filter.
-        names: channels of position, taken together.
+        names: position channels, used together.
 
     Returns:
-        The comparison; None if stamps are even, there are too few samples, or nothing moves.
+        The comparison; None for even stamps, too few samples, or no motion.
     """
     signals = as_signals(log)
     measured = by_channel(signals, "position")

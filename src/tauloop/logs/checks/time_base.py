@@ -1,4 +1,4 @@
-"""Signals of several clocks and rates brought to the times of one of them."""
+"""Interpolation of signals with several clocks and rates at the times of one of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tauloop.logs.checks.timing import missing_samples
 
 
 def linear(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Straight lines between samples."""
+    """Return linear interpolation between samples."""
     return np.interp(at, stamps, values)
 
 
 def hold(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the last sample before, or at, each time."""
+    """Return the last sample at or before each time."""
     return values[np.clip(np.searchsorted(stamps, at, side="right") - 1, 0, None)]
 
 
@@ -27,8 +27,8 @@ def cubic(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
     return CubicSpline(stamps, values)(at) if len(stamps) > 1 else linear(stamps, values, at)
 
 
-#: How values between samples are made, by name: stamps (K,), values (K,) and times (N,) to values
-#: (N,).
+#: Interpolation methods by name: functions of stamps (K,), values (K,) and times (N,) that return
+#: values (N,).
 INTERPOLATIONS: Mapping[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
     "linear": linear,
     "hold": hold,
@@ -41,22 +41,22 @@ class StampedSignal:
     """Samples of one signal at its own times.
 
     Attributes:
-        time: s (K,), increasing.
-        values: (K,); what is not finite counts as missing.
+        time: increasing stamps (K,), s.
+        values: (K,); numbers that are not finite count as missing.
     """
 
     time: np.ndarray
     values: np.ndarray
 
     def at(self, time: np.ndarray, between: str) -> np.ndarray:
-        """Return the values (N,) at other times, which lie between the first and the last of its own.
+        """Return the values (N,) at other times within the signal's own time range.
 
         Args:
             time: s (N,).
             between: a name of `INTERPOLATIONS`; samples at the very times stay what they are.
 
         Returns:
-            NaN where a sample beside that time is not finite.
+            Values (N,); NaN next to a sample that is not finite.
         """
         is_missing = ~np.isfinite(self.values)
         if not is_missing.any():
@@ -67,7 +67,7 @@ class StampedSignal:
         return np.where(np.interp(time, self.time, is_missing.astype(float)) > 0.0, np.nan, values)
 
     def dropped(self, *, may_be_late: bool) -> list[tuple[float, float, int]]:
-        """Return where samples never came: the times around them, s, and how many they are by the median period."""
+        """Return times around each gap, s, and the number of samples dropped there."""
         _, missing = missing_samples(self.time, may_be_late=may_be_late)
         gaps = np.flatnonzero(missing)
         return [(self.time[k], self.time[k + 1], int(missing[k])) for k in gaps]

@@ -1,4 +1,4 @@
-"""Checks of time stamps: they must rise without gaps."""
+"""Checks of time stamps, which must increase without gaps."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.checks.gaps import WHOLE_PERIOD_TOLERANCE, FillGaps
 from tauloop.logs.tables import LogTable
 
-#: Messages that are looked at for whether they make up for a late one.
+#: Number of messages checked for compensation of a late one.
 MAX_MESSAGES_AHEAD = 20
-#: Where fewer are left at the end of the log, the messages before the step count as well.
+#: If fewer messages remain in the log, those before the step count too.
 MIN_MESSAGES_AHEAD = 6
-#: A step of more than this many periods is a gap: at 1.5 the nearest whole number of periods is
-#: two.
+#: A step of more than this number of periods is a gap: at 1.5 the nearest whole number is two.
 GAP_PERIODS = 1.5
-#: More missing samples in a row than this are not to be interpolated.
+#: Largest number of consecutive missing samples for which interpolation is advised.
 MAX_FILLED_GAP = 20
 
 
 def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.ndarray]:
-    """Return the median step (period) of time stamps (N,), and how many samples are missing in each step (N - 1,).
+    """Return the median step of stamps (N,), and the number of missing samples per step (N - 1,).
 
     A step of more than `GAP_PERIODS` is a gap. Stamps of receipt may be late: then the next ones
     make up for it, and only what they leave is missing: min over j of (t[k+j] - t[k]) / T - j, for
@@ -53,16 +52,16 @@ def check_time(
     resample: bool = False,
     gaps: FillGaps | None = None,
 ) -> None:
-    """Find repeated and decreasing time stamps and gaps.
+    """Add problems for repeated and decreasing stamps and for gaps.
 
     Args:
         table: the file, for lines in messages.
         column: name of its time column.
         time: (N,) s.
-        findings: takes what is wrong.
-        resample: whether samples are taken to even times later: then stamps may be late, uneven and
-            repeated.
-        gaps: with `resample`: how many missing samples in a row may be interpolated.
+        findings: receives problems.
+        resample: whether samples are resampled at even times later, so that stamps may be late,
+            uneven and repeated.
+        gaps: with `resample`, the largest number of consecutive missing samples to interpolate.
     """
     steps = np.diff(time)
     period, missing = missing_samples(time, may_be_late=table.may_be_late or resample)
@@ -94,7 +93,7 @@ def check_time(
         "decreasing time stamps",
         steps < 0.0,
         "time goes back from {before:.10g} s to {after:.10g} s",
-        "cut the log there: it holds several recordings, or the clock was set",
+        "cut the log there: it contains several recordings, or the clock was set",
     )
     note(
         "jumps of the clock",
@@ -112,14 +111,14 @@ def check_time(
 def _gap_remedies(
     time: np.ndarray, period: float, gap: np.ndarray, *, is_uneven: bool
 ) -> dict[str, np.ndarray]:
-    """Return the steps (N - 1,) that are gaps by what to do about them.
+    """Return the steps (N - 1,) that are gaps, by their remedy.
 
     Args:
         time: (N,) s.
         period: s.
         gap: the steps.
-        is_uneven: whether stamps are taken as late already, so that the steps after a gap do not
-            make up for it.
+        is_uneven: whether stamps count as late already, so that the steps after a gap do not
+            compensate.
     """
     if not gap.any():
         return {}
@@ -150,7 +149,7 @@ def check_same_time(
     reference_time: np.ndarray,
     findings: Findings,
 ) -> None:
-    """Find where the time column of a second file departs from that of the first by more than half a period.
+    """Add problems where the times of two files differ by more than half a period.
 
     Args:
         table: the second file.
@@ -158,7 +157,7 @@ def check_same_time(
         time: (N,) s.
         reference: the first file.
         reference_time: (N,) s.
-        findings: takes what is wrong.
+        findings: receives problems.
     """
     if len(time) < 2:
         return

@@ -1,8 +1,7 @@
-"""Bags of ROS 1 and 2 for the process that reads files (`reading_process`), by the library rosbags.
+"""Reading of ROS 1 and 2 bags by rosbags, in the process that reads files (`reading_process`).
 
-Only message types that rosbags itself knows are read: no definition that stands in a file is made
-into code. What a damaged or a hostile bag would unpack to is bounded by the memory and the size of
-files that this process may take.
+Only message types that rosbags itself has are read: no definition in a file becomes code. The
+limits on memory and file size of this process bound the unpacked size of a damaged or hostile bag.
 """
 
 from __future__ import annotations
@@ -16,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-#: Messages of a topic that are looked at for its fields: drivers may take turns on one topic of
+#: Number of messages of a topic that are searched for fields: several drivers may share a topic of
 #: joints.
 INSPECTED_MESSAGES = 200
-#: Numbers of one message; larger ones are pictures, clouds of points and maps.
+#: Largest number of numbers in a message; larger ones are images, point clouds and maps.
 MAX_FIELDS = 1000
-#: The topic by which Tauloop says what the columns of its own logs are.
+#: Topic in which Tauloop describes the columns of its own logs.
 CONTENTS_TOPIC = "/tauloop/log"
-#: Units of fields by the message that holds them (ROS's REP 103); positions of joints may be rad or
-#: m.
+#: Units of fields by their message type (ROS's REP 103); joint positions may be rad or m.
 _UNITS = {
     ("geometry_msgs/msg/Wrench", "force"): "N",
     ("geometry_msgs/msg/Wrench", "torque"): "N m",
@@ -41,7 +39,7 @@ Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
 
 
 def topics(path: str) -> Answer:
-    """Return the fields of each topic with their units, whether it is stamped, its type; and what a log of Tauloop's says."""
+    """Yield fields, units, stamps and type of each topic, and the contents of a Tauloop log."""
     with _opened(path) as bag:
         listed = {}
         for topic, kind, messages in bag.topics():
@@ -63,7 +61,7 @@ def topics(path: str) -> Answer:
 
 
 def columns(path: str, wanted: dict[str, list[str]]) -> Answer:
-    """Stamps and times of receipt, ns, of each topic, and of each field its values and the messages that have it."""
+    """Yield stamps and times of receipt (ns) by topic, and values and messages by field."""
     with _opened(path) as bag:
         for topic, _, messages in bag.topics(wanted):
             times: list[tuple[int, int]] = []
@@ -84,7 +82,7 @@ def columns(path: str, wanted: dict[str, list[str]]) -> Answer:
 
 
 class _Bag:
-    """An open bag, of ROS 1 or 2, and the types that its messages may have."""
+    """An open bag of ROS 1 or 2, with the types that its messages may have."""
 
     def __init__(self, reader: Any, store: Any, is_first: bool) -> None:
         self._reader, self.store = reader, store
@@ -93,7 +91,10 @@ class _Bag:
     def topics(
         self, wanted: Sequence[str] | dict[str, list[str]] | None = None
     ) -> Iterator[tuple[str, str, Any]]:
-        """Name, type and messages of each topic, those with their times of receipt; of unknown types no messages."""
+        """Yield name, type and messages of each topic; unknown types have no messages.
+
+        Messages come with their times of receipt.
+        """
         for topic, info in self._reader.topics.items():
             if wanted is None or topic in wanted:
                 kind = info.msgtype or "several types"
@@ -108,7 +109,7 @@ class _Bag:
             yield received, self._parse(raw, kind)
 
     def contents(self) -> Any:
-        """Return what a log that Tauloop wrote says of itself."""
+        """Return the description that a log written by Tauloop contains."""
         info = self._reader.topics.get(CONTENTS_TOPIC)
         if info is None or info.msgtype != "std_msgs/msg/String":
             return None
@@ -131,13 +132,13 @@ def _opened(path: str) -> Iterator[_Bag]:
 
 
 def _stamp(message: Any) -> int:
-    """Return the stamp of a message's header, ns; zero where it has none or left it empty."""
+    """Return the stamp of a message's header, ns; zero if absent or empty."""
     stamp = getattr(getattr(message, "header", None), "stamp", None)
     return 0 if stamp is None else stamp.sec * 1_000_000_000 + stamp.nanosec
 
 
 def _fields(message: Any, prefix: str, unit: str) -> Iterator[tuple[str, float, str]]:
-    """Name, value and unit of each number in a message; joints by their names."""
+    """Yield name, value and unit of each number in a message; joints have their names."""
     kind = message.__msgtype__
     if kind == "sensor_msgs/msg/JointState":
         for quantity in ("position", "velocity", "effort"):

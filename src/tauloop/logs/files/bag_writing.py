@@ -1,4 +1,4 @@
-"""Logs as bags of ROS 2, one file each or a folder: joint states, and arrays for all else, by rosbags."""
+"""Logs as ROS 2 bags, one file or folder each, written by rosbags."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tauloop.logs.log import TIME, units_of
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Storage of rosbag2 by the ending of its files.
+#: Storage of rosbag2 by file ending.
 STORAGE_OF_ENDING = {".mcap": "MCAP", ".db3": "SQLITE3"}
-#: Ending of a folder that is a bag, as `ros2 bag record` makes it; in front of it that of its files
-#: may stand.
+#: Ending of a folder that is a bag, as `ros2 bag record` creates it; the ending of its files may
+#: precede it.
 BAG_FOLDER_ENDING = ".rosbag2"
 JOINT_STATES, _ARRAY = "/joint_states", "std_msgs/msg/Float64MultiArray"
 _JOINTS, _WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
-#: Channels of a force and a moment, and their fields in ROS.
+#: Channels of a force and a moment, with their fields in ROS.
 WRENCH_FIELDS = {
     f"{letter}{axis}": f"wrench.{part}.{axis}"
     for letter, part in (("f", "force"), ("m", "torque"))
     for axis in "xyz"
 }
-#: Stamp of the first sample, ns: zero means in ROS that there is none.
+#: Stamp of the first sample, ns: in ROS, zero means no stamp.
 _FIRST_STAMP = 1_000_000_000
 
 
@@ -40,8 +40,8 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
     """Write a log as one file of a rosbag2.
 
     Positions are joint states, with the velocities and forces (efforts) of the same channels; fx,
-    fy, fz, mx, my, mz of one quantity are a stamped wrench, other quantities arrays, on
-    ``/tauloop/QUANTITY``. The topic ``/tauloop/log`` says which column is what, in which unit, so
+    fy, fz, mx, my, mz of one quantity are a stamped wrench; other quantities are arrays on
+    ``/tauloop/QUANTITY``. The topic ``/tauloop/log`` contains meaning and unit of each column, so
     that the file reads back without a description.
 
     Args:
@@ -62,16 +62,16 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
 
 
 def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
-    """Write a log as a rosbag2 as ROS itself records it: a folder of a file with messages and `metadata.yaml`.
+    """Write a log as the folder that ROS itself records: a message file and `metadata.yaml`.
 
     Args:
         path: the folder that the log is for; ends in `BAG_FOLDER_ENDING`, in front of which the ending of a
             file chooses the storage: MCAP without one.
-        folder: where to make it.
+        folder: folder in which to create it.
         log: a log as of `read_log`.
 
     Returns:
-        The folder that was made.
+        The created folder.
 
     Raises:
         LogError: rosbags is not installed.
@@ -115,7 +115,7 @@ def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
 
 
 def _topics(log: xr.Dataset) -> dict[str, list[tuple[str, list[str]]]]:
-    """Return the quantities with their channels, by topic."""
+    """Return the quantities with their channels by topic."""
     groups: dict[str, list[str]] = {}
     for variable in log.data_vars.values():
         groups.setdefault(variable.attrs["quantity"], []).append(variable.attrs["channel"])
@@ -137,7 +137,7 @@ def _kind(topic: str, parts: Mapping[str, list[str]]) -> str:
 
 
 def _columns(topic: str, parts: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
-    """Return the column of the file and name in the log of everything on a topic."""
+    """Yield the column in the file and the name in the log of each value of a topic."""
     fields = {quantity: field for field, quantity in JOINT_FIELDS.items()}
     kind = _kind(topic, parts)
     for quantity, channels in parts.items():
@@ -162,7 +162,7 @@ def _contents(
 def _messages(
     types: Any, topic: str, parts: Mapping[str, list[str]], log: xr.Dataset, stamps: list[int]
 ) -> Iterator[Any]:
-    """Return the messages of a topic, one for each sample."""
+    """Yield the messages of a topic, one per sample."""
     values = {
         quantity: np.stack(
             [log[f"{quantity}.{channel}"].to_numpy() for channel in channels], axis=1

@@ -1,9 +1,9 @@
-"""Bags of ROS as tables: fields of messages are columns, and one topic's messages are the samples.
+"""ROS bags as tables: message fields are columns, and the messages of one topic are samples.
 
-The samples stand at the stamps of one topic: that of the time column, or else of the first column
-wanted. Stamps are those of the messages' headers, or the times of receipt where there are none.
-Columns of other topics are brought to these stamps (`time_base.BETWEEN`); where they are stamped
-alike nothing is changed. Samples outside the time that all topics share are left out.
+The samples are at the stamps of one topic: that of the time column, or else of the first wanted
+column. Stamps are those of message headers, or the times of receipt if there are none. Columns of
+other topics are interpolated at these stamps (`time_base.INTERPOLATIONS`); equal stamps leave them
+unchanged. Samples outside the common time of all topics are left out.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tauloop.logs.files.reading_apart import bag_columns, bag_topics
 from tauloop.logs.tables import KIND_DROPPED, MAX_MEASURED_NUMBER, LogTable
 from tauloop.mechanism.suggestions import listing
 
-#: Columns of time behind a topic's name, and what the reading process calls their stamps, ns.
+#: Time columns after a topic's name, with the keys of their stamps (ns) in the reading process.
 CLOCKS = {"header.stamp": "stamped", "received": "received"}
 _STAMP, _RECEIVED = CLOCKS
-#: Quantities of ROS's joint states by the names of their fields.
+#: Quantities of ROS joint states by field name.
 JOINT_FIELDS = {"position": "position", "velocity": "velocity", "effort": "force"}
 _JOINTS = "sensor_msgs/msg/JointState"
-#: Clocks that differ by more, s, count from different zeros.
+#: Clocks with a larger difference, s, have different zeros.
 MAX_CLOCK_OFFSET = 1.0
-#: A clock that starts at zero has its second stamp within this number of periods.
+#: The second stamp of a clock that starts at zero is within this number of periods.
 START_PERIODS = 10.0
 _SECOND = 1e9
 _LOGGER = logging.getLogger("tauloop")
@@ -41,12 +41,13 @@ _LOGGER = logging.getLogger("tauloop")
 class BagTable(LogTable):
     """A rosbag2 folder, one file of it, or a bag of ROS 1; needs rosbags (``pip install tauloop[ros]``).
 
-    Columns are called ``/topic.field``: ``/joint_states.position[elbow]``, ``/efforts.data[0]``,
-    ``/wrench.wrench.force.x``; those of time ``/topic.header.stamp`` and ``/topic.received``.
+    Columns have names such as ``/topic.field``: ``/joint_states.position[elbow]``,
+    ``/efforts.data[0]``, ``/wrench.wrench.force.x``; time columns are ``/topic.header.stamp`` and
+    ``/topic.received``.
     """
 
     def __init__(self, path: Path, between: str) -> None:
-        """Read which topics there are.
+        """Read the topics.
 
         Raises:
             LogError: rosbags is missing, the bag is damaged, or no topic of it has numbers.
@@ -75,19 +76,19 @@ class BagTable(LogTable):
         self.units = tuple(stated.get(name, unit) for name, unit in units.items())
 
     def _stated(self, key: str) -> dict[str, str]:
-        """Return what a log of Tauloop's own says of its columns; nothing of what is not as Tauloop writes it."""
+        """Return the description of columns in a Tauloop log; anything else is ignored."""
         part = self._contents.get(key) if isinstance(self._contents, dict) else None
         pairs = part.items() if isinstance(part, dict) else ()
         return {name: text for name, text in pairs if isinstance(text, str)}
 
     def _note(self, text: str) -> None:
-        """Keep a note for the results, and warn those who do not show any."""
+        """Keep a note for the results, and log it as a warning for callers that do not show notes."""
         if text not in self.notes:
             self.notes = (*self.notes, text)
             _LOGGER.warning("%s: %s", self.file, text)
 
     def channels(self) -> list[tuple[str, str, str]]:
-        """Those of a log that Tauloop wrote, or else all joints by their names."""
+        """Return the channels of a log that Tauloop wrote, or else all joints by name."""
         stated = [(text.partition("."), name) for name, text in self._stated("channels").items()]
         if stated:
             return [(quantity, channel, name) for (quantity, _, channel), name in stated]
@@ -106,7 +107,7 @@ class BagTable(LogTable):
         return self._topics[_split(name)[0]]["kind"] == _JOINTS
 
     def clock(self, columns: Sequence[str]) -> str | None:
-        """Stamps of the first column's topic, times of receipt where it has none."""
+        """Return the stamps of the first column's topic, or its times of receipt."""
         topics = [_split(name)[0] for name in columns if name in self.names]
         return f"{topics[0]}.{self._clock_of(topics[0])}" if topics else None
 
@@ -153,7 +154,7 @@ class BagTable(LogTable):
         return np.where(is_dropped, np.nan, values)
 
     def _load(self, topics: Iterable[str], names: Iterable[str]) -> dict[str, np.ndarray]:
-        """Return what the reading process says of topics and of columns."""
+        """Return topics and columns from the reading process."""
         wanted: dict[str, list[str]] = {topic: [] for topic in topics}
         for name in names:
             topic, field = _split(name)
@@ -161,7 +162,7 @@ class BagTable(LogTable):
         return bag_columns(Path(self.file), wanted)
 
     def _leave_zero_stamps(self, loaded: Mapping[str, np.ndarray], topics: Iterable[str]) -> None:
-        """Take times of receipt where publishers left stamps empty, and note it: zero is not a time."""
+        """Use times of receipt, with a note, if publishers left stamps empty (zero)."""
         for topic in topics:
             stamps = loaded[f"{topic} stamped"]
             zeros = int((stamps == 0).sum())
@@ -177,14 +178,14 @@ class BagTable(LogTable):
     def _series(
         self, name: str, clock: str, start: int, loaded: Mapping[str, np.ndarray]
     ) -> StampedSignal:
-        """Return the samples of a column; its topic has the clock of the first one, or times of receipt."""
+        """Return the samples of a column, by the first column's clock or the times of receipt."""
         topic = _split(name)[0]
         stamps = loaded[f"{topic} {CLOCKS[self._clock_of(topic, clock)]}"][loaded[f"{name} rows"]]
         return StampedSignal(time=(stamps - start) / _SECOND, values=loaded[name])
 
     @property
     def _start(self) -> float:
-        """Return the time of the first sample, s, where the log says it; else zero."""
+        """Return the time of the first sample, s, if the log states it; else zero."""
         start = self._contents.get("start") if isinstance(self._contents, dict) else None
         return (
             float(start)
@@ -195,7 +196,7 @@ class BagTable(LogTable):
     def _check_zeros(
         self, loaded: Mapping[str, np.ndarray], topics: Iterable[str], base: str, findings: Findings
     ) -> None:
-        """Find topics that have times of receipt only beside stamps of a clock with another zero."""
+        """Find topics with times of receipt only while others have stamps from another zero."""
         if self.may_be_late or not len(loaded[f"{base} received"]):
             return
         apart = float(np.median(loaded[f"{base} received"] - loaded[f"{base} stamped"])) / _SECOND
@@ -206,7 +207,7 @@ class BagTable(LogTable):
                 findings.add("clocks that differ", f"topic {topic}", what, remedy, self.file)
 
     def _check_order(self, others: Mapping[str, StampedSignal], findings: Findings) -> None:
-        """Find clocks that go back, or stand still, on topics whose values are to be brought to other stamps."""
+        """Find clocks that go back or stand still on topics that need interpolation."""
         for name, own in others.items():
             back = np.flatnonzero(np.diff(own.time) <= 0.0)
             for k in back[:LISTED_PER_KIND]:
@@ -218,7 +219,7 @@ class BagTable(LogTable):
     def _shared(
         self, time: np.ndarray, others: Iterable[StampedSignal], findings: Findings
     ) -> np.ndarray:
-        """Return which samples lie within the time of every signal."""
+        """Return the samples within the time of every signal."""
         spans = [
             (own.time[0], own.time[-1]) if len(own.time) else (np.inf, -np.inf) for own in others
         ]
@@ -241,7 +242,7 @@ class BagTable(LogTable):
     def _dropped(
         self, name: str, own: StampedSignal, time: np.ndarray, findings: Findings
     ) -> np.ndarray:
-        """Return which samples (N,) lie where messages of another topic never came."""
+        """Return the samples (N,) at which messages of another topic are missing."""
         is_within = np.zeros(len(time), dtype=bool)
         late = self.may_be_late or not self._topics[_split(name)[0]]["stamped"]
         gaps = [
@@ -260,7 +261,7 @@ class BagTable(LogTable):
 
 
 def _cut_note(cut: Mapping[str, Any]) -> str:
-    """Return a sentence on where a file ends too early, and what was read of it."""
+    """Return a sentence on the place where a file ends early, and the part that was read."""
     place, count = f"{cut['file']} is cut at byte {cut['at']}", cut["messages"]
     if not count:
         return f"{place}, before its first message"
@@ -273,7 +274,7 @@ def _cut_note(cut: Mapping[str, Any]) -> str:
 
 
 def _is_zero_a_time(stamps: np.ndarray) -> bool:
-    """Return whether a zero is the first stamp of a clock that starts there, as simulated time does: the next one is near."""
+    """Return whether zero is a valid first stamp, as in simulated time: the next one is near."""
     later = stamps[1:]
     if len(later) < 2 or stamps[0] != 0 or (later <= 0).any():
         return False
@@ -281,13 +282,13 @@ def _is_zero_a_time(stamps: np.ndarray) -> bool:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Topic and field of a column; names of topics have no dots."""
+    """Return topic and field of a column; topic names have no dots."""
     topic, _, field = name.partition(".")
     return topic, field
 
 
 def is_bag(path: Path) -> bool:
-    """Return whether a path is that of a bag: a folder with metadata, or a file that ends in .mcap, .db3 or .bag."""
+    """Return whether a path is a bag: a folder with metadata, or a .mcap, .db3 or .bag file."""
     return os.path.isfile(path / "metadata.yaml") or path.name.lower().endswith(
         (".mcap", ".db3", ".bag")
     )

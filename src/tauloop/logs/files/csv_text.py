@@ -1,4 +1,4 @@
-"""How numbers are written in a text table: what stands between cells, and a decimal comma."""
+"""Format of numbers in a text table: cell delimiters and decimal commas."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 DELIMITERS = (",", ";", "\t")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}([eE][+-]?\d{1,4})?")
-#: What may as well be a thousand with its separator.
+#: Text that may also be a thousand with its separator.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-#: Rows that are looked at for commas within numbers.
+#: Number of rows that are searched for commas within numbers.
 _INSPECTED_ROWS = 1000
 
 
@@ -27,7 +27,7 @@ def has_decimal_comma(cell: str) -> bool:
 
 
 def delimiter_of(line: str) -> str:
-    """Return what separates the cells of a row: the commonest of comma, semicolon and tab; commas may be those of decimals."""
+    """Return the most frequent of comma, semicolon and tab; commas may be decimal ones."""
     for delimiter in DELIMITERS[1:]:
         cells = line.split(delimiter)
         if len(cells) > 1 and all(is_number(cell) or has_decimal_comma(cell) for cell in cells):
@@ -36,15 +36,15 @@ def delimiter_of(line: str) -> str:
 
 
 def with_decimal_points(data: bytes, skipped: int, delimiter: str) -> bytes:
-    """Return the text with points in place of decimal commas, where these can be nothing else.
+    """Return the text with decimal points for decimal commas, if the commas are unambiguous.
 
-    That is: commas do not separate cells, no number has a point, and among the first rows some
-    number with a comma cannot be a thousand with its separator (``1,234``).
+    That is: commas do not separate cells, no number has a point, and among the first rows there is
+        a number with a comma that cannot be a thousand with its separator (``1,234``).
 
     Args:
         data: the file.
-        skipped: lines above the samples, left as they are.
-        delimiter: what separates cells.
+        skipped: number of lines above the samples, which stay unchanged.
+        delimiter: cell delimiter.
     """
     if delimiter == ",":
         return data

@@ -1,9 +1,8 @@
-"""MCAP files that end early, as a recorder leaves them that lost power: what is whole of them, as a file that ends.
+"""Repair of MCAP files that end early, as after a power failure: their complete records.
 
-A MCAP is a row of records, each with its length, and ends with a footer, without which rosbags
-refuses it. Every record before the cut is copied; of a chunk that is cut, the records that its
-unpacked part holds. Part of the process that reads files (`reading_process`): nothing of Tauloop is
-imported.
+An MCAP file is a sequence of records with lengths and ends with a footer, which rosbags requires.
+Every record before the cut is copied, and of a cut chunk the records in its unpackable part. This
+is part of the process that reads files (`reading_process`): nothing of Tauloop is imported.
 
 Source: MCAP Format Specification, version 0, Foxglove.
 """
@@ -30,22 +29,22 @@ _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = (
     0x06,
     0x0F,
 )
-#: Kind and length of a record, in front of its content.
+#: Kind and length of a record, before its content.
 _HEAD = struct.Struct("<BQ")
-#: Times of the first and the last message, unpacked size, and checksum of a chunk, in front of the
-#: name of its packing.
+#: Times of the first and last message, unpacked size and checksum of a chunk, before the name of
+#: its compression.
 _CHUNK_HEAD = struct.Struct("<QQQI")
-#: End of the data and footer, both without checksums, of a file without an index.
+#: End of data and footer without checksums, for a file without an index.
 _END = _HEAD.pack(_DATA_END, 4) + bytes(4) + _HEAD.pack(_FOOTER, 20) + bytes(20) + MAGIC
 
 
 @contextmanager
 def readable(path: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Give a bag that can be read, which is the bag itself unless files of it are cut, and where those are.
+    """Yield a readable bag, which is the bag itself unless files of it are cut, and the cuts.
 
     Each cut has the name of its `file`, the byte `at` which the data end, whether `all` messages
-    are before it (the index alone is missing), the number of `messages` before it, and the time of
-    receipt of the `last` one, ns since 1970; None without any.
+    are before it (only the index is missing), the number of `messages` before it, and the time of
+    receipt of the `last` one, ns since 1970; None if there is none.
 
     Raises:
         ValueError: a file is cut within its first record.
@@ -67,7 +66,7 @@ def readable(path: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def _is_cut(file: Path) -> bool:
-    """Return whether a file begins as MCAP and does not end so."""
+    """Return whether a file begins but does not end as MCAP."""
     if file.suffix.lower() != ".mcap" or not file.is_file():
         return False
     with file.open("rb") as data:
@@ -78,7 +77,7 @@ def _is_cut(file: Path) -> bool:
 
 
 def _rescued(file: Path, target: Path) -> dict[str, Any]:
-    """Write the whole records of a file and an end; return where it is cut, and what is before that."""
+    """Write the complete records of a file with an end; return the cut and the data before it."""
     from rosbags.rosbag2 import Reader
 
     with file.open("rb") as data, target.open("wb") as out:
@@ -91,7 +90,7 @@ def _rescued(file: Path, target: Path) -> dict[str, Any]:
         out.write(_END)
     with Reader(target) as bag:
         count, last = bag.message_count, bag.end_time - 1 if bag.message_count else None
-    # what lies behind the last whole record is the beginning of the next one, or something else
+    # after the last complete record is the beginning of the next one, or something else
     whole, next_end = file.stat().st_size, at + _HEAD.size + size
     ends = whole if next_end > whole or kind == _DATA_END else at
     return {
@@ -104,7 +103,7 @@ def _rescued(file: Path, target: Path) -> dict[str, Any]:
 
 
 def _copy_whole_records(data: BinaryIO, out: BinaryIO) -> int:
-    """Copy records as long as they are whole, and return the byte at which the next one begins."""
+    """Copy complete records and return the byte at which the next one begins."""
     for kind, size in _records(data):
         begins = data.tell() - _HEAD.size
         if kind == _CHUNK:
@@ -123,10 +122,9 @@ def _copy_whole_records(data: BinaryIO, out: BinaryIO) -> int:
 
 
 def _records(data: BinaryIO) -> Iterator[tuple[int, int]]:
-    """Yield kind and length of each whole record of the data; the caller reads or skips its content.
+    """Yield kind and length of each complete record; the caller reads or skips its content.
 
-    It ends in front of what is not whole, at zeros (room that was reserved), and at the end of the
-    data.
+    It ends before an incomplete record, at zeros (reserved space), and at the end of the data.
 
     Raises:
         ValueError: the first record is not whole, or not a header.
@@ -142,7 +140,7 @@ def _records(data: BinaryIO) -> Iterator[tuple[int, int]]:
 
 
 def _head(data: BinaryIO) -> tuple[int, int]:
-    """Return kind and length of the record that begins here, where the data stay; zero where it has none."""
+    """Return kind and length of the record at this position without moving on; zeros for none."""
     begins = data.tell()
     head = data.read(_HEAD.size)
     data.seek(begins)
@@ -150,7 +148,7 @@ def _head(data: BinaryIO) -> tuple[int, int]:
 
 
 def _is_sound(content: bytes) -> bool:
-    """Return whether a chunk can be unpacked and consists of records: room behind a cut may hold anything."""
+    """Return whether a chunk can be unpacked and consists of records; the data may be damaged."""
     packing, packed, size = _chunk_parts(content)
     unpacked = _unpacked(packing, packed, size)
     _, ends = _inner_records(unpacked)
@@ -158,18 +156,18 @@ def _is_sound(content: bytes) -> bool:
 
 
 def _records_of_cut_chunk(part: bytes) -> bytes:
-    """Return the whole schemas, channels and messages in the beginning of a chunk, which starts with its head."""
+    """Return the complete records in the beginning of a chunk, which starts with its head."""
     _, stated = _HEAD.unpack_from(part)
     content = part[_HEAD.size : _HEAD.size + stated]
     records, _ = _inner_records(_unpacked(*_chunk_parts(content)))
     if len(content) == stated:
-        # something else lies behind the cut, and the last record may have a part of it
+        # other data may follow the cut, and the last record may contain a part of it
         records = records[:-1]
     return b"".join(records)
 
 
 def _chunk_parts(content: bytes) -> tuple[str, bytes, int]:
-    """Return the packing of a chunk, its packed records, and their unpacked size; nothing where its head is cut."""
+    """Return compression, packed records and unpacked size of a chunk; empty if its head is cut."""
     try:
         _, _, size, _ = _CHUNK_HEAD.unpack_from(content)
         (length,) = struct.unpack_from("<I", content, _CHUNK_HEAD.size)
@@ -180,7 +178,7 @@ def _chunk_parts(content: bytes) -> tuple[str, bytes, int]:
 
 
 def _inner_records(unpacked: bytes) -> tuple[list[bytes], int]:
-    """Return the whole schemas, channels and messages of a chunk, and where the last whole record of any kind ends."""
+    """Return the complete records of a chunk, and the end of the last complete one."""
     records, at = [], 0
     while at + _HEAD.size <= len(unpacked):
         kind, size = _HEAD.unpack_from(unpacked, at)
@@ -194,11 +192,11 @@ def _inner_records(unpacked: bytes) -> tuple[list[bytes], int]:
 
 
 def _unpacked(packing: str, data: bytes, size: int) -> bytes:
-    """Return what can be unpacked of the beginning of packed data, at most a size of bytes."""
+    """Return the unpackable beginning of packed data, at most a size of bytes."""
     if packing == "":
         return data[:size]
     parts: list[bytes] = []
-    with suppress(Exception):  # damaged data: what came before is whole
+    with suppress(Exception):  # damaged data: the part before is complete
         if packing == "zstd":
             # as rosbags has it
             module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"

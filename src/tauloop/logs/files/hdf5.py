@@ -1,4 +1,4 @@
-"""HDF5 files, which MATLAB 7.3 files are too: data sets by path with dots, columns of matrices as ``q[0]``."""
+"""HDF5 and MATLAB 7.3 files: data sets by dotted path, matrix columns as ``q[0]``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from tauloop.common.errors import LogError
 from tauloop.logs.files.unpacking import require_ratio
 
-#: MATLAB keeps what cells and objects refer to there, and says of what class a variable is.
+#: MATLAB's group for contents of cells and objects, and its attribute for a variable's class.
 _REFERENCES, _CLASS = "#refs#", "MATLAB_class"
-#: Attributes of a data set that may hold its unit.
+#: Attributes of a data set that may contain its unit.
 _UNITS = ("unit", "units")
 _TEXT = (b"char", b"string", b"cell", b"function_handle")
 
 
 def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Numeric columns (N,) of a file by name, and the units that the file says; needs h5py.
+    """Return the numeric columns (N,) of a file by name, and their units; needs h5py.
 
-    MATLAB stores a matrix by columns, so that its rows are the columns here; a vector of either
+    MATLAB stores a matrix by columns, so its rows are the columns here; a vector of either
     direction is one column.
 
     Raises:
@@ -55,10 +55,10 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 
 def _data_sets(group: Any, h5py: Any, prefix: str, visited: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield data sets below a group, by path with dots; those whose numbers are in other files are left out.
+    """Yield data sets below a group by dotted path, without those stored in other files.
 
-    A group that has several names is entered once: groups that contain each other, or the next one
-    many times, have more paths than can be followed.
+    A group with several names is entered once: groups that contain each other, or repeat the next
+        one, have too many paths to follow.
     """
     visited.add(h5py.h5o.get_info(group.id).addr)
     for key in group:

@@ -10,7 +10,7 @@ from tauloop.logs.files.bags import BagTable, is_bag
 from tauloop.logs.files.hdf5 import hdf5_columns
 from tauloop.logs.tables import ArrayTable, CsvTable, LogTable, MatTable, ParquetTable
 
-#: Endings of the files that hold logs, for messages; bags of ROS may be folders too.
+#: Endings of log files, for messages; ROS bags may also be folders.
 ENDINGS = ".csv, .csv.gz, .parquet, .mat, .h5, .hdf5, .mcap, .db3 or .bag"
 
 
@@ -19,8 +19,8 @@ def open_table(path: str | Path, between: str | None = None) -> LogTable:
 
     Args:
         path: the file or folder.
-        between: of a bag: how values between the messages of a topic are made, a name of
-            `time_base.BETWEEN`.
+        between: for a bag, the interpolation between messages of a topic, a name in
+            `time_base.INTERPOLATIONS`.
 
     Raises:
         LogError: the file is missing, empty, damaged, or of another kind.
@@ -31,7 +31,7 @@ def open_table(path: str | Path, between: str | None = None) -> LogTable:
     if wrong := unreadable(path):
         raise LogError.of("", *wrong, file=str(path))
     if between is not None:
-        what = "all columns of the file have the same times: nothing is to be made between them"
+        what = "all columns of the file have the same times, so nothing is interpolated"
         raise LogError.of(
             "between", what, "leave `between` out, which is for bags of ROS", file=str(path)
         )

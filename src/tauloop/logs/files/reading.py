@@ -1,4 +1,4 @@
-"""Reading measured logs: columns of files become named channels in SI units over one time axis."""
+"""Reading of measured logs: file columns become named channels in SI units on one time axis."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SAMPLE_RATE = "give `sample_rate` in Hz, or name a time column: LogFile(time='t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile(Shown):
-    """One file of a recording and what its columns mean.
+    """One file of a recording, and the meaning of its columns.
 
     Attributes:
         path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``; or a bag of ROS:
@@ -42,13 +42,13 @@ class LogFile(Shown):
             velocity, acceleration and force have their units checked, others may have any name.
             None: the file's own names are of the form ``quantity.channel``, as `write_log` writes
             them, or a bag's joint states.
-        units: unit by column or by quantity (the column wins); it wins over a unit in the header,
-            ``q1 [deg]``. It may carry a factor: ``"0.0523 N m"`` says that one in the file is
-            0.0523 N m, ``"-1 rad"`` turns a sign.
+        units: unit by column or by quantity (the column has priority); it overrides a unit in the
+            header, ``q1 [deg]``. It may contain a factor: with ``"0.0523 N m"``, one in the file is
+            0.0523 N m; ``"-1 rad"`` changes the sign.
         time: name of the column of time stamps. A bag has its own: those of the first column's
             topic.
-        between: of a bag: how values of other topics are made at these stamps, one of
-            `time_base.BETWEEN`: "linear" (the default), "hold" or "cubic".
+        between: for a bag, the interpolation of other topics at these stamps, one of
+            `time_base.INTERPOLATIONS`: "linear" (default), "hold" or "cubic".
     """
 
     path: str | Path
@@ -60,7 +60,7 @@ class LogFile(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """One column that is wanted: what it holds and where it stands."""
+    """A wanted column: its quantity and channel, and its position."""
 
     quantity: str
     channel: str
@@ -70,7 +70,7 @@ class _Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """What one file gave."""
+    """The signals of one file."""
 
     table: LogTable
     count: int
@@ -86,22 +86,21 @@ def read_log(
     gaps: FillGaps | None = None,
     resample: bool = False,
 ) -> xr.Dataset:
-    """Read one recording from one or several files, merged row by row.
+    """Return one recording from one or several files, merged row by row.
 
     Args:
-        files: the files with their columns; a bare path is a file whose names are
-            ``quantity.channel``.
+        files: the files with their columns; a plain path is a file with names ``quantity.channel``.
         sample_rate: samples per second, Hz, where no file has a time column; time then starts at
             zero.
-        gaps: how missing samples are interpolated; they are refused without it.
-        resample: whether samples are taken to even times (`resampled`), so that uneven, late and
-            repeated stamps are accepted.
+        gaps: interpolation of missing samples, which are refused by default.
+        resample: whether samples are resampled at even times (`resampled`), which accepts uneven,
+            late and repeated stamps.
 
     Returns:
         The log: one variable per channel in SI units (see `tauloop.logs.log`).
 
     Raises:
-        LogError: everything that is wrong (see `read_signals`).
+        LogError: all problems (see `read_signals`).
     """
     return read_signals(*files, sample_rate=sample_rate, gaps=gaps, resample=resample).dataset()
 
@@ -112,12 +111,12 @@ def read_signals(
     gaps: FillGaps | None = None,
     resample: bool = False,
 ) -> Signals:
-    """As `read_log`, as plain arrays, with how many samples of which channel were interpolated.
+    """Return the log of `read_log` as plain arrays, with the numbers of interpolated samples.
 
     Raises:
-        LogError: everything that is wrong, each with file, line (or row) and column: missing
-            columns, NaN, text, rows of the wrong length, time stamps that repeat, go back or leave
-            gaps, counts that differ between files, units that are missing or unknown.
+        LogError: all problems, each with file, line (or row) and column: missing columns, NaN,
+            text, rows of the wrong length, time stamps that repeat, go back or leave gaps, counts
+            that differ between files, units that are missing or unknown.
     """
     findings = Findings()
     sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
@@ -144,7 +143,7 @@ def read_signals(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Repairs:
-    """What is mended while a log is read."""
+    """Repairs while a log is read."""
 
     gaps: FillGaps | None
     resample: bool
@@ -153,7 +152,7 @@ class _Repairs:
 def _read_part(
     source: LogFile, sample_rate: float | None, repairs: _Repairs, findings: Findings
 ) -> _Part | None:
-    """Return what the file holds of what is wanted; None when something about it is wrong."""
+    """Return the wanted contents of a file; None if there is a problem."""
     try:
         if source.between is not None:
             LogError.raise_if_any(
@@ -208,7 +207,7 @@ def _read_part(
 def _numbers(
     table: LogTable, choices: Sequence[_Choice], repairs: _Repairs, findings: Findings
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Return the columns (N, n), and how many samples of each channel were interpolated."""
+    """Return the columns (N, n), and the number of interpolated samples of each channel."""
     columns, gaps = [choice.column for choice in choices], repairs.gaps
     if gaps is None:
         return table.numbers(columns, findings), {}
@@ -218,7 +217,7 @@ def _numbers(
     stamps = next((k for k, choice in enumerate(choices) if choice.quantity == TIME), None)
     if findings.total > before:
         return values, {}
-    # uneven stamps are no whole periods apart: `resampled` counts their missing rows
+    # uneven stamps are not whole periods apart: `resampled` counts their missing rows
     if stamps is not None and not repairs.resample and np.isfinite(values[:, stamps]).all():
         time, kept = with_missing_rows(values[:, stamps], np.delete(values, stamps, axis=1), gaps)
         values = np.insert(kept, stamps, time, axis=1)
@@ -268,7 +267,7 @@ def _choices(
 def _wanted(
     source: LogFile, table: LogTable, findings: Findings, *, is_timed: bool
 ) -> list[tuple[str, str, str]]:
-    """Return the quantity, channel and column name of everything to be read, time included."""
+    """Return quantity, channel and column name of everything to read, including time."""
     if source.columns is not None:
         wanted = [
             (q, channel, name)
@@ -281,7 +280,7 @@ def _wanted(
         own_time = TIME if TIME in table.names else None
     if not wanted:
         what = f"nothing to read: the file has {listing(table.names)}"
-        remedy = "say what they are: LogFile(columns={'position': {'motor': 'its column'}})"
+        remedy = "map the columns: LogFile(columns={'position': {'motor': 'its column'}})"
         findings.add("columns that are missing", "columns", what, remedy, table.file)
     time = (
         source.time
@@ -334,15 +333,13 @@ def _check_counts(parts: list[_Part], findings: Findings) -> None:
 def _time_axis(
     parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings
 ) -> np.ndarray:
-    """Return the time stamps (N,) of the first file that has them, or counted from the sample rate."""
+    """Return the stamps (N,) of the first file that has them, or those of the sample rate."""
     timed = [(part, part.time) for part in parts if part.time is not None]
     if sample_rate is not None and not (np.isfinite(sample_rate) and sample_rate > 0.0):
         what = f"{sample_rate} Hz is not a rate"
         findings.add("arguments", "sample_rate", what, "give samples per second, above zero")
     elif sample_rate is not None and timed:
-        what = (
-            f"given beside the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
-        )
+        what = f"given in addition to the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
         findings.add("arguments", "sample_rate", what, "give one of the two")
     elif sample_rate is not None and parts:
         return np.arange(parts[0].count) / sample_rate

@@ -1,6 +1,6 @@
-"""MAT files up to version 7, Parquet files and bags of ROS, by SciPy, Arrow and rosbags in a process of its own.
+"""MAT files up to version 7, Parquet files and ROS bags, read in a separate process.
 
-A damaged file may end that process; and what Arrow keeps of a long log goes with it.
+A damaged file may end that process, and memory that Arrow keeps for a long log ends with it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tauloop.common.errors import LogError
 from tauloop.logs.files.unpacking import most_unpacked, require_ratio
 
 _SCRIPT = Path(__file__).with_name("reading_process.py")
-#: A process that has handed over so many bytes is ended: it keeps memory of what it read.
+#: A process that has transferred more bytes is ended, since it keeps memory of its files.
 LARGE_ANSWER = 4_000_000
-#: Idle processes that are kept for the next file.
+#: Largest number of idle processes kept for the next file.
 MAX_IDLE_PROCESSES = 4
 _EXPORT_ADVICE = {
     "MAT": "save the log again in MATLAB with `save(name, '-v7')`",
     "Parquet": "export the log again",
     "bag of ROS": "copy the bag again",
 }
-#: How bags that are damaged are repaired, by the ending of the file; a folder has none.
+#: Repair of damaged bags by file ending; a folder has none.
 _REPAIR_ADVICE = {
     ".mcap": "repair it: `mcap recover FILE -o NEW.mcap` (the command of the MCAP project)",
     ".db3": "repair it: `sqlite3 FILE .recover | sqlite3 NEW.db3`",
@@ -39,7 +39,7 @@ _REPAIR_ADVICE = {
 
 
 def mat_columns(path: Path) -> dict[str, np.ndarray]:
-    """Numeric columns of a MAT file by name.
+    """Return the numeric columns of a MAT file by name.
 
     Raises:
         LogError: it is damaged, or would fill the memory.
@@ -51,7 +51,7 @@ def mat_columns(path: Path) -> dict[str, np.ndarray]:
 
 
 def parquet_schema(path: Path) -> dict[str, Any]:
-    """Of a Parquet file: `names` and `kinds` of its columns, and its number of `rows`.
+    """Return `names` and `kinds` of a Parquet file's columns, and its number of `rows`.
 
     Raises:
         LogError: it is damaged.
@@ -60,7 +60,7 @@ def parquet_schema(path: Path) -> dict[str, Any]:
 
 
 def parquet_columns(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return the numbers of columns of a Parquet file by name; nulls are NaN.
+    """Return columns of a Parquet file as numbers by name; nulls are NaN.
 
     Raises:
         LogError: it is damaged.
@@ -69,7 +69,7 @@ def parquet_columns(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def bag_topics(path: Path) -> dict[str, Any]:
-    """Of a bag: `topics` with their fields, and the `contents` of a log that Tauloop wrote.
+    """Return the `topics` of a bag with their fields, and the `contents` of a Tauloop log.
 
     Raises:
         LogError: it is damaged, or would fill the memory.
@@ -78,7 +78,7 @@ def bag_topics(path: Path) -> dict[str, Any]:
 
 
 def bag_columns(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
-    """Of fields by topic: values and the rows of their messages; of the topics stamps and times of receipt, ns.
+    """Return fields by topic with values and rows, and the stamps and times of receipt, ns.
 
     Raises:
         LogError: it is damaged, or would fill the memory.
@@ -89,16 +89,16 @@ def bag_columns(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, np
 def _answer(
     kind: str, path: Path, reader: str, *request: Any
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return what the reading process states of a file, and its columns by name.
+    """Return the reading process's answer on a file, and its columns by name.
 
     A process is taken from the idle ones for one exchange and returns to them only after a complete
-    answer: an exchange that an exception ends anywhere (Ctrl-C, a time limit, which are raised in
-    signal handlers) leaves no answer to the next request, and a handler or a thread that reads in
-    the meantime has a process of its own.
+    answer. An exception that interrupts an exchange (Ctrl-C or a time limit, raised in signal
+    handlers) therefore leaves no answer to the next request, and a handler or a thread that reads
+    in the meantime has its own process.
     """
     idle = _IDLE.setdefault(os.getpid(), [])  # a fork leaves its parent's processes alone
     ended = 0
-    for _ in range(2):  # a second time with a new process: something else may have ended the first
+    for _ in range(2):  # once more with a new process: something else may have ended the first
         try:
             process = idle.pop()
         except IndexError:
@@ -129,7 +129,7 @@ class _ProcessEnded(Exception):
 
 
 class _ReadingProcess:
-    """The process that reads; one exchange at a time."""
+    """The reading process; it handles one exchange at a time."""
 
     def __init__(self) -> None:
         self._owner = os.getpid()
@@ -141,7 +141,7 @@ class _ReadingProcess:
         )
 
     def answer(self, *request: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what the process states, and columns by name.
+        """Return the answer of the process, and columns by name.
 
         Raises:
             _ProcessEnded: it has ended, or answers another request. An exception of a signal
@@ -192,7 +192,7 @@ class _ReadingProcess:
         return self._process.wait()
 
     def __del__(self) -> None:
-        """End the process, unless this is a fork of the process that started it."""
+        """End the process, unless this process is a fork of the one that started it."""
         if os.getpid() == self._owner:
             self.end()
 

@@ -1,10 +1,10 @@
-"""Reads MAT and Parquet files and bags of ROS for another process; started as a script by `reading_apart`.
+"""Reader of MAT and Parquet files and ROS bags for another process, started by `reading_apart`.
 
-A damaged file can end SciPy's reader, and the process with it; Arrow keeps memory that nobody uses
-any more: this process holds nothing that could be lost. A request is a line of JSON: its number,
-what to do, the path, and more. The answer is lines of JSON with the number of the request; the
-values of a column follow the line that names it, and the last line has the key `end`. Nothing of
-Tauloop is imported, so that the process starts soon.
+A damaged file can crash SciPy's reader and the process with it, and Arrow keeps unused memory: this
+process contains nothing that could be lost. A request is a line of JSON with its number, the
+operation, the path and further arguments. The answer is lines of JSON with the number of the
+request; the values of a column follow the line that names it, and the last line has the key `end`.
+Nothing of Tauloop is imported, so that the process starts quickly.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Any
 
 import numpy as np
 
-#: Rows of a Parquet file that are unpacked at a time, and bytes that are read at a time.
+#: Rows of a Parquet file unpacked at a time, and bytes read at a time.
 ROWS_AT_ONCE, BUFFER = 65_536, 65_536
-#: Bytes beyond what the file may unpack to that reading takes.
+#: Memory for reading in addition to the unpacked size of the file, bytes.
 READER_MEMORY = 1_000_000_000
 
 Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
 
 
 def mat(path: str, most: float) -> Answer:
-    """Numeric columns of a MAT file, unless they would take more bytes than that."""
+    """Yield the numeric columns of a MAT file, unless they need more bytes than allowed."""
     import scipy.io
 
     with warnings.catch_warnings():
@@ -47,7 +47,7 @@ def mat(path: str, most: float) -> Answer:
 
 
 def _columns(prefix: str, content: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
-    """Return the vectors by name, columns of matrices by number, fields of structures by dots."""
+    """Yield vectors by name, matrix columns by number, and fields of structures with dots."""
     for key, value in content.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
@@ -60,7 +60,7 @@ def _columns(prefix: str, content: dict[str, Any]) -> Iterator[tuple[str, np.nda
 
 
 def parquet_schema(path: str) -> Answer:
-    """Names and types of a Parquet file's columns, and its number of rows."""
+    """Yield names and types of a Parquet file's columns, and its number of rows."""
     file = _parquet(path)
     schema = file.schema_arrow
     yield (
@@ -74,7 +74,7 @@ def parquet_schema(path: str) -> Answer:
 
 
 def parquet(path: str, names: list[str]) -> Answer:
-    """Return the columns of a Parquet file as numbers, a part at a time: of a whole one Arrow keeps copies."""
+    """Yield columns of a Parquet file as numbers, part by part, since Arrow keeps copies."""
     file = _parquet(path)
     for name in names:
         values, first = np.full(file.metadata.num_rows, np.nan), 0
@@ -95,21 +95,21 @@ def _parquet(path: str) -> Any:
 
 
 def bag_topics(path: str, most: float) -> Answer:
-    """Topics of a bag (`bag_process`), and where its files are cut, where they are (`cut_mcap`)."""
+    """Yield the topics of a bag (`bag_process`), and the cuts of its files (`cut_mcap`)."""
     with bounded(most), _beside("cut_mcap").readable(path) as (place, cuts):
         for head, _ in _beside("bag_process").topics(place):
             yield head | {"cuts": cuts}, None
 
 
 def bag(path: str, most: float, wanted: dict[str, list[str]]) -> Answer:
-    """Return the columns of a bag (`bag_process`), up to where its files are cut, where they are (`cut_mcap`)."""
+    """Yield the columns of a bag (`bag_process`) up to the cuts of its files (`cut_mcap`)."""
     with bounded(most), _beside("cut_mcap").readable(path) as (place, _):
         yield from _beside("bag_process").columns(place, wanted)
 
 
 @functools.cache
 def _beside(name: str) -> Any:
-    """Return the module next to this script; its folder is on no path, for names in it are those of other modules."""
+    """Return a module of this script's folder, which is on no import path."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
@@ -122,7 +122,7 @@ def _beside(name: str) -> Any:
 
 @contextmanager
 def bounded(most: float) -> Iterator[None]:
-    """Let the process take no more memory, and write no larger files, than a log of that many bytes needs."""
+    """Limit memory and file size of the process to those of a log of that many bytes."""
     try:
         import resource
     except ImportError:  # Windows has no such limits
@@ -158,9 +158,9 @@ READERS: dict[str, Callable[..., Answer]] = {
 
 
 def main() -> None:
-    """Answer until the other process is gone."""
+    """Answer requests until the other process ends."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # libraries that print would print into an answer
+    # output of libraries would mix with the answer
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for line in sys.stdin.buffer:
         number, reader, *request = json.loads(line)

@@ -1,4 +1,4 @@
-"""Writing logs: CSV and Parquet with units in the headers, and bags of ROS, complete or not at all."""
+"""Writing of complete logs: CSV and Parquet with units in the headers, and ROS bags."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ if TYPE_CHECKING:
 
 
 def write_log(path: str | Path, log: xr.Dataset) -> Path:
-    """Write a log so that ``read_log(path)`` gives the same numbers to the last bit (stamps of bags to 1 ns).
+    """Write a log so that ``read_log(path)`` returns the same numbers to the last bit.
 
-    The file is written beside its final name and then renamed: an interrupted run leaves no half
-    file.
+    Stamps of bags are exact to 1 ns.
+
+    The file is written next to its final path and then renamed: an interrupted run leaves no
+        partial file.
 
     Args:
-        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; or in ``.mcap`` or ``.db3``, for a bag
-            of ROS 2; or in ``.rosbag2`` (``.db3.rosbag2`` for SQLite), for a new folder that is
-            one.
-        log: a log as of `read_log`.
+        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; in ``.mcap`` or ``.db3`` for a ROS 2
+            bag; or in ``.rosbag2`` (``.db3.rosbag2`` for SQLite) for a new folder with a bag.
+        log: a log as from `read_log`.
 
     Returns:
         The path.
 
     Raises:
         LogError: another ending, a log without samples or channels, numbers that are not finite, or
-            no pyarrow or rosbags.
-        InputError: the folder is missing or cannot be written, or a bag's is there already.
+            missing pyarrow or rosbags.
+        InputError: the folder is missing or cannot be written, or a bag exists already.
     """
     path = Path(path)
     _check(path, log)
@@ -68,7 +69,7 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
 
 
 def unknown_ending(path: str | Path) -> Problem | None:
-    """Return what is wrong with the ending of a file that is to hold a log."""
+    """Return the problem of a log file's ending, if there is one."""
     if (
         Path(path)
         .name.lower()

@@ -119,7 +119,7 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
     problems = Problems()
 
     def missing(where: str, name: str) -> None:
-        what = f"acts on {name}, which is no coordinate of the tree that the engines use"
+        what = f"acts on {name}, which is not a coordinate of the tree that the engines use"
         problems.add(
             where,
             what,

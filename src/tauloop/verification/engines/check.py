@@ -1,4 +1,4 @@
-"""Tauloop beside the engines: dynamics both ways and Jacobians of one machine over random consistent states."""
+"""Comparison of Tauloop with engines: dynamics and Jacobians over random consistent states."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Comparer = Callable[[Engine], tuple[EngineComparison, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Subject:
-    """What is put beside the engines: the model, its random states, their forces, and others for forward dynamics."""
+    """Input of a comparison: the model, random states, and forces in both directions."""
 
     model: Model
     states: RandomStates
@@ -143,9 +143,9 @@ def _with_solver(engine: Engine) -> PinocchioEngine:
 
 
 def _unit_accelerations(model: Model) -> np.ndarray:
-    """Return what counts as one unit of each acceleration (n_v,): the lighter what it moves, the more.
+    """Return the unit of each acceleration (n_v,), which is larger for lighter bodies.
 
-    Joint spheres of 1e-11 kg m^2 beside links of 1e-5 show rounding of the links' forces a million
+    Joint spheres of 1e-11 kg m^2 next to links of 1e-5 show rounding of the links' forces a million
     times larger.
     """
     unit = model.assembly.loops.velocity_scale
@@ -164,7 +164,7 @@ def check_with_engines(
     engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
     progress: Progress | None = None,
 ) -> Verification:
-    """Compare Tauloop's inverse and forward dynamics and Jacobians with those of every engine that is installed.
+    """Compare Tauloop's dynamics and Jacobians with those of every installed engine.
 
     The engines get positions, velocities and accelerations (or forces) of the machine, close all
     loops by themselves, and know nothing of Tauloop's equations. Friction is left out on both
@@ -232,7 +232,7 @@ def check_with_engines(
 
 
 def _with_locked_joints_fixed(model: Model) -> Model:
-    """Return the model with fixed joints in place of revolute ones that are locked: engines know no locks."""
+    """Return the model with fixed joints for locked revolute ones; engines have no locks."""
     assembly, topology, mechanism = model.assembly, model.topology, model.mechanism
     angles = {
         topology.velocity_names[i]: float(assembly.q[topology.q_of_v[i]]) for i in assembly.locked
@@ -276,7 +276,7 @@ def _subject(model: Model, states: int, rng: np.random.Generator, condition: flo
 
 
 def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomStates, np.ndarray]:
-    """Return the states with the accelerations that passive freedoms take by themselves, and the actuator forces (N, n_u).
+    """Return the states with the accelerations of passive freedoms, and the actuator forces (N, n_u).
 
     All of a state is of one evaluation: near a dead centre of the actuators their positions give
     coordinates that differ from the given ones by the condition times rounding, which accelerations

@@ -1,4 +1,4 @@
-"""Comparison of given forces, accelerations and Jacobians with those of every engine that is installed."""
+"""Comparison of forces, accelerations and Jacobians with those of all installed engines."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class EngineComparison:
 
     @property
     def worst(self) -> float:
-        """Return the largest of difference and residual: both must be small for the numbers to be right.
+        """Return the larger of difference and residual; both must be small for correct results.
 
         Equal numbers say nothing of states that are off the loops' manifold, hence the residuals.
         """
@@ -206,7 +206,7 @@ def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
 def force_comparison(
     quantity: str, engine: Engine, computed: EngineForces, forces: Array
 ) -> EngineComparison:
-    """Inverse dynamics: actuator forces (N, n_u) beside an engine's."""
+    """Compare actuator forces of inverse dynamics (N, n_u) with those of an engine."""
     return _comparison(
         quantity,
         engine,

@@ -1,4 +1,4 @@
-"""What all engines share: a motion comes in, loops are closed, forces are shared out among the actuators.
+"""Base of all engines: motions, loop closures, and distribution of forces to actuators.
 
 An engine proper supplies three things for its tree: how links move, tree forces by its own
 recursive Newton-Euler, and mass matrices by its own composite rigid bodies.
@@ -71,7 +71,7 @@ class Engine(Shown, ABC):
         name, version: of the engine.
         library: its Python module.
         model: the machine as the engine has it, a joint for each link that moves.
-        q_order, v_order: where the tree's coordinates and velocities stand in the model's.
+        q_order, v_order: positions of the tree's coordinates and velocities in the model's.
     """
 
     tree: RigidTree
@@ -92,7 +92,7 @@ class Engine(Shown, ABC):
 
     @abstractmethod
     def mass_matrix(self, q: Array) -> Array:
-        """Return the mass matrices (N, n_v, n_v) of the links of the tree at coordinates (N, n_q), by composite rigid bodies."""
+        """Return mass matrices (N, n_v, n_v) of the tree at (N, n_q), by composite rigid bodies."""
 
     @final
     def states(self, motion: NamedMotion) -> TreeStates:
@@ -128,7 +128,9 @@ class Engine(Shown, ABC):
     def forward_dynamics(
         self, motion: NamedMotion, forces: Array, wrench: Array | None = None
     ) -> EngineAccelerations:
-        """Return the accelerations of the tree that actuator forces give: M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0.
+        """Return the tree's accelerations for actuator forces.
+
+        They follow from M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0.
 
         With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y
         = P (S u - h - M a_0). So constraints may be redundant and links massless, and nothing is
@@ -178,7 +180,7 @@ class Engine(Shown, ABC):
 
     @final
     def own(self, states: TreeStates) -> tuple[Array, Array, Array]:
-        """Return the coordinates, velocities and accelerations as `link_motion` and `tree_forces` take them."""
+        """Return coordinates, velocities and accelerations for `link_motion` and `tree_forces`."""
         q = states.q
         return self._engine_q(q), self._engine_v(q, states.v), self._engine_v(q, states.a)
 
@@ -189,7 +191,10 @@ class Engine(Shown, ABC):
 
     @final
     def whole_mass_matrix(self, states: TreeStates) -> Array:
-        """Return the mass matrices (N, n_v, n_v) with rotors, on the machine file's velocities: Tᵀ M T of `mass_matrix`."""
+        """Return mass matrices (N, n_v, n_v) with rotors, on the machine file's velocities.
+
+        They are Tᵀ M T of `mass_matrix`.
+        """
         half = self._from_engine(
             states.q, self.mass_matrix(self._engine_q(states.q))[:, :, None, :]
         )
@@ -229,7 +234,7 @@ class Engine(Shown, ABC):
 
     @final
     def tool_forces(self, states: TreeStates, wrench: Array | None) -> Array:
-        """Return what a wrench (6,) at the tool centre point is on the machine file's velocities: Jᵀ w (N, n_v)."""
+        """Return the generalised forces Jᵀ w (N, n_v) of a wrench (6,) at the tool centre point."""
         if wrench is None:
             return np.zeros_like(states.v)
         moving = self.link_motion(self._engine_q(states.q), self._engine_v(states.q, states.v))
@@ -287,7 +292,7 @@ class Engine(Shown, ABC):
         return forces
 
     def _close(self, q: Array, unknown: list[int]) -> Array:
-        """Newton on the unknown coordinates; least squares, for there may be more rows than unknowns."""
+        """Solve for the unknown coordinates by Newton steps in the least squares sense."""
         still = np.zeros((len(q), len(self.tree.velocity_names)))
         for _ in range(MOST_STEPS if unknown else 0):
             K = self._closure(q, still)
@@ -381,7 +386,7 @@ class Engine(Shown, ABC):
         return q
 
     def _engine_v(self, q: Array, v: Array) -> Array:
-        """Return the velocities with the angular ones of balls in the moving link: Rᵀ w, or -w of a reversed one."""
+        """Return the velocities with those of balls in the moving link: Rᵀ w, or -w if reversed."""
         v = v.copy()
         for iq, iv, is_reversed in self.tree.balls:
             w = v[:, iv : iv + 3]
@@ -390,7 +395,10 @@ class Engine(Shown, ABC):
         return v
 
     def _from_engine(self, q: Array, rows: Array) -> Array:
-        """Return the rows (N, k, l, n_v) on the engine's velocities, as rows on the file's: the transpose of `_engine_v`."""
+        """Return rows (N, k, l, n_v) on the engine's velocities as rows on the file's.
+
+        This is the transpose of `_engine_v`.
+        """
         rows = rows.copy()
         for iq, iv, is_reversed in self.tree.balls:
             part = rows[..., iv : iv + 3]

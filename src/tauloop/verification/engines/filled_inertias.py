@@ -51,7 +51,10 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
 
 
 def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
-    """Return the directions about which each link can turn, in its own frame: (k, 3); one, where they are all the same."""
+    """Return the directions (k, 3) about which each link can turn, in its own frame.
+
+    Equal directions are returned once.
+    """
     axes: list[Array] = []
     for link in tree.links:
         above = np.zeros((0, 3)) if link.parent == GROUND else axes[link.parent]
@@ -63,7 +66,10 @@ def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
             axis = np.asarray(primitive.axis, dtype=float)[None, :]
             is_other = not len(directions) or np.abs(np.cross(directions, axis)).max() > PARALLEL
             # a second direction turns the ones before it in this link's frame
-            directions = axis if not len(directions) else np.eye(3) if is_other else directions
+            if not len(directions):
+                directions = axis
+            elif is_other:
+                directions = np.eye(3)
         axes.append(directions)
     return tuple(axes)
 

@@ -1,6 +1,6 @@
 """Pinocchio's own constrained dynamics, both ways: its proximal solver, and mimic joints for couplings.
 
-Nothing of `tauloop.verification.engines.constraints` takes part in the accelerations; it only tells
+Nothing of `tauloop.verification.engines.constraints` takes part in the accelerations; it only shows
 afterwards what is left open. Pinocchio closes loops by points that coincide and by welds: a cut
 revolute joint becomes two points on its axis, six rows where five would do, and welds of parallel
 linkages repeat each other, so that the solver's regularisation mu is needed. It leaves no bias: the
@@ -204,7 +204,10 @@ def _is_weld(constraint: Constraint) -> bool:
 
 
 def _axis(constraint: Constraint) -> Array | None:
-    """Return the axis (3,) of a revolute joint in its second frame: the one direction that both pairs share; else None."""
+    """Return the axis (3,) of a revolute joint in its second frame; None for other joints.
+
+    It is the direction that both pairs share.
+    """
     if len(constraint.points) != 3 or len(constraint.directions) != 2:
         return None
     first, second = constraint.directions[:, 1]

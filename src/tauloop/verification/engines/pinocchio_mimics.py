@@ -20,7 +20,9 @@ from tauloop.verification.engines.results import TreeStates
 
 
 def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
-    """Return the accelerations (N, n_v) from forces (N, n_v), both on the machine file's velocities, with couplings as mimics.
+    """Return the function from forces (N, n_v) to accelerations (N, n_v), with couplings as mimics.
+
+    Both are on the machine file's velocities.
 
     With v = E w, w of the joints that lead: (M + Eᵀ R E) dw/dt = Eᵀ tau - h, where M and h are by
     `rnea` of the model with mimic joints and R is the inertia of rotors; then a = E dw/dt.
@@ -30,7 +32,7 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
         states: positions and velocities.
 
     Raises:
-        EngineError: a coupling that is no mimic joint.
+        EngineError: a coupling that is not a mimic joint.
     """
     pin = engine.library
     model, E = _with_mimics(engine)
@@ -60,7 +62,10 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
 
 
 def _moving(engine: PinocchioEngine, model: Any) -> list[tuple[Any, Any]]:
-    """Return each moving joint of the engine's model beside the same one of the other; a mimic has no coordinates there."""
+    """Return pairs of each moving joint of the engine's model and that of the other model.
+
+    A mimic has no coordinates there.
+    """
     return list(zip(engine.model.joints, model.joints, strict=True))[1:]
 
 

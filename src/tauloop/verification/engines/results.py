@@ -1,4 +1,4 @@
-"""What engines give back, with what shows how far it can be trusted."""
+"""Results of engines, with measures of their accuracy."""
 
 from __future__ import annotations
 

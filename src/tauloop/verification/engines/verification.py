@@ -1,4 +1,4 @@
-"""Verification of a machine: its dynamics and Jacobians beside those of every engine that is installed."""
+"""Verification of a machine: its dynamics and Jacobians compared with all installed engines."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _reasons(not_run: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedMachine(Result):
-    """A machine beside engines; its diagnostics are the worst value of each comparison.
+    """Comparison of a machine with engines; the diagnostics are the worst value of each check.
 
     Attributes:
         machine: its name.
@@ -135,7 +135,7 @@ def verify(
     *,
     progress: Progress | None = None,
 ) -> VerifiedMachine:
-    """Compare inverse and forward dynamics and Jacobians with every engine on random consistent states.
+    """Compare dynamics and Jacobians with every engine on random consistent states.
 
     The engines close all loops by themselves and know nothing of Tauloop's equations (see
     `tauloop.verification.engines.check`).
