@@ -149,7 +149,10 @@ def test_channels_and_units_of_a_law_are_checked():
     ("law", "says"),
     [
         ("{polynomial: [1 N, 2 kg]}", "units that are not those of a force"),
-        ("{polynomial: [1 N], about: 0.1 rad, table: {}}", "no table and no polynomial, or both"),
+        (
+            "{polynomial: [1 N], about: 0.1 rad, table: {}}",
+            "neither a table nor a polynomial, or both",
+        ),
         ("{polynomial: [1]}", "units that are not those of a force"),
         ("{polynomial: [one N]}", "follows without an operator"),
         ("{polynomial: [inf N]}", "inf N is not a finite number"),

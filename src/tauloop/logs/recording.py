@@ -247,6 +247,9 @@ def _units(
         what = "has units that are not those of a force, or a torque, by a position"
         place.problem(what, "such as [2 N, 30 N/m] and 0.1 m, or [1 N m, 4 N m/rad] and 0.2 rad")
         return None
-    sides = ({pair[side] for pair in suits} for side in (0, 1))
-    first, second = (side.pop() if len(side) == 1 else "" for side in sides)
-    return first, second
+    position_units = {position_unit for position_unit, _ in suits}
+    force_units = {force_unit for _, force_unit in suits}
+    return (
+        position_units.pop() if len(position_units) == 1 else "",
+        force_units.pop() if len(force_units) == 1 else "",
+    )

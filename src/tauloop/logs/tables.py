@@ -74,7 +74,8 @@ class LogTable(ABC):
             _name_and_unit(header) if brackets_are_units else (header.strip(), "")
             for header in headers
         ]
-        self.names, self.units = (tuple(part[side] for part in parts) for side in (0, 1))
+        self.names = tuple(name for name, _ in parts)
+        self.units = tuple(unit for _, unit in parts)
 
     @abstractmethod
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:

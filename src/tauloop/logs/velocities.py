@@ -109,11 +109,8 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
 
     A problem names the channel to which the velocity belongs, if there is one.
     """
-    problems = {
-        name: problem
-        for name, measured in measured_velocities(log).items()
-        if (problem := measured.problem()) is not None
-    }
+    found = {name: measured.problem() for name, measured in measured_velocities(log).items()}
+    problems = {name: problem for name, problem in found.items() if problem is not None}
     period = sample_period(log) if problems else 0.0
     for name, problem in problems.items():
         velocity = by_channel(log, "velocity")[name]
@@ -124,7 +121,10 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
                 and correlation >= MIN_CORRELATION
                 and abs(scale - 1.0) <= MAX_SCALE_ERROR
             ):
-                what = f"is the derivative of position.{other}, not of position.{name}: columns are exchanged"
+                what = (
+                    f"is the derivative of position.{other}, not of position.{name}: "
+                    "columns are exchanged"
+                )
                 problems[name] = Problem(
                     where=problem.where,
                     what=what,

@@ -158,13 +158,9 @@ class _Step:
     def _report(self, outcome: int) -> np.ndarray:
         settled = outcome == Outcome.SUCCESS and self.inside
         risen = self.rise_start >= 0 and self.rise_end >= 0
-        rise = (
-            self.rise_end - self.rise_start
-            if risen
-            else 0.0
-            if self.before == self.to
-            else self.duration
-        )
+        rise = 0.0 if self.before == self.to else self.duration
+        if risen:
+            rise = self.rise_end - self.rise_start
         values = {
             "rise_time": rise,
             "overshoot": self.overshoot,

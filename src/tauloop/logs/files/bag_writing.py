@@ -163,12 +163,10 @@ def _messages(
     types: Any, topic: str, parts: Mapping[str, list[str]], log: xr.Dataset, stamps: list[int]
 ) -> Iterator[Any]:
     """Yield the messages of a topic, one per sample."""
-    values = {
-        quantity: np.stack(
-            [log[f"{quantity}.{channel}"].to_numpy() for channel in channels], axis=1
-        )
-        for quantity, channels in parts.items()
-    }
+    values: dict[str, np.ndarray] = {}
+    for quantity, channels in parts.items():
+        columns = [log[f"{quantity}.{channel}"].to_numpy() for channel in channels]
+        values[quantity] = np.stack(columns, axis=1)
     header, moment = types["std_msgs/msg/Header"], types["builtin_interfaces/msg/Time"]
     layout = types["std_msgs/msg/MultiArrayLayout"](dim=[], data_offset=0)
     none = np.zeros(0)
@@ -182,13 +180,10 @@ def _messages(
         if kind == _WRENCH:
             ((quantity, channels),) = parts.items()
             numbers = dict(zip(channels, values[quantity][row].tolist(), strict=True))
-            vectors = [
-                types["geometry_msgs/msg/Vector3"](
-                    **{axis: numbers[f"{letter}{axis}"] for axis in "xyz"}
-                )
-                for letter in "fm"
-            ]
-            wrench = types["geometry_msgs/msg/Wrench"](force=vectors[0], torque=vectors[1])
+            vector = types["geometry_msgs/msg/Vector3"]
+            force = vector(x=numbers["fx"], y=numbers["fy"], z=numbers["fz"])
+            torque = vector(x=numbers["mx"], y=numbers["my"], z=numbers["mz"])
+            wrench = types["geometry_msgs/msg/Wrench"](force=force, torque=torque)
             yield types[_WRENCH](header=head, wrench=wrench)
             continue
         fields = {

@@ -60,7 +60,9 @@ class BagTable(LogTable):
             self._note(_cut_note(cut))
         units: dict[str, str] = {}
         for topic, info in self._topics.items():
-            clocks = [*CLOCKS][0 if info["stamped"] else 1 :] if info["fields"] else []
+            clocks: list[str] = []
+            if info["fields"]:
+                clocks = [*CLOCKS] if info["stamped"] else [_RECEIVED]
             units |= {f"{topic}.{field}": unit for field, unit in info["fields"].items()}
             units |= dict.fromkeys((f"{topic}.{clock}" for clock in clocks), "s")
         if not units:

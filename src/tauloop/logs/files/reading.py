@@ -121,11 +121,8 @@ def read_signals(
     findings = Findings()
     sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
     repairs = _Repairs(gaps=gaps, resample=resample)
-    parts = [
-        part
-        for source in sources
-        if (part := _read_part(source, sample_rate, repairs, findings)) is not None
-    ]
+    results = [_read_part(source, sample_rate, repairs, findings) for source in sources]
+    parts = [part for part in results if part is not None]
     if not sources:
         findings.add("arguments", "files", "no file was given", "give at least one")
     _check_channels(parts, findings)

@@ -426,13 +426,12 @@ def _joined(parts: list[Part]) -> Part:
     """One result from those of pieces: arrays put together, all else as in the first."""
     if len(parts) == 1:
         return parts[0]
-    values = {
-        field.name: [getattr(part, field.name) for part in parts] for field in fields(parts[0])
-    }
-    return type(parts[0])(**{name: _put_together(pieces) for name, pieces in values.items()})
+    names = [field.name for field in fields(parts[0])]
+    return type(parts[0])(**{name: _put_together(parts, name) for name in names})
 
 
-def _put_together(pieces: list[Any]) -> Any:
+def _put_together(parts: list[Any], name: str) -> Any:
+    pieces = [getattr(part, name) for part in parts]
     if isinstance(pieces[0], np.ndarray):
         return np.concatenate(pieces)
     return _joined(pieces) if is_dataclass(pieces[0]) else pieces[0]
