@@ -148,7 +148,7 @@ class NelderMead(SearchMethod):
     Attributes:
         simplex: edge of the first simplex, as a share of the range.
         tolerance: size of the simplex at which it stops, likewise.
-        restarts: how many times it is begun anew at most; it ends earlier when a new simplex gains
+        restarts: how many times it is restarted at most; it ends earlier when a new simplex gains
             nothing.
     """
 

@@ -48,7 +48,7 @@ _AXES = ("axis", "axis2")
 SDF_GRAVITY = (0.0, 0.0, -9.8)
 #: Largest cosine between two axes at right angles.
 _RIGHT_ANGLE_COSINE = 1e-9
-#: A limit of this size or larger is no limit.
+#: A limit of this size or larger counts as unlimited.
 _UNLIMITED = 1e15
 _NO_POSE = (0.0,) * 6
 #: Smallest distance of a joint's frames that is reported, as a share of the largest length.
