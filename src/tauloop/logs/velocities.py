@@ -109,8 +109,10 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
 
     A problem names the channel to which the velocity belongs, if there is one.
     """
-    found = {name: measured.problem() for name, measured in measured_velocities(log).items()}
-    problems = {name: problem for name, problem in found.items() if problem is not None}
+    by_channel_name = {
+        name: measured.problem() for name, measured in measured_velocities(log).items()
+    }
+    problems = {name: problem for name, problem in by_channel_name.items() if problem is not None}
     period = sample_period(log) if problems else 0.0
     for name, problem in problems.items():
         velocity = by_channel(log, "velocity")[name]
