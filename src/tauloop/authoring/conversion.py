@@ -20,6 +20,7 @@ from tauloop.equations.assembly.cut_freedoms import POSITIONED_KINDS, limited_cu
 from tauloop.formats.format import Format, Written, named
 from tauloop.formats.library import FORMATS, load, mechanism_of
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.sdf.writer import LOOP_CLOSURE_TOLERANCE
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model.model import MachineSource
@@ -178,7 +179,11 @@ def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, .
     moves = (q - topology.reference) / model.assembly.loops.coordinate_scale
     shifts = np.concatenate([moves, np.sin(shifts / 2)])
     names = [*ends, *(joint.name for joint in cuts)]
-    moved = [name for name, shift in zip(names, shifts.tolist(), strict=True) if abs(shift) > OPEN]
+    moved = [
+        name
+        for name, shift in zip(names, shifts.tolist(), strict=True)
+        if abs(shift) > LOOP_CLOSURE_TOLERANCE
+    ]
     joints = [
         replace(j, reference=at[j.name]) if j.name in at else replace(j, is_cut=True)
         for j in mechanism.joints

@@ -145,7 +145,7 @@ class _Step:
 
     def _look(self) -> int:
         """Add events after a cut step and at jumps of a force or the control."""
-        run, watched, outcome = self.run, self.system.watched, OK
+        run, watched, outcome = self.run, self.system.watched, Outcome.SUCCESS
         before = run.s
         run.agree()
         flips = (run.s - before)[-len(watched) :]

@@ -243,8 +243,8 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
         yield diagnostic(
             f"{'' if count == 1 else f'{log.name}: '}share of accelerations that the low-pass takes at the top of "
             f"the motion ({name}, {top:.3g} Hz)",
-            value=loss,
-            upper=MAX_AMPLITUDE_LOSS,
+            loss,
+            at_most=MAX_AMPLITUDE_LOSS,
             advice="inertias come out too large: raise the cut-off, or state none so that the noise decides",
         )
 
