@@ -566,6 +566,21 @@ def test_a_command_parses_calls_and_prints(module: str) -> None:
     assert [*work_in_a_command(ast.parse(text))] == []
 
 
+def test_packages_that_can_be_split_off_are_imported_by_the_top_alone() -> None:
+    """`hil` runs exported code, so the five may import each other."""
+    allowed = {*SEPARABLE, "cli", ""}
+    wrong: list[str] = []
+    for path in SOURCES:
+        module = module_name(path)
+        if module.split(".")[0] in allowed:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for line, name in imported(tree, module, path.name == "__init__.py"):
+            if name.startswith(tuple(f"tauloop.{package}." for package in SEPARABLE)):
+                wrong.append(f"{module}, line {line}: {name}")
+    assert wrong == []
+
+
 def test_no_modules_import_each_other() -> None:
     """Imports inside functions and for types count too; those of a package's public names are late, and may."""
     imports = module_imports(

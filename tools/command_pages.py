@@ -135,7 +135,7 @@ def shared() -> dict[Row, Any]:
 
 @cache
 def earlier(name: str) -> tuple[str, list[Row]]:
-    """Return the command above whose table has most of a command's options in the same words, and these; none if few."""
+    """Return the earlier command that shares most options with this one, and these options."""
     order = list(COMMANDS)
     own = [row(item) for item in options(name) if row(item) not in shared()]
     above = {
