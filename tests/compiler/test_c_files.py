@@ -35,7 +35,7 @@ HEADERS = f"-I{sysconfig.get_path('include')}"
             ("-std=c99", "-Wno-unused-function", "-Wconversion", "-Wdouble-promotion"),
         ),
         ("compiler/c/calling/caller.c", ("-std=c11", HEADERS)),
-        ("model/check.c", ("-std=c99", "-Wno-unused-function", *LIMITS)),
+        ("export/c/check.c", ("-std=c99", "-Wno-unused-function", *LIMITS)),
     ],
 )
 def test_a_file_compiles_by_itself_without_warnings(name: str, flags: tuple[str, ...]):

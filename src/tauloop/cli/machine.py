@@ -176,7 +176,7 @@ WithinLimitsOption = Annotated[
     bool,
     typer.Option(
         "--within-limits",
-        help="Refuse what goes beyond a stop of the machine file; without it that is named.",
+        help="Refuse poses beyond a stop of the machine file; otherwise they are reported.",
     ),
 ]
 

@@ -395,9 +395,13 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _flagged(where: str, names: Mapping[str, str]) -> str:
-    """The place of a problem, such as ``known tip_mass``, with its option's name in place of the field's."""
+    """Return the place of a problem with the name of its option instead of the field's.
+
+    The place may be that of an element, such as ``cutoffs[0]``, or of a name, such as ``known m``.
+    """
     field, space, rest = where.partition(" ")
-    return f"{names.get(field, field)}{space}{rest}"
+    option = names.get(field) or names.get(field.partition("[")[0]) or field
+    return f"{option}{space}{rest}"
 
 
 def _in_order(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:

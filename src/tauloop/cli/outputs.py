@@ -73,6 +73,7 @@ def _film_problem(path: Path) -> Problem | None:
     return film_problem(path)
 
 
+#: A table of samples.
 TABLE = FileKind(
     content="a table",
     endings=(".csv", ".parquet", ".mcap", ".csv.gz", ".db3", ".rosbag2"),

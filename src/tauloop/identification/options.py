@@ -233,7 +233,7 @@ class IdentificationOptions(Options):
             `regroup` finds them.
         consistent: also fit all standard parameters inside physical limits, near the machine
             file's.
-        within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
+        within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.
         preparation: of the logs.
         terms: what is known, and what stands beside the machine file's terms.
 
