@@ -58,14 +58,11 @@ def load(
     """Return the mechanism of a shipped machine, a machine file or a description of another tool.
 
     Args:
-            name_or_path: a plain word is the name of a shipped machine (``./word`` is a file);
-            anything
-                else is a path. The ending determines the format: ``.urdf`` is URDF, ``.sdf`` and
-                ``.world`` are SDF. For ``.xml`` and ``.mjcf`` the root element determines whether
-                the
-                file is URDF or MJCF. Installed packages may add endings. Any other file is a
-                machine
-                file.
+        name_or_path: a plain word is the name of a shipped machine (``./word`` is a file); anything
+            else is a path. The ending determines the format: ``.urdf`` is URDF, ``.sdf`` and
+            ``.world`` are SDF. For ``.xml`` and ``.mjcf`` the root element determines whether the
+            file is URDF or MJCF. Installed packages may add endings. Any other file is a machine
+            file.
         side: side file of a URDF or SDF.
         options: options for descriptions of other tools.
 
