@@ -117,7 +117,7 @@ class ExternalWrenchOptions(Options):
         fill_gaps: largest number of missing samples in a row that are interpolated; they are
             counted.
         resample: take samples at even times where they were stamped at uneven ones.
-        within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
+        within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.
 
     Examples:
         >>> import tauloop as tl
