@@ -14,7 +14,7 @@ STAMP = re.compile(
     r"Measured at commit ([0-9a-f]{8}) on ([^,]+), (AVX2|AVX-512), (\d{4}-\d{2}-\d{2})\."
 )
 #: Number of commits that may have touched what a table measures since it was measured.
-MAX_COMMITS = 100
+MAX_COMMITS = 75
 #: What every benchmark measures: the code that makes machine code and calls it.
 CORE = tuple(f"src/tauloop/{package}" for package in ("equations", "compiler", "model"))
 #: Where this code was before version 0.2.

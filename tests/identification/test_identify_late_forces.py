@@ -134,14 +134,25 @@ def test_a_delay_is_named_with_its_size(model: Model, milliseconds: float, every
         assert "--presliding" not in text
 
 
-def test_no_delay_below_a_twentieth_of_a_sample_is_named(model: Model) -> None:
-    """With so little noise it is certain, but next to reversals samples of a sound log look like that as well.
+@pytest.fixture(scope="module")
+def hardly_late(model: Model) -> dict[str, str]:
+    """Findings of a log whose forces are late by 0.8 of the negligible delay, with little noise.
 
-    What it leaves next to reversals may still follow the second derivative of the forces.
+    With so little noise the delay is certain, but samples next to reversals of a sound log look the
+    same.
     """
-    quiet, share = 0.003, 0.8
-    problems = findings(model, forces_at(TIME - share * NEGLIGIBLE / RATE), noise=quiet)
-    assert [text for text in problems.values() if "after the motion" in text] == []
+    return findings(model, forces_at(TIME - 0.8 * NEGLIGIBLE / RATE), noise=0.003)
+
+
+def test_no_delay_below_a_twentieth_of_a_sample_is_named(hardly_late: dict[str, str]) -> None:
+    assert [text for text in hardly_late.values() if "after the motion" in text] == []
+
+
+@pytest.mark.xfail(reason="its samples next to reversals are taken for wrong accelerations")
+def test_a_delay_below_a_twentieth_of_a_sample_gives_no_finding(
+    hardly_late: dict[str, str],
+) -> None:
+    assert hardly_late == {}
 
 
 def test_a_bending_is_sought_on_the_samples_that_it_is_judged_on() -> None:
