@@ -48,6 +48,7 @@ class ProgramBuilder:
         self._name = name
         self._samples = dict(samples)
         self._symbols: dict[str, ca.SX] = {}
+        self._owner: dict[int, str] = {}
         self._steps: list[Step] = []
         self._closed_forms: list[ClosedForm] = []
         self._discriminants: list[ca.SX] = []
@@ -72,8 +73,10 @@ class ProgramBuilder:
         return self._symbols[name]
 
     def _symbol(self, name: str, size: int) -> ca.SX:
-        self._symbols[name] = ca.SX.sym(name, size)
-        return self._symbols[name]
+        symbol = ca.SX.sym(name, size)
+        self._symbols[name] = symbol
+        self._owner.update({symbol[i].element_hash(): name for i in range(size)})
+        return symbol
 
     def _fresh(self, stem: str) -> str:
         self._count += 1
@@ -82,12 +85,8 @@ class ProgramBuilder:
     def _needed(self, *expressions: ca.SX) -> list[str]:
         """Return the names of the symbols in expressions, in order of their declaration."""
         stack = ca.vertcat(*(ca.vec(e) for e in expressions))
-        used = {symbol.element_hash() for symbol in ca.symvar(stack)}
-
-        def is_used(symbol: ca.SX) -> bool:
-            return any(symbol[i].element_hash() in used for i in range(symbol.numel()))
-
-        return [name for name, symbol in self._symbols.items() if is_used(symbol)]
+        used = {self._owner.get(symbol.element_hash()) for symbol in ca.symvar(stack)}
+        return [name for name in self._symbols if name in used]
 
     def evaluate(self, outputs: dict[str, ca.SX]) -> None:
         """Emit straight-line code for named outputs (columns), sharing common subexpressions."""

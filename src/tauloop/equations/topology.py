@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -12,6 +13,7 @@ from tauloop.common.errors import DescriptionError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.mechanism.model import (
+    BASE,
     JOINT_KINDS,
     Actuator,
     Body,
@@ -45,7 +47,7 @@ class TreeJoint:
     v: range
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Topology(Shown):
     """Coordinates of the extended space, and the joints that close loops.
 
@@ -74,6 +76,31 @@ class Topology(Shown):
     freedoms: tuple[Freedom, ...]
     q_of_v: tuple[int, ...]
     reference: tuple[float, ...]
+
+    @cached_property
+    def edge_of(self) -> dict[str, TreeJoint]:
+        """The tree joint that leads to each body, by the body's name."""
+        return {edge.outer.body: edge for edge in self.tree}
+
+    def path(self, body: str) -> list[TreeJoint]:
+        """Return the joints from the base to a body."""
+        edges: list[TreeJoint] = []
+        while body in self.edge_of:
+            edges.append(self.edge_of[body])
+            body = edges[-1].inner.body
+        return edges[::-1]
+
+    def loop(self, first: str, last: str) -> tuple[str, list[TreeJoint]]:
+        """Return the outermost body that carries two bodies, and the joints from it to both."""
+        first_path, last_path = self.path(first), self.path(last)
+        shared = 0
+        while (
+            shared < min(map(len, (first_path, last_path)))
+            and first_path[shared] is last_path[shared]
+        ):
+            shared += 1
+        carrier = first_path[shared - 1].outer.body if shared else BASE
+        return carrier, [*first_path[shared:], *last_path[shared:]]
 
     @property
     def n_q(self) -> int:

@@ -6,6 +6,7 @@ Attachment points are in base coordinates (suffix W), where loops are closed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import casadi as ca
@@ -285,6 +286,17 @@ class TreeMotion:
         """Return the motion of a frame's origin in the base frame."""
         return self.bodies[placement.body].point(self.values.placement(placement)[1])
 
+    def relative_to(self, body: str, edges: Iterable[TreeJoint]) -> TreeMotion:
+        """Return the motion of some bodies relative to another body, in that body's frame.
+
+        Args:
+            body: the body that counts as the base.
+            edges: joints from that body outwards, inner joints first.
+        """
+        return tree_motion(
+            self.topology, self.values, self.configuration, self.v, self.a, base=body, edges=edges
+        )
+
     def length(self, q_index: int, v_index: int) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return a scalar coordinate, such as a rod's length, with its rate and acceleration."""
         return self.configuration.q[q_index], self.v[v_index], self.a[v_index]
@@ -295,7 +307,14 @@ _NATIVE_IN_INNER = ("free", "spherical", "translational")
 
 
 def tree_motion(
-    topology: Topology, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX
+    topology: Topology,
+    values: Values,
+    configuration: Configuration,
+    v: ca.SX,
+    a: ca.SX,
+    *,
+    base: str = BASE,
+    edges: Iterable[TreeJoint] | None = None,
 ) -> TreeMotion:
     """Return the motion of all bodies by a sweep from the base outwards.
 
@@ -309,10 +328,12 @@ def tree_motion(
         configuration: coordinates (n_q,).
         v: velocities (n_v,).
         a: accelerations (n_v,).
+        base: body relative to which the others move.
+        edges: joints from that body outwards, inner joints first; all of the tree by default.
     """
-    bodies = {BASE: BodyMotion(R=ca.SX(ca.DM.eye(3)), p=ca.SX(3, 1), is_native_in_base=True)}
+    bodies = {base: BodyMotion(R=ca.SX(ca.DM.eye(3)), p=ca.SX(3, 1), is_native_in_base=True)}
     links = []
-    for edge in topology.tree:
+    for edge in topology.tree if edges is None else edges:
         P = bodies[edge.inner.body]
         own = slice(edge.v.start, edge.v.stop)
         # a single index keeps the shape of a scalar, a list would make a row
@@ -323,7 +344,9 @@ def tree_motion(
             R=P.R @ link.R_PB,
             p=P.p + link.r_W,
             is_native_in_base=P.is_native_in_base and edge.joint.kind in _NATIVE_IN_INNER,
-            hinge=_hinge(edge, values, configuration, v_joint, a_joint),
+            hinge=_hinge(edge, values, configuration, v_joint, a_joint)
+            if edge.inner.body == base
+            else None,
             inner=P,
             link=link,
         )
@@ -354,8 +377,8 @@ def symbolic_motion(topology: Topology, values: Values, *, is_moving: bool = Tru
 def _hinge(
     edge: TreeJoint, values: Values, configuration: Configuration, rate: ca.SX, acceleration: ca.SX
 ) -> Hinge | None:
-    """Return the fixed axis of a body on a revolute joint of the base."""
-    if edge.inner.body != BASE or edge.joint.kind != "revolute":
+    """Return the fixed axis of a body on a revolute joint of the base; None for other joints."""
+    if edge.joint.kind != "revolute":
         return None
     sign = -1 if edge.is_reversed else 1
     c, s = configuration.pair(edge.q.start)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -66,7 +67,7 @@ class Parameter:
         return bool(np.isfinite(value)) and self.lower <= value <= self.upper
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParameterTable(Tabular):
     """All independent parameters (theta) in a fixed order."""
 
@@ -94,7 +95,7 @@ class ParameterTable(Tabular):
         """Names in order."""
         return tuple(p.name for p in self.parameters)
 
-    @property
+    @cached_property
     def values(self) -> dict[str, float]:
         """Nominal values by name, SI."""
         return {p.name: p.value for p in self.parameters}

@@ -199,7 +199,14 @@ class _Solver:
         self._length = length
         self._q = ca.SX(equations.q)
         self._c, self._s = ca.SX(equations.c), ca.SX(equations.s)
+        self._reference_values = {"q": reference, "c": np.cos(reference), "s": np.sin(reference)}
+        self._place_of = {
+            symbols[i].element_hash(): (letter, i)
+            for letter, symbols in (("q", equations.q), ("c", equations.c), ("s", equations.s))
+            for i in range(topology.n_q)
+        }
         self._plain: set[int] = set()
+        self._turned: set[int] = set()
         self.slopes: list[ca.SX] = []
         self.turning: list[int] = []
 
@@ -213,6 +220,10 @@ class _Solver:
         """Set an angle, on the revolution nearest to its start, by its cosine and sine."""
         self._c[i], self._s[i] = c, s
         self._q[i] = nearest_turn(ca.atan2(s, c), self._start[i])
+        self._add_turning(i)
+
+    def _add_turning(self, i: int) -> None:
+        self._turned.add(i)
         self.turning.append(i)
 
     def configuration(self) -> Configuration:
@@ -255,29 +266,34 @@ class _Solver:
                 gap = ca.fabs(residual)
                 self._builder.closed_form(record, 1 - (residual / OPEN) ** 2, ca.vertcat(gap, 0, 0))
 
-    def _known(self, expression: ca.SX, but: tuple[int, ...] = ()) -> ca.SX:
-        """Return the expression with all known values; some coordinates stay symbols."""
-        e = self._equations
-        q, c, s = self._with_later_at_reference(but)
-        for i in but:
-            q[i], c[i], s[i] = e.q[i], self._c[i], self._s[i]
-        return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [q, c, s])[0])
+    def _known(
+        self, expression: ca.SX, but: tuple[int, ...] = (), trial: tuple[int, ...] = ()
+    ) -> ca.SX:
+        """Return the expression with all known values.
 
-    def _with_later_at_reference(self, unknown: tuple[int, ...]) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Return known coordinates, cosines and sines, with later blocks at the reference pose.
+        The coordinates `but` stay symbols; those of `trial` have the values of an iteration.
 
-        Coordinates of later blocks may appear in terms that cancel, so their values do not matter.
-        For instance, both ends of a rod between two bodies of a carriage depend on the carriage's
-        position.
+        Coordinates of later blocks may appear in terms that cancel, so their values do not matter:
+        they are those of the reference pose. For instance, both ends of a rod between two bodies
+        of a carriage depend on the carriage's position.
         """
-        q, c, s = ca.SX(self._q), ca.SX(self._c), ca.SX(self._s)
-        for i in set(range(len(self._reference))) - self._plain - {*self.turning, *unknown}:
-            q[i], c[i], s[i] = (
-                self._reference[i],
-                np.cos(self._reference[i]),
-                np.sin(self._reference[i]),
-            )
-        return q, c, s
+        symbols = []
+        values = []
+        for symbol in ca.symvar(expression):
+            place = self._place_of.get(symbol.element_hash())
+            if place is None or (place[0] == "q" and place[1] in but):
+                continue
+            symbols.append(symbol)
+            values.append(self._value(*place, (*but, *trial)))
+        if not symbols:
+            return expression
+        return ca.SX(ca.substitute([expression], [ca.vertcat(*symbols)], [ca.vertcat(*values)])[0])
+
+    def _value(self, letter: str, i: int, unknown: tuple[int, ...]) -> ca.SX:
+        """Return a known coordinate, cosine or sine; that of the reference pose if it is not known yet."""
+        if i in self._plain or i in self._turned or i in unknown:
+            return {"q": self._q, "c": self._c, "s": self._s}[letter][i]
+        return ca.SX(float(self._reference_values[letter][i]))
 
     def _solve_one(self, equation: _Equation, i: int) -> str:
         """Solve one equation in one unknown in closed form; return the method, or None."""
@@ -414,12 +430,11 @@ class _Solver:
         e = self._equations
         residual = e.psi[rows] / e.scales[rows]
         x = ca.SX.sym("x", len(unknown))
-        q, c, s = self._with_later_at_reference(unknown)
         for j, i in enumerate(unknown):
-            q[i] = x[j]
+            self._q[i] = x[j]
             if self._topology.is_angle[i]:
-                c[i], s[i] = ca.cos(x[j]), ca.sin(x[j])
-        residual = ca.substitute([residual], [e.q, e.c, e.s], [q, c, s])[0]
+                self._c[i], self._s[i] = ca.cos(x[j]), ca.sin(x[j])
+        residual = self._known(residual, trial=unknown)
         names = self._topology.coordinate_names
         solution = self._builder.newton(
             residual,
@@ -438,7 +453,7 @@ class _Solver:
                 # the iteration may have made full revolutions; the equations contain its solution
                 # itself
                 self._q[i] = nearest_turn(solution[j], self._start[i])
-                self.turning.append(i)
+                self._add_turning(i)
 
     def _predicted(self, rows: list[int], unknown: tuple[int, ...]) -> ca.SX:
         """Return the start of Newton's method, moved along the tangent at the reference.

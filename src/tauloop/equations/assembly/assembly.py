@@ -18,6 +18,7 @@ from tauloop.common.errors import AssemblyError, Problem, Problems
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
+from tauloop.equations.assembly.blocks import null_spaces, singular_values
 from tauloop.equations.assembly.closing import (
     CLOSED,
     RANK_FLOOR,
@@ -143,8 +144,7 @@ def null_space(K_scaled: np.ndarray, rank: int, free: list[int]) -> np.ndarray:
     if c == 0:
         motions[:, free] = np.eye(len(free))
         return motions
-    _, _, Vt = np.linalg.svd(K_scaled[:, :, free], full_matrices=True)
-    motions[:, free] = Vt[:, rank:, :].transpose(0, 2, 1)
+    motions[:, free] = null_spaces(K_scaled[:, :, free], rank)
     return motions
 
 
@@ -156,7 +156,7 @@ def motions_at(loops: Loops, q: np.ndarray, rank: int, locked: tuple[int, ...]) 
     free = [i for i in range(loops.topology.n_v) if i not in locked]
     K = loops.scaled(loops.residuals(q)[1])
     motions = null_space(K, rank, free)
-    sigma = np.linalg.svd(K[:, :, free], compute_uv=False) if K.shape[1] else np.ones((1, 1))
+    sigma = singular_values(K[:, :, free]) if K.shape[1] else np.ones((1, 1))
     return motions[: int(rank == 0 or sigma[0, rank - 1] > RANK_FLOOR * sigma[0, 0])]
 
 
@@ -172,15 +172,24 @@ def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
     triangle = np.asarray(
         np.linalg.qr(stacked.T, mode="r")
     )  # the same pivots from a small matrix, which needs no threads
+    order = independent_rows(triangle.T[None], c)
+    first = sorted(order[:rank])
+    if _are_independent(K_scaled[:, first]):
+        return tuple(first)
     chosen: list[int] = []
-    for row in independent_rows(triangle.T[None], c):
+    for row in order:
         candidate = sorted([*chosen, row])
-        sigma = np.linalg.svd(K_scaled[:, candidate], compute_uv=False)
-        if (sigma[:, -1] > RANK_FLOOR * sigma[:, 0]).all():
+        if _are_independent(K_scaled[:, candidate]):
             chosen = candidate
         if len(chosen) == rank:
             break
     return tuple(chosen)
+
+
+def _are_independent(rows: np.ndarray) -> bool:
+    """Return whether rows (N, r, n) are independent at all states."""
+    sigma = singular_values(rows)
+    return bool((sigma[:, -1] > RANK_FLOOR * sigma[:, 0]).all())
 
 
 #: A coordinate is constant when no motion of unit size moves it by more than this.

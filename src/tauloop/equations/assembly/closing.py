@@ -16,6 +16,7 @@ import numpy as np
 from tauloop.common.blas import one_blas_thread
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
+from tauloop.equations.assembly.blocks import pseudo_solutions, singular_values
 from tauloop.equations.assembly.far_start import close_from_afar
 from tauloop.equations.assembly.limits import coordinate_limits, limits_of
 from tauloop.equations.assembly.loops import Loops, aligned
@@ -210,10 +211,7 @@ def close_loops(
 
 def _damped_step(loops: Loops, phi: np.ndarray, J: np.ndarray, damping: np.ndarray) -> np.ndarray:
     """Return damped Gauss-Newton steps (N, n_v) of at most 0.3 rad or characteristic lengths."""
-    U, s, Vt = np.linalg.svd(J, full_matrices=False)
-    s = np.where(s > PROJECTION_CUTOFF * s[:, :1], s, 0.0)
-    inverse = s / (s**2 + (damping * s[:, 0] ** 2)[:, None] + 1e-300)
-    step = -_along_singular_vectors(U, inverse, Vt, loops.row_scale * phi)
+    step = -pseudo_solutions(J, loops.row_scale * phi, PROJECTION_CUTOFF, damping)
     longest = np.abs(step).max(axis=1)
     step *= np.minimum(1.0, 0.3 / np.maximum(longest, 1e-300))[:, None]
     return step * loops.velocity_scale
@@ -264,9 +262,8 @@ def random_walk(
         if K.shape[1]:
             J = loops.scaled(K)
             J[:, :, list(locked)] = 0.0
-            _, s, Vt = np.linalg.svd(J, full_matrices=False)
-            kept = np.where(s > PROJECTION_CUTOFF * s[:, :1], 1.0, 0.0)
-            direction -= _along_singular_vectors(Vt.transpose(0, 2, 1), kept, Vt, direction)
+            moving = (J @ direction[:, :, None])[:, :, 0]
+            direction -= pseudo_solutions(J, moving, PROJECTION_CUTOFF, np.zeros(walks))
         size = np.abs(direction).max(axis=1, keepdims=True)
         direction *= step / np.maximum(size, 1e-12) * loops.velocity_scale
         further = integrate(loops.topology, current, direction)
@@ -385,7 +382,7 @@ def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
     phi, K = loops.residuals(states)
     K_scaled = loops.scaled(K)
     K_scaled[:, :, list(locked)] = 0.0
-    sigma = np.linalg.svd(K_scaled, compute_uv=False) if K.shape[1] else np.zeros((len(states), 0))
+    sigma = singular_values(K_scaled)
     return Probe(
         q=q, residual=float(loops.largest_residual(phi)[0]), states=states, K=K_scaled, sigma=sigma
     )

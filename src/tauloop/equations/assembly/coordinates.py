@@ -72,7 +72,8 @@ def independent_rows(
         if common[row] > MIN_PIVOT or row in fixed:
             chosen.append(row)
         unit = left[:, row] / np.maximum(size[:, row], 1e-300)[:, None]
-        left = left - np.einsum("nki,ni,nj->nkj", left, unit, unit)
+        along = left @ unit[:, :, None]
+        left -= along * unit[:, None, :]
     return tuple(chosen)
 
 

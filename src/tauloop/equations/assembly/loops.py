@@ -22,7 +22,7 @@ from tauloop.equations.newton_euler import combination, transmission
 from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values, unit_vector
-from tauloop.mechanism.model import Coupling, Joint, Mechanism, Rod
+from tauloop.mechanism.model import BASE, Coupling, Joint, Mechanism, Rod
 
 
 class Moving:
@@ -117,13 +117,40 @@ def closure(mechanism: Mechanism, motion: TreeMotion) -> tuple[ClosureRow, ...]:
 
     A rod has phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms"); a
     coupling has phi = sum of ratio_j q_j - offset.
+
+    A loop is closed in the frame of its carrier, the outermost body that carries both of its ends.
+    So its equations contain only the coordinates of the loop itself.
     """
     lengths = {rod.name: motion.length(iq, iv) for rod, iq, iv in motion.topology.telescopes}
-    rows = [_rod_row(rod, motion, lengths) for rod in mechanism.rods]
+    closing = [(rod.name, rod.start.body, rod.end.body) for rod in mechanism.rods]
+    closing += [(cut.name, cut.parent.body, cut.child.body) for cut in motion.topology.cuts]
+    motions = _loop_motions(motion, closing)
+    rows = [_rod_row(rod, motions[rod.name], lengths) for rod in mechanism.rods]
     for joint in motion.topology.cuts:
-        rows += _cut_rows(joint, motion)
+        rows += _cut_rows(joint, motions[joint.name])
     rows += [_coupling_row(coupling, motion) for coupling in mechanism.couplings]
     return tuple(rows)
+
+
+def _loop_motions(motion: TreeMotion, closing: list[tuple[str, str, str]]) -> dict[str, TreeMotion]:
+    """Return the motion relative to the carrier of each loop.
+
+    Args:
+        motion: the motion relative to the base.
+        closing: name, first and last body of every rod and cut joint.
+    """
+    carriers: dict[str, str] = {}
+    needed: dict[str, set[str]] = {}
+    for name, first, last in closing:
+        carrier, branches = motion.topology.loop(first, last)
+        carriers[name] = carrier
+        needed.setdefault(carrier, set()).update(edge.outer.body for edge in branches)
+    views = {BASE: motion}
+    for carrier, bodies in needed.items():
+        if carrier != BASE:
+            edges = [edge for edge in motion.topology.tree if edge.outer.body in bodies]
+            views[carrier] = motion.relative_to(carrier, edges)
+    return {name: views[carrier] for name, carrier in carriers.items()}
 
 
 def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
@@ -204,9 +231,8 @@ def _product_row(joint: Joint, what: str, e: Moving, f: Moving, *, is_length: bo
 
 
 #: Conditions of each kind of cut joint: components of the offset in the parent frame that are zero
-#: ("all": the three components in the base frame), and pairs (parent axis, child axis) of
-#: directions
-#: that stay perpendicular. "a" is the joint's axis, "u" and "w" are perpendicular to it.
+#: ("all": the three components in the carrier's frame), and pairs (parent axis, child axis) of
+#: directions that stay perpendicular. "a" is the joint's axis, "u" and "w" are perpendicular to it.
 _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fixed": ("all", ("xy", "yz", "zx")),
     "revolute": ("all", ("ua", "wa")),
