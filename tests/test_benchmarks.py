@@ -257,6 +257,7 @@ SHORT = {
     "bench_drives": ["--runs", "1"],
     "bench_fastest": ["--paths", "1"],
     "bench_gpu": ["--machines", "five_bar", "--samples", "2000", "--seconds", "0", "--processor"],
+    "bench_growth": ["--loops", "1", "2"],
     "bench_identification": ["--samples", "20000"],
     "bench_scaling": ["--legs", "6", "--millions", "0.02", "--seconds", "0"],
     "bench_speed": ["--states", str(STATES), "--seconds", "0", "--no-cpp"],

@@ -145,7 +145,7 @@ def solve_positions(
         slopes=tuple(solver.slopes),
         symbols=(equations.q, equations.c, equations.s),
         turning=tuple(sorted(solver.turning)),
-        turns_matter=bool(set(solver.turning) & entering_by_value(equations, topology)),
+        turns_matter=bool(set(solver.turning) & solver.by_value),
     )
 
 
@@ -205,6 +205,7 @@ class _Solver:
             for letter, symbols in (("q", equations.q), ("c", equations.c), ("s", equations.s))
             for i in range(topology.n_q)
         }
+        self.by_value = entering_by_value(equations, topology)
         self._plain: set[int] = set()
         self._turned: set[int] = set()
         self.slopes: list[ca.SX] = []
@@ -446,10 +447,9 @@ class _Solver:
             e.sizes[rows],
             np.where(np.array(self._topology.is_length)[list(unknown)], self._length, 1.0),
         )
-        by_value = entering_by_value(e, self._topology)
         for j, i in enumerate(unknown):
             self.set_coordinate(i, solution[j])
-            if self._topology.is_angle[i] and i not in by_value:
+            if self._topology.is_angle[i] and i not in self.by_value:
                 # the iteration may have made full revolutions; the equations contain its solution
                 # itself
                 self._q[i] = nearest_turn(solution[j], self._start[i])

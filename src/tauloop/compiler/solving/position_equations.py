@@ -123,10 +123,11 @@ def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
 
 def entering_by_value(equations: PositionEquations, topology: Topology) -> set[int]:
     """Return angles that gear equations contain directly, not by cosine and sine."""
+    used = {symbol.element_hash() for symbol in ca.symvar(equations.psi)}
     return {
         i
         for i in range(topology.n_q)
-        if topology.is_angle[i] and ca.depends_on(equations.psi, equations.q[i])
+        if topology.is_angle[i] and equations.q[i].element_hash() in used
     }
 
 
