@@ -94,7 +94,11 @@ def text() -> str:
     lines.append("\n## Members of enumerations\n")
     lines += table(("0.1", "0.2"), ((code(old), code(new)) for old, new in MEMBERS.items()))
     lines.append("\n## Attributes of results\n")
-    lines += table(("0.1", "0.2"), [(code("result.evidence"), code("result.diagnostics"))])
+    renamed = [
+        (code("result.evidence"), code("result.diagnostics")),
+        (code("TwoRuns.apart"), code("TwoRuns.motion_mismatch")),
+    ]
+    lines += table(("0.1", "0.2"), renamed)
     lines.append("\n## Modules\n")
     lines += table(("0.1", "0.2"), modules())
     lines.append("\n## Commands\n")

@@ -233,8 +233,8 @@ def test_a_log_given_twice_is_refused_and_problems_of_one_of_several_name_it(
             identified(loads(MACHINE), *logs, cutoff=30.0, trim=60, **options)
         return str(caught.value)
 
-    assert "copy.csv (log 2): is log_0.csv (log 1) over again, in all 600 samples" in refused(
+    assert "copy.csv (log 2): is identical to log_0.csv (log 1) in all 600 samples" in refused(
         paths[0], str(tmp_path / "copy.csv")
     )
-    assert "over again" in refused(*paths, validation=paths[0])
+    assert "is identical to" in refused(*paths, validation=paths[0])
     assert "short.csv: log: 1 samples are too few" in refused(paths[0], str(tmp_path / "short.csv"))

@@ -285,8 +285,8 @@ def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_lo
         identified(
             model, periodic_log, periodic_log, period=PERIOD, highest=1.1, validation=periodic_log
         )
-    problems = [problem.what.partition(" over")[0] for problem in caught.value.problems]
-    assert problems == ["is log.csv (log 1)", "is log.csv (log 1)", "is log.csv (log 2)"]
+    problems = [problem.what.partition(" in all")[0] for problem in caught.value.problems]
+    assert problems == [f"is identical to log.csv (log {number})" for number in (1, 1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_lo
             {"period": 4.0, "highest": 1.1, "scan_cutoffs": (20.0,)},
             "few: scan_cutoffs has no meaning",
         ),
-        ({"period": 40.0, "highest": 1.1}, "hold fewer than two periods of 40 s"),
+        ({"period": 40.0, "highest": 1.1}, "contain fewer than two periods of 40 s"),
         (
             {"period": 4.0, "highest": 100.0},
             "100 Hz is not between zero and half the sampling rate",

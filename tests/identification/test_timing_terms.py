@@ -202,7 +202,7 @@ def test_a_sound_log_has_no_timing_finding(
     (loss,) = [
         item
         for item in result.diagnostics
-        if "the low-pass takes at the top of the motion" in item.name
+        if "the low-pass removes at the highest frequency of the motion" in item.name
     ]
     assert loss.value is not None
     assert loss.value < 1e-3
@@ -218,6 +218,6 @@ def test_a_cut_off_in_the_motion_is_doubtful(
     (loss,) = [
         item
         for item in result.diagnostics
-        if "the low-pass takes at the top of the motion" in item.name
+        if "the low-pass removes at the highest frequency of the motion" in item.name
     ]
     assert not loss.is_good

@@ -100,7 +100,7 @@ def test_a_late_run_is_found_without_a_period(delay: float) -> None:
     bench = Bench()
     structure = subtract_actuator_forces(bench.log(0.0, 2, True), bench.log(delay, 2, False))
     assert structure.delay == pytest.approx(delay, abs=1e-6)
-    assert max(structure.apart.values()) < SPLINE
+    assert max(structure.motion_mismatch.values()) < SPLINE
     # only samples that both runs have
     assert len(structure.log[TIME]) == pytest.approx(2 * PERIOD * RATE - abs(delay) * RATE, abs=1.0)
     unaligned = bench.log(delay, 2, False)["force.a"] - bench.log(0.0, 2, False)["force.a"]
@@ -197,7 +197,7 @@ def test_logs_that_do_not_belong_together_are_refused() -> None:
     still = connected.copy()
     for name in ("a", "b"):
         still[f"position.{name}"] = still[f"position.{name}"] * 0.0
-    with pytest.raises(LogError, match="nothing moves"):
+    with pytest.raises(LogError, match="no actuator moves"):
         subtract_actuator_forces(still, bench.log(0.0, 1, False))
     with pytest.raises(InputError, match="fewer than two periods"):
         subtract_actuator_forces(

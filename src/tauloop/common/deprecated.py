@@ -93,6 +93,7 @@ MEMBERS: Mapping[str, str] = {
 #: Old keys of JSON, each with its new key. Results are written with the new keys alone; paths in
 #: study files (`keep`) may have either.
 JSON_KEYS: Mapping[str, str] = {
+    "apart": "motion_mismatch",
     "evidence": "diagnostics",
 }
 #: Old commands of `tauloop`, each with the words that replace it. Three of them are groups now; the

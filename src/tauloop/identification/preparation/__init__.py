@@ -1,1 +1,1 @@
-"""How logs are prepared: filters and velocities by validation, averages over periods, the difference of two runs."""
+"""Preparation of logs: filters and velocities by validation, averaged periods, two-run method."""

@@ -1,13 +1,15 @@
-"""The preparation of logs that neither a recording nor the user states: chosen by validation on thinned logs.
+"""Options of the preparation, chosen by validation on thinned logs.
 
-One option after the other is tried: cut-off, order, standstill, and then the cut-off again. Each
-trial fits the first part of the samples before the held-out part and is judged on the rest of them,
-by the forces as they were measured. Decimation follows from the cut-off: forces and regressor hold
-nothing above it.
+An option is chosen here if neither the recording nor the user states it. The options are tried one
+after the other: cut-off, order, standstill, and then the cut-off again. Each trial fits the first
+part of the samples before the held-out part. The rest of them validates the fit, with the forces as
+measured. The decimation follows from the cut-off, because forces and regressor contain nothing
+above it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
@@ -34,24 +36,27 @@ from tauloop.logs.rates import (
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.model import Model
 
-#: Samples of each log in a trial, at most.
-TRIED = 4_000
-#: A value is taken where it lessens the validation error of all outputs by this share.
-BETTER = 0.01
-#: Cut-offs that are tried, as multiples of the one that the noise allows; and again, of the best of
-#: them.
-COARSE, FINE = (0.0625, 0.125, 0.25, 0.5, 2.0), (0.71, 1.41)
-ORDERS = (2, 6)
-STANDSTILLS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1)
-#: Rows for each sample at the Nyquist frequency of the cut-off that a decimation keeps.
-KEPT = 2.0
-#: Share of a log before its held-out part that is fitted in a trial; the rest judges.
-TRAINING = 0.7
-#: Rows from which on a decimation is worth its while.
-MANY = 5_000
+#: Largest number of samples of each log in a trial.
+MAX_TRIAL_SAMPLES = 4_000
+#: A value is chosen if it reduces the validation error of all outputs by at least this share.
+MIN_ERROR_REDUCTION = 0.01
+#: Cut-offs of the first round, as multiples of the cut-off that the noise allows.
+COARSE_CUTOFF_FACTORS = (0.0625, 0.125, 0.25, 0.5, 2.0)
+#: Cut-offs of the second round, as multiples of the best cut-off of the first round.
+FINE_CUTOFF_FACTORS = (0.71, 1.41)
+#: Orders of the filter that are tried.
+TRIED_ORDERS = (2, 6)
+#: Standstills that are tried, as shares of a channel's largest speed.
+TRIED_STANDSTILLS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1)
+#: Sampling rate after the decimation, as a multiple of the Nyquist rate of the cut-off.
+OVERSAMPLING = 2.0
+#: Share of the samples before the held-out part that a trial fits; the rest validates.
+TRAINING_SHARE = 0.7
+#: Smallest number of rows at which a decimation saves a relevant amount of time.
+MIN_ROWS_TO_DECIMATE = 5_000
 
-#: Makes a preparation with another value of one option.
-Changed: TypeAlias = Callable[[Preparation, float], Preparation]
+#: A function that returns a preparation with another value of one option.
+ChangeOption: TypeAlias = Callable[[Preparation, float], Preparation]
 
 
 def _tried_rows(tried: tuple[tuple[float, float], ...]) -> list[dict[str, float]]:
@@ -60,12 +65,13 @@ def _tried_rows(tried: tuple[tuple[float, float], ...]) -> list[dict[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationChoice(PlainData, Shown):
-    """One option that validation chose.
+    """One option that was chosen by validation.
 
     Attributes:
         option: name of the option.
-        value: that was chosen, SI.
-        error: validation error with it, % of the largest force, root mean square of the outputs.
+        value: the chosen value, SI.
+        error: validation error with this value, % of the largest force, root mean square of the
+            outputs.
         tried: other values with their errors.
     """
 
@@ -80,7 +86,7 @@ class PreparationChoice(PlainData, Shown):
 
 
 class _PreparationSearch:
-    """Trials of preparations on thinned logs."""
+    """A search over preparations, with trials on thinned logs."""
 
     def __init__(
         self,
@@ -91,18 +97,23 @@ class _PreparationSearch:
         ties: Ties | None,
         share: float,
     ) -> None:
-        """Nothing is tried yet."""
-        parts = [entry.log.part(slice(None, round(share * len(entry.log.time)))) for entry in logs]
-        stride = max(1, -(-max(len(part.time) for part in parts) // TRIED))
-        self._trials = Trials(model, parts, estimator, output, ties, stride=stride)
+        """Start with the preparations that the logs have."""
+        before_held_out = []
+        for entry in logs:
+            count = round(share * len(entry.log.time))
+            before_held_out.append(entry.log.part(slice(None, count)))
+        longest = max(len(log.time) for log in before_held_out)
+        stride = max(1, math.ceil(longest / MAX_TRIAL_SAMPLES))
+        self._trials = Trials(model, before_held_out, estimator, output, ties, stride=stride)
         self.preparations = [entry.how for entry in logs]
         self.error = self.error_of(self.preparations)
 
     def error_of(self, preparations: Sequence[Preparation]) -> float:
-        """Return the validation error of some preparations, infinite where they are not possible."""
+        """Return the validation error of preparations, infinite where they are not possible."""
         try:
-            data = self._trials.parts([replace(how, decimation=1) for how in preparations])
-            _, percent = self._trials.judged(*split_each(data, TRAINING), data)
+            data = self._trials.data([replace(how, decimation=1) for how in preparations])
+            training, validation = split_each(data, TRAINING_SHARE)
+            _, percent = self._trials.fit_and_judge(training, validation, data)
         except (PoseError, InputError, IdentificationError):
             return float("inf")
         return overall(percent)
@@ -111,18 +122,22 @@ class _PreparationSearch:
         self,
         option: str,
         values: Sequence[float],
-        change: Callable[[Preparation, float], Preparation],
+        change: ChangeOption,
         unchanged: float,
     ) -> PreparationChoice:
-        """Try values of one option, and keep the best where it is better by a share."""
-        before, tried = self.error, [(unchanged, self.error)]
-        best, chosen = self.preparations, unchanged
+        """Try values of one option, and choose the best if it reduces the error enough."""
+        before = self.error
+        tried = [(unchanged, self.error)]
+        best = self.preparations
+        chosen = unchanged
         for value in values:
             preparations = [change(how, value) for how in self.preparations]
             error = self.error_of(preparations)
             tried.append((value, error))
-            if error * (1.0 + BETTER) <= before and error < self.error:
-                self.error, best, chosen = error, preparations, value
+            if error * (1.0 + MIN_ERROR_REDUCTION) <= before and error < self.error:
+                self.error = error
+                best = preparations
+                chosen = value
         self.preparations = list(best)
         others = tuple(
             (value, error) for value, error in tried if value != chosen and np.isfinite(error)
@@ -141,15 +156,16 @@ def choose_preparation(
     ties: Ties | None,
     share: float,
 ) -> tuple[list[MeasuredLog], tuple[PreparationChoice, ...]]:
-    """Return the logs with the options of their preparation that validation chose, and the choices.
+    """Return the logs with the options of their preparation chosen by validation, and the choices.
 
     Args:
         model: the machine.
-        logs: those that are fitted, and then one to judge by; with a cut-off of every channel.
+        logs: the fitted logs, followed by the validation log if there is one. Each states a cut-off
+            for every channel.
         free: names of the options that may be chosen: cutoff, order, standstill, decimation.
-        fitted: how many are fitted.
-        estimator, output, ties: of the identification.
-        share: of each log before its held-out part.
+        fitted: number of fitted logs.
+        estimator, output, ties: options of the identification.
+        share: share of each log before its held-out part.
     """
     search = _PreparationSearch(model, logs[:fitted], estimator, output, ties, share)
     if not np.isfinite(search.error):
@@ -157,32 +173,27 @@ def choose_preparation(
     choices: list[PreparationChoice] = []
     first = search.preparations[0]
     highest = HIGHEST_CUTOFF / max(sample_period(entry.log) for entry in logs[:fitted])
-
-    def scaled(how: Preparation, cutoff: float) -> Preparation:
-        """The preparation with one cut-off of all channels."""
-        return replace(how, cutoff=cutoff, cutoffs={})
-
-    def resting(how: Preparation, standstill: float) -> Preparation:
-        """The preparation with another speed of rest."""
-        return replace(how, standstill=standstill)
-
     least = max(_least_cutoff(entry) for entry in logs[:fitted])
+
+    def possible_cutoffs(center: float, factors: Sequence[float]) -> list[float]:
+        """Return the multiples of a cut-off that are allowed."""
+        return [factor * center for factor in factors if least <= factor * center < highest]
+
     if "cutoff" in free:
         lowest = min(first.cutoffs.values(), default=highest)
-        values = [factor * lowest for factor in COARSE if least <= factor * lowest < highest]
-        choices.append(search.choose("cutoff", values, scaled, lowest))
+        values = possible_cutoffs(lowest, COARSE_CUTOFF_FACTORS)
+        choices.append(search.choose("cutoff", values, _change_cutoff, lowest))
     if "order" in free:
-        choices.append(
-            search.choose(
-                "order", ORDERS, lambda how, order: replace(how, order=round(order)), first.order
-            )
-        )
+        choices.append(search.choose("order", TRIED_ORDERS, _change_order, first.order))
     if "standstill" in free:
-        choices.append(search.choose("standstill", STANDSTILLS, resting, first.standstill))
+        choices.append(
+            search.choose("standstill", TRIED_STANDSTILLS, _change_standstill, first.standstill)
+        )
     if "cutoff" in free and search.preparations[0].cutoff is not None:
         middle = search.preparations[0].cutoff
-        values = [factor * middle for factor in FINE if least <= factor * middle < highest]
-        choices[0] = _joined(choices[0], search.choose("cutoff", values, scaled, middle))
+        values = possible_cutoffs(middle, FINE_CUTOFF_FACTORS)
+        second_round = search.choose("cutoff", values, _change_cutoff, middle)
+        choices[0] = _join_rounds(choices[0], second_round)
     chosen = {
         name: getattr(search.preparations[0], name)
         for name in ("cutoff", "cutoffs", "order", "standstill")
@@ -193,8 +204,23 @@ def choose_preparation(
     return prepared, tuple(choices)
 
 
+def _change_cutoff(preparation: Preparation, cutoff: float) -> Preparation:
+    """Return the preparation with the same cut-off, Hz, for all channels."""
+    return replace(preparation, cutoff=cutoff, cutoffs={})
+
+
+def _change_order(preparation: Preparation, order: float) -> Preparation:
+    """Return the preparation with another order of the filter."""
+    return replace(preparation, order=round(order))
+
+
+def _change_standstill(preparation: Preparation, standstill: float) -> Preparation:
+    """Return the preparation with another speed below which a channel is at rest."""
+    return replace(preparation, standstill=standstill)
+
+
 def _least_cutoff(entry: MeasuredLog) -> float:
-    """Return the lowest cut-off, Hz, that takes no more of the accelerations of a log than is allowed."""
+    """Return the lowest cut-off, Hz, whose loss of acceleration amplitude is still allowed."""
     rate = 1.0 / sample_period(entry.log)
     tops = [
         top_of_motion(channel.values, rate=rate, order=entry.how.order)
@@ -203,28 +229,28 @@ def _least_cutoff(entry: MeasuredLog) -> float:
         and len(channel.values) >= MIN_SPECTRUM_SAMPLES
         and np.ptp(channel.values) > 0.0
     ]
-    tried = max(tops, default=0.0) * np.geomspace(0.25, 8.0, 41)
-    losing = [
-        cutoff
-        for cutoff in tried
-        if cutoff < HIGHEST_CUTOFF * rate
-        and amplitude_loss(max(tops), rate=rate, cutoff=cutoff, order=min(ORDERS))
-        > MAX_AMPLITUDE_LOSS
-    ]
-    return max(losing, default=0.0)
+    too_low = [0.0]
+    for cutoff in max(tops, default=0.0) * np.geomspace(0.25, 8.0, 41):
+        if cutoff >= HIGHEST_CUTOFF * rate:
+            continue
+        loss = amplitude_loss(max(tops), rate=rate, cutoff=cutoff, order=min(TRIED_ORDERS))
+        if loss > MAX_AMPLITUDE_LOSS:
+            too_low.append(float(cutoff))
+    return max(too_low)
 
 
-def _joined(first: PreparationChoice, second: PreparationChoice) -> PreparationChoice:
-    """Return one choice of two rounds of the same option."""
+def _join_rounds(first: PreparationChoice, second: PreparationChoice) -> PreparationChoice:
+    """Return two rounds over the same option as one choice."""
     tried: dict[float, float] = dict((*first.tried, (first.value, first.error), *second.tried))
     tried.pop(second.value, None)
     return replace(second, tried=tuple(sorted(tried.items())))
 
 
 def _decimated(entry: MeasuredLog) -> Preparation:
-    """Return the preparation with the decimation that its cut-off allows, where there are many samples."""
+    """Return the preparation with the decimation that its cut-off allows, for long logs."""
     cutoff = common_cutoff(entry.log, entry.how)
-    if cutoff is None or len(entry.log.time) < MANY:
+    count = len(entry.log.time)
+    if cutoff is None or count < MIN_ROWS_TO_DECIMATE:
         return entry.how
-    factor = min(int(0.5 / (KEPT * cutoff)), len(entry.log.time) // MANY * 2)
+    factor = min(int(0.5 / (OVERSAMPLING * cutoff)), count // MIN_ROWS_TO_DECIMATE * 2)
     return replace(entry.how, decimation=max(1, factor))

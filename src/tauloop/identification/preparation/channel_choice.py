@@ -1,6 +1,6 @@
-"""Which cut-off and which velocity each channel is prepared with, chosen by validation, channel by channel.
+"""Choice of the cut-off and the source of velocity of each channel by validation.
 
-The held-out data take no part in the choice.
+The held-out data are not used for the choice.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from tauloop.logs.log import Log, as_signals
 from tauloop.logs.velocities import SOURCES
 from tauloop.model import Model
 
-#: A change is taken where it lessens the validation error of all outputs by this share, ...
-BETTER = 0.01
-#: ... and that of no output grows by more than this share.
-WORSE = 0.03
-#: All channels are gone through so many times at most.
-SWEEPS = 2
-#: Samples of a log that a choice is made by, at most: its first ones.
-LONGEST = 40_000
+#: A change is accepted if it reduces the validation error of all outputs by this share, ...
+MIN_ERROR_REDUCTION = 0.01
+#: ... and if the error of no single output grows by more than this share.
+MAX_OUTPUT_ERROR_GROWTH = 0.03
+#: Largest number of sweeps over all channels.
+MAX_SWEEPS = 2
+#: Largest number of samples of a log that the choice uses, from its beginning.
+MAX_SAMPLES = 40_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChannelChoice(Shown):
-    """How the channels are prepared, and what that rests on.
+    """The chosen preparation of the channels, with the validation errors behind the choice.
 
     Attributes:
-        preparations: of each log, with `cutoffs` and `velocities` of every channel that differs
-            from the others.
-        common: validation error, %, with the same for all channels, by what that is, such as
-            ``velocity measured``.
-        before, after: (n_out,) validation errors, % of each output's largest force, as given and as
-            chosen.
-        outputs: their names.
-        moved: by channel what was changed for it alone, with the errors (%) of all outputs before
-            and after.
+        preparations: the preparation of each log, with `cutoffs` and `velocities` of every channel
+            that differs from the others.
+        common: validation error, %, of each preparation that treats all channels alike, by its
+            label, such as ``velocity measured``.
+        before, after: (n_out,) validation errors, % of each output's largest force, with the given
+            and with the chosen preparations.
+        outputs: names of the outputs.
+        moved: changes of a single channel: channel, new value, and the errors (%) of all outputs
+            before and after the change.
     """
 
     preparations: tuple[Preparation, ...] = field(metadata=OMITTED)
@@ -60,13 +60,13 @@ class ChannelChoice(Shown):
 
     @property
     def errors(self) -> tuple[float, float]:
-        """Root mean square of the outputs' percentages, as given and as chosen."""
+        """Root mean square of the outputs' percentages, before and after the choice."""
         return overall(self.before), overall(self.after)
 
     @property
     @in_json()
     def validation_percent(self) -> dict[str, float]:
-        """Validation errors, %, of the common preparations and of the chosen one."""
+        """Validation errors, %, of the common preparations and of the chosen preparation."""
         return {**self.common, "chosen": self.errors[1]}
 
     @property
@@ -78,13 +78,16 @@ class ChannelChoice(Shown):
     @property
     @in_json("moved")
     def moved_rows(self) -> list[dict[str, Any]]:
-        """Channels that differ from the others, with the errors before and after."""
+        """Channels that are prepared differently from the others, with errors before and after."""
         names = ("channel", "to", "error_before", "error_after")
         return [dict(zip(names, row, strict=True)) for row in self.moved]
 
 
 def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVelocity]:
-    """Measured velocities of the given actuators that all logs have and that belong to their positions."""
+    """Return the measured velocities of the given actuators that can be used in all logs.
+
+    All logs must have the velocity, in the right unit, and it must be the position's derivative.
+    """
     velocities: dict[str, MeasuredVelocity] = {}
     each = [measured_velocities(log) for log in logs]
     port = model.actuators.ports.position
@@ -114,52 +117,53 @@ def choose_channels(
     ties: Ties | None = None,
     shares: tuple[float, float] = (0.7, 0.7),
 ) -> ChannelChoice:
-    """Try every source of velocity and every cut-off, first for all channels alike, then for each alone.
+    """Choose the source of velocity and the cut-off, first for all channels, then for each channel.
 
-    A change of one channel is taken where it lessens the root mean square of all outputs'
-    validation errors by `BETTER` and makes no output worse by `WORSE`: where outputs depend on
-    their own channel alone that is each joint by itself, and where loops couple them no joint pays
-    for another. Forces are the same in all trials.
+    A change of one channel is accepted if it reduces the root mean square of all outputs'
+    validation errors by `MIN_ERROR_REDUCTION` and increases the error of no output by more than
+    `MAX_OUTPUT_ERROR_GROWTH`. If each output depends on its own channel alone, every joint is
+    chosen independently. If loops couple the outputs, no output gets worse for the benefit of
+    another. Forces are the same in all trials.
 
     Args:
-        model, logs, preparations, output, ties: as for `regression_data`, one preparation for each
-            log.
-        velocities: channels whose measured velocity is tried (see `usable_velocities`); where a
-            preparation says a source for a channel, it stays.
-        cutoffs: cut-offs to try for single channels, Hz; none without them.
-        estimator: weighted least squares without it.
-        shares: part of each log before its held-out part, and share of that before the validation
-            part.
+        model, logs, preparations, output, ties: as for `regression_data`, with one preparation for
+            each log.
+        velocities: channels whose measured velocity is tried (see `usable_velocities`). A source
+            that a preparation states for a channel is not changed.
+        cutoffs: cut-offs to try for single channels, Hz; empty to try none.
+        estimator: estimator of the parameters; weighted least squares if None.
+        shares: share of each log before its held-out part, and share of this part before its
+            validation part.
 
     Raises:
         IdentificationError: the data cannot support the identification.
         InputError: a filter is not possible for this log.
     """
-    whole = [as_signals(log) for log in logs]
-    parts = [log.part(slice(None, min(round(shares[0] * len(log.time)), LONGEST))) for log in whole]
-    search, outputs = (
-        Trials(model, parts, estimator or WeightedLeastSquares(), output, ties),
-        list[str](),
-    )
+    before_held_out = []
+    for log in map(as_signals, logs):
+        count = min(round(shares[0] * len(log.time)), MAX_SAMPLES)
+        before_held_out.append(log.part(slice(None, count)))
+    trials = Trials(model, before_held_out, estimator or WeightedLeastSquares(), output, ties)
+    outputs: list[str] = []
 
     def errors_of(tried: Sequence[Preparation]) -> np.ndarray:
-        """RMSE (n_out,) on the validation part, % of each output's largest force; infinite where no pose is found."""
+        """Return the RMSE (n_out,) on the validation part, % of each output's largest force.
+
+        Preparations with which no pose is found have an infinite error.
+        """
         try:
-            data = search.parts(tried)
+            data = trials.data(tried)
         except PoseError:
             if not outputs:
                 raise
             return np.full(len(outputs), np.inf)
-        result, errors = search.judged(*split_each(data, shares[1]), data)
+        training, validation = split_each(data, shares[1])
+        result, errors = trials.fit_and_judge(training, validation, data)
         outputs[:] = [row.output for row in result.held_out]
         return errors
 
     chosen = tuple(preparations)
-    free = [
-        name
-        for name in velocities
-        if all(p.velocity is None and name not in p.velocities for p in preparations)
-    ]
+    free = [name for name in velocities if not _is_source_stated(name, preparations)]
     before = best = errors_of(chosen)
     common = {"as given": overall(before)}
     for source in SOURCES[1:] if free else ():
@@ -168,11 +172,12 @@ def choose_channels(
         )
         errors = errors_of(trial)
         common[f"velocity {source}"] = overall(errors)
-        if overall(errors) * (1.0 + BETTER) <= overall(best):
-            chosen, best = _merged(trial, free), errors
+        if overall(errors) * (1.0 + MIN_ERROR_REDUCTION) <= overall(best):
+            chosen = _with_stated_sources(trial, free)
+            best = errors
     moved: list[tuple[str, str, float, float]] = []
     channels = model.actuators.ports.position.columns
-    for _ in range(SWEEPS if len(channels) > 1 else 1):
+    for _ in range(MAX_SWEEPS if len(channels) > 1 else 1):
         count = len(moved)
         for name in channels:
             options: list[tuple[str, str | float]] = [
@@ -182,20 +187,14 @@ def choose_channels(
             for name_of_field, value in options:
                 if all(_current(p, name_of_field, name) == value for p in chosen):
                     continue
-                changed: list[dict[str, Any]] = [
-                    {name_of_field: {**getattr(p, name_of_field), name: value}} for p in chosen
-                ]
-                trial = tuple(
-                    replace(p, **change) for p, change in zip(chosen, changed, strict=True)
-                )
+                trial = tuple(_with_entry(p, name_of_field, name, value) for p in chosen)
                 errors = errors_of(trial)
-                if (
-                    overall(errors) * (1.0 + BETTER) <= overall(best)
-                    and (errors <= best * (1.0 + WORSE)).all()
-                ):
+                is_better = overall(errors) * (1.0 + MIN_ERROR_REDUCTION) <= overall(best)
+                if is_better and (errors <= best * (1.0 + MAX_OUTPUT_ERROR_GROWTH)).all():
                     label = f"{value:g} Hz" if isinstance(value, float) else f"velocity {value}"
                     moved.append((name, label, overall(best), overall(errors)))
-                    chosen, best = trial, errors
+                    chosen = trial
+                    best = errors
         if len(moved) == count:
             break
     return ChannelChoice(
@@ -208,12 +207,29 @@ def choose_channels(
     )
 
 
-def _merged(preparations: Sequence[Preparation], names: Sequence[str]) -> tuple[Preparation, ...]:
-    return tuple(
-        replace(p, velocities={name: p.source_of(name) for name in (*p.velocities, *names)})
-        for p in preparations
-    )
+def _is_source_stated(name: str, preparations: Sequence[Preparation]) -> bool:
+    """Return whether a preparation states the source of velocity of a channel."""
+    return any(p.velocity is not None or name in p.velocities for p in preparations)
+
+
+def _with_stated_sources(
+    preparations: Sequence[Preparation], names: Sequence[str]
+) -> tuple[Preparation, ...]:
+    """Return preparations that state the source of velocity of each of the channels."""
+    stated = []
+    for preparation in preparations:
+        channels = (*preparation.velocities, *names)
+        sources = {name: preparation.source_of(name) for name in channels}
+        stated.append(replace(preparation, velocities=sources))
+    return tuple(stated)
+
+
+def _with_entry(preparation: Preparation, field: str, name: str, value: str | float) -> Preparation:
+    """Return a preparation with another value of one channel, in `velocities` or `cutoffs`."""
+    changed: dict[str, Any] = {field: {**getattr(preparation, field), name: value}}
+    return replace(preparation, **changed)
 
 
 def _current(preparation: Preparation, field: str, name: str) -> object:
+    """Return the value that a channel has now, in `velocities` or `cutoffs`."""
     return preparation.source_of(name) if field == "velocities" else preparation.cutoff_of(name)

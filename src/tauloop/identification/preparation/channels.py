@@ -1,4 +1,4 @@
-"""How each channel of the logs is prepared: source of its velocity, cut-off, samples at a limit; and what that was."""
+"""Preparation of each channel: source of the velocity, cut-off, bad and saturated samples."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Channels(PlainData):
-    """What was decided of the channels.
+    """The decisions about the channels of the logs.
 
     Attributes:
-        prepared: of each log, how (`MeasuredLog.as_dict`).
-        choice: what validation chose; None where there was nothing to choose.
-        notes: in words.
-        problems: channels of velocity that do not belong to their positions.
-        chosen: options of the preparation that validation chose.
+        prepared: the preparation of each log (`MeasuredLog.as_dict`).
+        choice: the choice by validation; None if there was nothing to choose.
+        notes: the decisions in sentences.
+        problems: velocity channels that are not the derivatives of their positions.
+        chosen: options of the preparation that were chosen by validation.
     """
 
     prepared: tuple[dict[str, Any], ...]
@@ -53,7 +53,7 @@ class Channels(PlainData):
 
 
 def force_limits(model: Model) -> dict[str, float]:
-    """Largest force of every actuator that the machine file gives one, by its name."""
+    """Return the largest force of every actuator for which the machine file states one, by name."""
     return {
         actuator.name: actuator.force
         for actuator in model.mechanism.actuators
@@ -62,36 +62,41 @@ def force_limits(model: Model) -> dict[str, float]:
 
 
 def without_saturation(model: Model, logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
-    """The logs with marks on the samples of each force that a limit holds."""
+    """Return the logs with marks on the samples at which a force is at its limit."""
     return [replace(entry, log=without_saturated(entry.log, force_limits(model))) for entry in logs]
 
 
 def mended_samples(
     logs: Sequence[MeasuredLog], count: int, *, marks: bool
 ) -> tuple[list[MeasuredLog], tuple[Problem, ...]]:
-    """The logs with bad samples interpolated or marked, and the findings; names of logs where there are several.
+    """Return the logs with bad samples interpolated or marked, and a problem for each finding.
+
+    The problems name their log if there are several.
 
     Args:
-        logs: as measured.
-        count: how many are fitted.
-        marks: whether forces may be marked as left out, which averages of periods cannot use.
+        logs: the measured logs.
+        count: number of fitted logs.
+        marks: whether samples of forces may be marked as left out; averages of periods cannot use
+            such marks.
     """
-    mended, problems = [], Problems()
+    mended: list[MeasuredLog] = []
+    problems = Problems()
     for entry in logs:
-        log, own = without_bad_samples(entry.log, marks=marks)
+        log, log_problems = without_bad_samples(entry.log, marks=marks)
         mended.append(replace(entry, log=log))
-        problems += (of_log(entry.name, count, problem) for problem in own)
+        problems += (of_log(entry.name, count, problem) for problem in log_problems)
     return mended, tuple(problems)
 
 
 def less_known_forces(logs: Sequence[MeasuredLog]) -> tuple[list[MeasuredLog], tuple[str, ...]]:
-    """The logs with the forces that their recordings know taken off, and what that was, in words."""
-    kept, notes = [], []
+    """Return the logs without the known forces that their recordings state, and a note for each."""
+    reduced: list[MeasuredLog] = []
+    notes: list[str] = []
     for entry in logs:
         log, remarks = without_known_forces(entry.log, entry.known_forces)
-        kept.append(replace(entry, log=log, known_forces=()))
+        reduced.append(replace(entry, log=log, known_forces=()))
         notes += [text if len(logs) == 1 else f"{entry.name}: {text}" for text in remarks]
-    return kept, tuple(notes)
+    return reduced, tuple(notes)
 
 
 def chosen_channels(
@@ -101,17 +106,19 @@ def chosen_channels(
     options: IdentificationOptions,
     ties: Ties | None,
 ) -> tuple[list[MeasuredLog], Channels]:
-    """The logs with the source of every velocity, and its own cut-off where there are some to try, as validation says.
+    """Return the logs with the source of every velocity and the cut-offs that validation chose.
+
+    Cut-offs of single channels are only tried if the options state some.
 
     Args:
         model: the machine.
-        logs: those that are fitted, and then one to judge by.
-        fitted: how many are fitted; the choice rests on them alone.
-        options, ties: of the identification.
+        logs: the fitted logs, followed by the validation log if there is one.
+        fitted: number of fitted logs; only they are used for the choice.
+        options, ties: options of the identification.
     """
     names = tuple(model.actuators.ports.position.columns)
     usable = usable_velocities(model, [entry.log for entry in logs])
-    problems, notes = _not_used(names, logs, usable)
+    problems, notes = _unused_velocities(names, logs, usable)
     choice: ChannelChoice | None = None
     cutoffs = options.preparation.scan_cutoffs
     if usable or (cutoffs and len(names) > 1):
@@ -128,45 +135,47 @@ def chosen_channels(
                 shares=(options.share, 0.7),
             )
         except (IdentificationError, InputError) as error:
-            notes.append(
-                f"velocities are not chosen: none could be judged ({error.problems[0].what})"
-            )
+            reason = error.problems[0].what
+            notes.append(f"velocities are not chosen by validation: no trial succeeded ({reason})")
     if choice is not None:
         first = choice.preparations[0]
-        judged = (
-            replace(log.how, cutoffs=first.cutoffs, velocities=first.velocities)
-            for log in logs[fitted:]
-        )
-        preparations = [*choice.preparations, *judged]
+        preparations = list(choice.preparations)
+        for validation_log in logs[fitted:]:
+            preparations.append(
+                replace(validation_log.how, cutoffs=first.cutoffs, velocities=first.velocities)
+            )
         logs = [replace(entry, preparation=p) for entry, p in zip(logs, preparations, strict=True)]
-    notes += [_of_velocity(name, logs[0], usable[name]) for name in usable]
-    notes += [
-        f"{'' if len(logs) == 1 else f'{entry.name}: '}force.{name} is at a limit in {count} samples: these "
-        "are left out"
-        for entry in logs
-        for name, count in left_out_counts(entry.log, SATURATED).items()
-    ]
-    notes += dict.fromkeys(filter(None, (_of_filters(entry) for entry in logs)))
-    prepared = tuple(entry.as_dict() for entry in logs)
-    return list(logs), Channels(
-        prepared=prepared, choice=choice, notes=tuple(notes), problems=problems
+    notes += [_velocity_note(name, logs[0], usable[name]) for name in usable]
+    for entry in logs:
+        place = "" if len(logs) == 1 else f"{entry.name}: "
+        for name, count in left_out_counts(entry.log, SATURATED).items():
+            notes.append(
+                f"{place}force.{name} is at a limit in {count} samples: these are left out"
+            )
+    notes += dict.fromkeys(_filter_note(entry) for entry in logs)
+    channels = Channels(
+        prepared=tuple(entry.as_dict() for entry in logs),
+        choice=choice,
+        notes=tuple(notes),
+        problems=problems,
     )
+    return list(logs), channels
 
 
 def fourier_channels(logs: Sequence[MeasuredLog]) -> Channels:
-    """The logs as they are, for periods that are differentiated by Fourier series."""
+    """Return the decisions for logs of whole periods, which a Fourier series differentiates."""
     names = dict.fromkeys(name for entry in logs for name in channels(entry.log, "velocity"))
     notes = [
-        f"velocity.{name} is not used: periods of the positions are differentiated"
+        f"velocity.{name} is not used: the periods of the positions are differentiated"
         for name in names
     ]
     return Channels(prepared=tuple(entry.as_dict() for entry in logs), notes=tuple(notes))
 
 
-def _not_used(
+def _unused_velocities(
     names: Sequence[str], logs: Sequence[MeasuredLog], usable: dict[str, MeasuredVelocity]
 ) -> tuple[tuple[Problem, ...], list[str]]:
-    """Channels of velocity that are wrong, and in words those that are not used for another reason."""
+    """Return a problem for each wrong velocity channel, and a note for each other unused one."""
     problems: dict[str, Problem] = {}
     notes: dict[str, str] = {}
     for log in logs:
@@ -178,45 +187,43 @@ def _not_used(
                 problems.setdefault(name, wrong[name])
             elif name not in names:
                 meant = suggestion(name, names)
-                notes[name] = f"velocity.{name} is not used: it is no given actuator" + (
-                    f"; {meant}" if meant else ""
-                )
+                notes[name] = f"velocity.{name} is not used: it is not a given actuator"
+                if meant:
+                    notes[name] += f"; {meant}"
             else:
                 notes[name] = (
-                    f"velocity.{name} is not used: not all logs have it, in one unit and long enough"
+                    f"velocity.{name} is not used: a log lacks it, is too short or has another unit"
                 )
     return tuple(problems.values()), list(notes.values())
 
 
-def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
+def _velocity_note(name: str, log: MeasuredLog, velocity: MeasuredVelocity) -> str:
+    """Return a note on the source of a velocity, with the errors of the measured velocity."""
     source = log.how.source_of(name)
     words = {
         "positions": f"velocity of {name}: from its positions",
         "measured": f"velocity of {name}: measured",
-        "fused": f"velocity of {name}: fused, from its positions below {worth.crossover:.3g} Hz and measured above",
+        "fused": f"velocity of {name}: fused, from its positions below {velocity.crossover:.3g} Hz "
+        "and measured above",
     }[source]
-    figures = f"scale {worth.scale:.4g}, offset {worth.offset:.2g}"
-    if worth.delay:
-        figures += f", {1e3 * abs(worth.delay):.3g} ms {'late' if worth.delay > 0.0 else 'early'}"
+    details = f"scale {velocity.scale:.4g}, offset {velocity.offset:.2g}"
+    if velocity.delay:
+        direction = "late" if velocity.delay > 0.0 else "early"
+        details += f", {1e3 * abs(velocity.delay):.3g} ms {direction}"
     if source != "positions":
-        figures += ", taken out"
-        figures += (
-            f"; {worth.saturated} samples at its limit are from the positions"
-            if worth.saturated
-            else ""
-        )
-    return f"{words} ({figures})"
+        details += ", corrected"
+        if velocity.saturated:
+            details += f"; {velocity.saturated} samples at its limit are from the positions"
+    return f"{words} ({details})"
 
 
-def _of_filters(log: MeasuredLog) -> str:
-    """Return which filters forces and regressor share, and what the motion is differentiated behind."""
-    factor, cutoff = log.how.decimation, common_cutoff(log.log, log.how)
+def _filter_note(log: MeasuredLog) -> str:
+    """Return a note on the filters that forces and regressor share."""
+    factor = log.how.decimation
+    cutoff = common_cutoff(log.log, log.how)
     shared = [f"that of the decimation by {factor}"] if factor > 1 else []
     if cutoff is not None and cutoff * factor < HIGHEST_CUTOFF:
         shared.append(f"one at {cutoff / sample_period(log.log):.3g} Hz")
-    both = (
-        f"forces and regressor pass the same filters: {' and '.join(shared)}"
-        if shared
-        else "nothing is filtered"
-    )
-    return both
+    if not shared:
+        return "nothing is filtered"
+    return f"forces and regressor pass the same filters: {' and '.join(shared)}"

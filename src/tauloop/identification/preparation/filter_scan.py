@@ -1,6 +1,6 @@
-"""How much the preparation decides: order, cut-off and the speed that counts as rest, scanned and chosen by validation.
+"""Scan of filters by validation: order, cut-off and standstill, and their effect on parameters.
 
-The held-out data take no part in the choice.
+The held-out data are not used for the choice.
 """
 
 from __future__ import annotations
@@ -30,24 +30,23 @@ from tauloop.logs import Preparation
 from tauloop.logs.log import Log, as_signals
 from tauloop.model import Model
 
-#: A parameter that moves by more standard deviations than this over the filters is decided by the
-#: filter.
-MOVED = 3.0
-#: What a scan may choose, as attributes of a trial.
-OPTIONS = ("order", "cutoff", "standstill")
+#: A parameter depends on the filter if its values spread by more than this number of standard
+#: deviations.
+MAX_SPREAD_DEVIATIONS = 3.0
+#: Options that a scan chooses, as attributes of a trial.
+SCANNED_OPTIONS = ("order", "cutoff", "standstill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FilterTrial(Shown):
-    """One filter.
+    """One filter of a scan, with its errors and parameters.
 
     Attributes:
-        order, cutoff: of the Butterworth filter; cutoff in Hz.
+        order, cutoff: order and cut-off, Hz, of the Butterworth filter.
         standstill: share of a channel's largest speed below which it counts as at rest (see
             `Preparation`).
         validation_percent: (n_out,) RMSE on the validation part, % of each output's largest force.
-        held_out_percent: (n_out,) the same on the held-out part, which does not take part in the
-            choice.
+        held_out_percent: (n_out,) the same on the held-out part, which is not used for the choice.
         values: (r,) base parameters from training and validation parts together, SI.
     """
 
@@ -60,19 +59,19 @@ class FilterTrial(Shown):
 
     @property
     def validation_error(self) -> float:
-        """Root mean square of the outputs' percentages: what the choice is made by."""
+        """Root mean square of the outputs' percentages; the choice minimises it."""
         return overall(self.validation_percent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FilterScan(Result):
-    """All filters, the chosen one, and how far each base parameter moves.
+    """The trials of all filters, the chosen one, and the spread of each base parameter.
 
     Attributes:
-        trials: in the order of orders, then cut-offs.
-        chosen: number of the trial with the least validation error.
+        trials: all trials, ordered by order, then cut-off, then standstill.
+        chosen: index of the trial with the smallest validation error.
         base: the base parameters, the same for all filters.
-        spread: (r,) largest less smallest value over the trials, SI.
+        spread: (r,) difference of the largest and smallest value over the trials, SI.
         spread_in_deviations: (r,) the same in standard deviations of the chosen trial.
         identification: the fit with the chosen filter, judged on the held-out part.
     """
@@ -86,44 +85,43 @@ class FilterScan(Result):
     identification: Identification
 
     def variables(self) -> Iterator[Variable]:
-        """Filters with their errors, by `trial`; how far each parameter moves, by `parameter`."""
+        """Yield filters with their errors over `trial`, and spreads over `parameter`."""
         trials = [
             f"order {trial.order}, {trial.cutoff:g} Hz, at rest below {trial.standstill:g}"
             for trial in self.trials
         ]
-        names = {"validation_error": "%", "cutoff": "Hz", "order": "", "standstill": ""}
-        yield from rows(
-            "trial",
-            trials,
-            names,
-            **{name: [getattr(t, name) for t in self.trials] for name in names},
-        )
+        units = {"validation_error": "%", "cutoff": "Hz", "order": "", "standstill": ""}
+        values = {name: self._values_of(name) for name in units}
+        yield from rows("trial", trials, units, **values)
         yield from rows("parameter", self.base.names, self.base.units, spread=self.spread)
 
     def least_errors(self, option: str) -> dict[float, float]:
-        """For every value of one of `OPTIONS`, the least validation error (%) that any trial with it has.
+        """Return the smallest validation error (%) for every value of one of `SCANNED_OPTIONS`.
 
-        A choice by much shows as a large difference between the values, a choice by chance as none.
+        If the errors of the values differ little, the option matters little and its choice is
+        accidental.
         """
-        values = dict.fromkeys(getattr(trial, option) for trial in self.trials)
-        return {
-            value: min(
-                trial.validation_error for trial in self.trials if getattr(trial, option) == value
-            )
-            for value in values
-        }
+        errors: dict[float, float] = {}
+        for trial in self.trials:
+            value = getattr(trial, option)
+            errors[value] = min(trial.validation_error, errors.get(value, trial.validation_error))
+        return errors
+
+    def _values_of(self, name: str) -> list[Any]:
+        """Return an attribute of every trial."""
+        return [getattr(trial, name) for trial in self.trials]
 
     @property
     @in_json("chosen")
     def chosen_options(self) -> dict[str, float]:
-        """Options of the trial with the least validation error."""
-        return {option: getattr(self.trials[self.chosen], option) for option in OPTIONS}
+        """Options of the trial with the smallest validation error."""
+        return {option: getattr(self.trials[self.chosen], option) for option in SCANNED_OPTIONS}
 
     @property
     @in_json()
     def least_validation_percent(self) -> dict[str, list[dict[str, float]]]:
-        """See `least_errors`, for each option."""
-        least = {option: self.least_errors(option) for option in OPTIONS}
+        """The smallest validation errors of each option; see `least_errors`."""
+        least = {option: self.least_errors(option) for option in SCANNED_OPTIONS}
         return {
             option: records(value=errors.keys(), error=errors.values())
             for option, errors in least.items()
@@ -132,7 +130,7 @@ class FilterScan(Result):
     @property
     @in_json()
     def parameters(self) -> list[dict[str, Any]]:
-        """How far each base parameter moves."""
+        """Spread of each base parameter over the filters."""
         return records(
             name=self.base.names,
             spread=self.spread,
@@ -155,23 +153,23 @@ def scan_filters(
     shares: tuple[float, float] = (0.7, 0.7),
     errors: ErrorModel | None = None,
 ) -> FilterScan:
-    """Try every order, cut-off and standstill on one log, or on several together.
+    """Fit one log, or several together, with every order, cut-off and standstill.
 
-    A fit has its cut-off's filter on forces and regressor; it is judged on forces that trimming and
-    decimation alone have passed, the same for all, so errors compare. Percentages are of the
-    largest force of the whole log.
+    Each fit filters forces and regressor with its own cut-off. It is judged on forces that are only
+    trimmed and decimated. These are the same for all fits, so that the errors can be compared.
+    Percentages relate to the largest force of the whole log.
 
     Args:
-        model, log, preparation, output, ties: as for `regression_data`, or one preparation for each
-            of several logs; a preparation's own filter need not be among those scanned.
-        orders: of the Butterworth filter.
-        cutoffs: Hz; without them half, once, twice and four times that of the (first) preparation
-            that are possible.
-        standstills: shares of the largest speed; that of the (first) preparation without them.
-        estimator: weighted least squares without it.
-        shares: part of each log before its held-out part, and share of that before the validation
-            part.
-        errors: what standard deviations assume, as for `fit`.
+        model, log, preparation, output, ties: as for `regression_data`, with one preparation for
+            all logs or one for each. The filter of a preparation need not be among those scanned.
+        orders: orders of the Butterworth filter.
+        cutoffs: cut-offs, Hz; if empty, a quarter, a half, once and twice the cut-off of the first
+            preparation.
+        standstills: shares of the largest speed; if empty, the standstill of the first preparation.
+        estimator: estimator of the parameters; weighted least squares if None.
+        shares: share of each log before its held-out part, and share of this part before its
+            validation part.
+        errors: model of the errors that standard deviations assume, as for `fit`.
 
     Raises:
         IdentificationError: there is nothing to scan, or the data cannot support the
@@ -192,16 +190,17 @@ def scan_filters(
         )
     trials: list[FilterTrial] = []
     fits: list[Identification] = []
-    search = Trials(model, logs, estimator or WeightedLeastSquares(), output, ties)
+    scan = Trials(model, logs, estimator or WeightedLeastSquares(), output, ties)
     for order, cutoff, standstill in product(orders, cutoffs, standstills):
-        tried = (
-            replace(base, order=order, cutoff=cutoff, standstill=standstill)
-            for base in preparations
-        )
-        parts = search.parts(list(tried))
-        before, held_out = split_each(parts, shares[0])
-        _, validation_percent = search.judged(*split_each(before, shares[1]), parts)
-        whole, held_out_percent = search.judged(before, held_out, parts, errors)
+        tried = [
+            replace(stated, order=order, cutoff=cutoff, standstill=standstill)
+            for stated in preparations
+        ]
+        data = scan.data(tried)
+        before, held_out = split_each(data, shares[0])
+        training, validation = split_each(before, shares[1])
+        _, validation_percent = scan.fit_and_judge(training, validation, data)
+        whole, held_out_percent = scan.fit_and_judge(before, held_out, data, errors)
         trial = FilterTrial(
             order=order,
             cutoff=cutoff,
@@ -212,13 +211,12 @@ def scan_filters(
         )
         trials.append(trial)
         fits.append(whole)
-    number = min(
-        range(len(trials)), key=lambda k: np.nan_to_num(trials[k].validation_error, nan=np.inf)
-    )
+    validation_errors = [np.nan_to_num(trial.validation_error, nan=np.inf) for trial in trials]
+    number = int(np.argmin(validation_errors))
     best = fits[number]
     if not np.isfinite(trials[number].validation_error):
         raise IdentificationError.of(
-            "log", "no filter gave a finite error", "look at the log's forces"
+            "log", "no filter gave a finite error", "check the log's forces"
         )
     spread = np.ptp([trial.values for trial in trials], axis=0)
     ratio = spread / np.maximum(best.standard_deviations, np.finfo(float).tiny)
@@ -250,19 +248,23 @@ def scan_filters(
 def _diagnostics(
     trials: Sequence[FilterTrial], chosen: int, ratio: np.ndarray
 ) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of the choice on held-out data and of the parameters' spread."""
     held_out = [overall(trial.held_out_percent) for trial in trials]
     return (
         diagnostic(
-            "held-out error of the chosen filter beside the least of all filters",
+            "held-out error of the chosen filter, relative to the best filter",
             held_out[chosen] / min(held_out),
             at_most=1.1,
-            advice="validation and held-out parts want different filters: the log is short, or its motion changes",
+            advice="the validation and the held-out parts prefer different filters: the log is "
+            "short, or its motion changes; record a longer log",
         ),
         diagnostic(
-            "held-out error of the worst filter beside the least", max(held_out) / min(held_out)
+            "held-out error of the worst filter, relative to the best filter",
+            max(held_out) / min(held_out),
         ),
         diagnostic(
-            f"of {len(ratio)} base parameters move by more than {MOVED:g} standard deviations over the filters",
-            np.sum(ratio > MOVED),
+            f"number of the {len(ratio)} base parameters that change by more than "
+            f"{MAX_SPREAD_DEVIATIONS:g} standard deviations over the filters",
+            np.sum(ratio > MAX_SPREAD_DEVIATIONS),
         ),
     )

@@ -1,4 +1,4 @@
-"""The logs of an identification, read from files or given, each with its own preparation."""
+"""Reading of the logs of an identification, from files or memory, each with its preparation."""
 
 from __future__ import annotations
 
@@ -20,29 +20,31 @@ from tauloop.logs import Signals, load_recording, samples
 from tauloop.logs.log import as_signals
 from tauloop.model import Model
 
-#: Commanded positions that differ by this share of the stroke (RMS) from the measured ones belong
-#: to another motion.
-ANOTHER_MOTION = 0.5
+#: Largest RMS difference of commanded from measured positions of the same motion, as a share of
+#: their standard deviation.
+MAX_COMMAND_DIFFERENCE = 0.5
 
 
 def measured_logs(
     sources: Sequence[LogSource], options: IdentificationOptions, repairs: Repairs
 ) -> list[MeasuredLog]:
-    """Read logs and repair them; one that states no preparation is prepared as the first.
+    """Return the logs, read and repaired.
+
+    A log without a stated preparation is prepared as the first log.
 
     Raises:
-        InputError: a log is another over again.
+        InputError: two logs are identical.
     """
     logs: list[MeasuredLog] = []
     for number, source in enumerate(sources, start=1):
         log = recorded(source, f"log {number}", options.data, repairs)
         if options.disconnected:
-            own = recorded(
+            disconnected = recorded(
                 options.disconnected[number - 1], f"disconnected {number}", options.data, repairs
             )
             runs = subtract_actuator_forces(
                 log.log.dataset(),
-                own.log.dataset(),
+                disconnected.log.dataset(),
                 SubtractionOptions(period=options.preparation.period),
             )
             log = replace(log, log=as_signals(runs.log_with_noise()), runs=runs)
@@ -55,18 +57,18 @@ def measured_logs(
 
 
 def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs) -> MeasuredLog:
-    """A log of a file or from memory, with what is put into it.
+    """Return a repaired log from a file or from memory.
 
     Args:
-        source: a table, a YAML that describes a recording, or data.
-        name: of data without one.
-        folder: where the files lie that a YAML names.
-        repairs: what is put into it.
+        source: a table, a YAML file that describes a recording, or data.
+        name: name of data that have none.
+        folder: folder of the files that a YAML file names.
+        repairs: repairs that are applied.
     """
     if isinstance(source, MeasuredLog):
-        return replace(source, log=repairs.made(source.log))
+        return replace(source, log=repairs.apply(source.log))
     if not isinstance(source, str | Path):
-        return MeasuredLog(name=name, log=repairs.made(as_signals(source)))
+        return MeasuredLog(name=name, log=repairs.apply(as_signals(source)))
     path = Path(source)
     if path.suffix.lower() not in (".yaml", ".yml"):
         return MeasuredLog(name=path.name, log=repairs.read(path))
@@ -80,24 +82,26 @@ def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs
 
 
 def _require_different(logs: Sequence[MeasuredLog]) -> None:
-    """Refuse a log that is another over again: samples would count twice, or a fit be judged by its own data."""
+    """Refuse identical logs.
+
+    Their samples would count twice, or a fit would be judged by its own data.
+    """
     InputError.raise_if_any(
         Problem(
             f"{second.name} (log {k + 1})",
-            f"is {first.name} (log {i + 1}) over again, in all {len(first.log.time)} samples",
+            f"is identical to {first.name} (log {i + 1}) in all {len(first.log.time)} samples",
             "give each log once, and judge by another",
         )
         for (i, first), (k, second) in combinations(enumerate(logs), 2)
-        if _same(first.log, second.log)
+        if _are_identical(first.log, second.log)
     )
 
 
-def _same(first: Signals, second: Signals) -> bool:
-    """Whether two logs have the same channels with the same samples."""
-    names = [channel.name for channel in first.channels]
-    if len(first.time) != len(second.time) or names != [
-        channel.name for channel in second.channels
-    ]:
+def _are_identical(first: Signals, second: Signals) -> bool:
+    """Return whether two logs have the same channels with the same samples."""
+    first_names = [channel.name for channel in first.channels]
+    second_names = [channel.name for channel in second.channels]
+    if len(first.time) != len(second.time) or first_names != second_names:
         return False
     return all(
         np.array_equal(a.values, b.values)
@@ -112,10 +116,11 @@ def commanded_regressor(
     options: IdentificationOptions,
     repairs: Repairs,
 ) -> np.ndarray:
-    """Regressor of a recording of the commanded positions, prepared or averaged as the measured log is.
+    """Return the regressor of the commanded positions, prepared or averaged as the measured log is.
 
     Raises:
-        InputError: another number of samples than the measured log, or another motion.
+        InputError: the commanded positions have another number of samples than the measured log, or
+            belong to another motion.
     """
     record = recorded(source, f"commanded motion of {log.name}", options.data, repairs)
     derived = replace(log.how, velocity=None, velocities={})
@@ -131,61 +136,80 @@ def commanded_regressor(
 
 
 def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model) -> None:
-    """Refuse commanded positions that are not those of the measured motion, sample by sample.
+    """Refuse commanded positions that do not belong to the measured motion, sample by sample.
 
-    They are as far from the measured ones as those are from their mean.
+    Positions belong to another motion if they differ from the measured ones by a large share of the
+    standard deviation (`MAX_COMMAND_DIFFERENCE`).
     """
     names = model.actuators.ports.position.columns
-    measured, commands = (samples(source.log, "position", names) for source in (log, commanded))
+    measured = samples(log.log, "position", names)
+    commands = samples(commanded.log, "position", names)
     problems = Problems()
     if len(measured) != len(commands):
-        what = f"has {len(commands)} samples, and {log.name} has {len(measured)}"
-        problems.add(commanded.name, what, "give the commanded motion sample by sample")
+        count = f"has {len(commands)} samples, and {log.name} has {len(measured)}"
+        problems.add(commanded.name, count, "give the commanded motion sample by sample")
     else:
-        apart = np.sqrt(np.mean((commands - measured) ** 2, axis=0))
-        far = apart > ANOTHER_MOTION * np.maximum(measured.std(axis=0), commands.std(axis=0))
-        for name, distance, size, is_far in zip(
-            names, apart, measured.std(axis=0), far, strict=True
-        ):
-            if is_far and distance > 0.0:
-                what = f"differs by {distance:.3g} (RMS) from that of {log.name}, which moves by {size:.3g}"
-                remedy = "give what was commanded in this log, in the log's order and zero"
-                problems.add(f"{commanded.name}: position.{name}", what, remedy)
+        differences = np.sqrt(np.mean((commands - measured) ** 2, axis=0))
+        sizes = measured.std(axis=0)
+        limits = MAX_COMMAND_DIFFERENCE * np.maximum(sizes, commands.std(axis=0))
+        for name, difference, size, limit in zip(names, differences, sizes, limits, strict=True):
+            if difference > limit:
+                problems.add(
+                    f"{commanded.name}: position.{name}",
+                    f"differs by {difference:.3g} (RMS) from that of {log.name}, "
+                    f"which moves by {size:.3g}",
+                    "give the positions that were commanded in this log, in the same order and "
+                    "with the same zero",
+                )
     InputError.raise_if_any(problems)
 
 
-def require_same_outputs(logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]) -> None:
-    """Refuse logs of which not all have the forces of the same actuators.
+def _outputs_of(data: RegressionData) -> set[str]:
+    """Return the names of the outputs whose forces the data have."""
+    return {data.outputs[k] for k in data.kept}
+
+
+def require_same_outputs(logs: Sequence[MeasuredLog], data: Sequence[RegressionData]) -> None:
+    """Refuse logs that do not all have the forces of the same actuators.
 
     Raises:
-        InputError: each log that differs from the first, with what it has more or less.
+        InputError: lists each log that differs from the first, with its missing or additional
+            forces.
     """
-    present = [{part.outputs[k] for k in part.kept} for part in parts]
-    InputError.raise_if_any(
-        Problem(
+    outputs = [_outputs_of(entry) for entry in data]
+    first = outputs[0]
+    problems = Problems()
+    for log, present in zip(logs, outputs, strict=True):
+        if present == first:
+            continue
+        names = ", ".join(sorted(present ^ first))
+        if present < first:
+            what = f"has no force of {names}, but {logs[0].name} has"
+        else:
+            what = f"has a force of {names}, but {logs[0].name} has not"
+        problems.add(
             log.name,
-            f"has {'no' if part < present[0] else 'a'} force of {', '.join(sorted(part ^ present[0]))}, and "
-            f"{logs[0].name} {'has' if part < present[0] else 'has not'}",
-            "give logs with the same forces, or leave the columns that not all have out of their YAML files",
+            what,
+            "give logs with the same forces, or omit the columns that some logs lack in their YAML files",
         )
-        for log, part in zip(logs, present, strict=True)
-        if part != present[0]
-    )
+    InputError.raise_if_any(problems)
 
 
-def require_all_outputs(logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]) -> None:
-    """Refuse a log to judge by, the last, that has not the forces of exactly the actuators of all other logs together.
+def require_all_outputs(logs: Sequence[MeasuredLog], data: Sequence[RegressionData]) -> None:
+    """Refuse a validation log whose forces are not exactly those of all fitted logs together.
+
+    Args:
+        logs: the fitted logs, followed by the validation log.
+        data: the regression data of each.
 
     Raises:
-        InputError: with the actuators.
+        InputError: names the actuators whose forces are missing or additional.
     """
-    *fitted, judged = ({part.outputs[k] for k in part.kept} for part in parts)
-    apart = set().union(*fitted) ^ judged
-    if apart:
-        what = (
-            f"has {'not' if apart - judged else 'more than'} all forces that the fitted logs have: "
-        )
-        what += ", ".join(sorted(apart))
+    *fitted, judged = (_outputs_of(entry) for entry in data)
+    different = set().union(*fitted) ^ judged
+    if different:
+        amount = "does not have all" if different - judged else "has more than the"
+        what = f"{amount} forces that the fitted logs have: {', '.join(sorted(different))}"
         remedy = (
             "judge by a log with the same forces, or by the end of each log, which is then held out"
         )

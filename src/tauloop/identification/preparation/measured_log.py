@@ -1,4 +1,4 @@
-"""A log of an identification with its own preparation, filtered or averaged over its periods."""
+"""A log of an identification with its preparation, filtered or averaged over its periods."""
 
 from __future__ import annotations
 
@@ -24,19 +24,17 @@ from tauloop.logs.log import TIME, as_signals
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeasuredLog(PlainData, Shown):
-    """A log with its name, and what its recording says of it.
+    """A log with its name and with the properties that its recording states.
 
     Attributes:
-        name: of its file, or any other.
+        name: name of the file, or any other name.
         log: the channels.
-        preparation: filters, trimming, decimation; None where it is to be prepared as the first
-            log.
-        known_forces: what forces hold for things that the machine's description has not, to be
-            taken off.
-        average: of its periods, where these are averaged.
+        preparation: filters, trimming, decimation; None if it is prepared as the first log.
+        known_forces: forces that the machine file does not describe; they are subtracted.
+        average: average of the periods, if periods are averaged.
         highest: highest frequency, Hz, of the averaged motion.
-        runs: what was subtracted, with the two-run method.
-        is_prepared: whether the recording states how it is prepared.
+        runs: result of the two-run method, if it was used.
+        is_prepared: whether the recording states its preparation.
     """
 
     name: str = field(metadata=json_keys("log"))
@@ -50,21 +48,21 @@ class MeasuredLog(PlainData, Shown):
 
     @property
     def how(self) -> Preparation:
-        """The preparation; nothing is filtered without one."""
+        """The preparation; without filters if none is stated."""
         return self.preparation or Preparation(cutoff=None)
 
     @property
     def factor(self) -> int:
-        """By which regressor and forces are decimated."""
+        """Factor by which regressor and forces are decimated."""
         return 1 if self.average is not None else self.how.decimation
 
     @property
     def source(self) -> Signals:
-        """What is prepared: the channels, or their average period."""
+        """The channels, or their average over all periods."""
         return self.log if self.average is None else as_signals(self.average.log)
 
     def prepared(self) -> Signals:
-        """Filtered as the preparation says, or the average period by its Fourier series."""
+        """Return the filtered channels, or the average period with derivatives by its series."""
         if self.average is None:
             return prepared_signals(self.log, self.how)
         return periodic_signals(
@@ -72,22 +70,22 @@ class MeasuredLog(PlainData, Shown):
         )
 
     def averaged(self, period: float, highest: float) -> MeasuredLog:
-        """With the average over its periods, less the samples that its preparation trims at both ends.
+        """Return the log with the average of its periods, without the samples that are trimmed.
 
-        A log of one period is an average already, such as `tauloop log subtract` writes, which says how
-        noisy forces are.
+        A log of a single period is an average already. `tauloop log subtract` writes such logs,
+        with the noise of the forces.
         """
         trim = self.how.trim
-        kept = self.log.dataset().isel({TIME: slice(trim, len(self.log.time) - trim)})
-        if round(period / sample_period(kept)) == len(kept[TIME]):
-            stated = channels(kept, FORCE_NOISE)
+        trimmed = self.log.dataset().isel({TIME: slice(trim, len(self.log.time) - trim)})
+        if round(period / sample_period(trimmed)) == len(trimmed[TIME]):
+            stated = channels(trimmed, FORCE_NOISE)
             noise = {
-                f"force.{name}": float(kept[f"{FORCE_NOISE}.{name}"].mean()) for name in stated
+                f"force.{name}": float(trimmed[f"{FORCE_NOISE}.{name}"].mean()) for name in stated
             }
             covariance = np.diag(np.square(list(noise.values())))
-            average = PeriodAverage(log=kept, periods=1, noise=noise, covariance=covariance)
+            average = PeriodAverage(log=trimmed, periods=1, noise=noise, covariance=covariance)
         else:
-            average = average_periods(kept, period)
+            average = average_periods(trimmed, period)
         return replace(self, average=average, highest=highest)
 
     @property
@@ -104,12 +102,17 @@ class MeasuredLog(PlainData, Shown):
     @property
     @in_json()
     def left_out(self) -> dict[str, int]:
-        """See `left_out_counts`."""
+        """Number of samples of each force that are left out; see `left_out_counts`."""
         return left_out_counts(self.log)
 
 
 def left_out_counts(log: Signals, source: str = "") -> dict[str, int]:
-    """How many samples of each force are left out; with a source, of forces whose marks are of it."""
+    """Return the number of samples of each force that are left out.
+
+    Args:
+        log: the log.
+        source: if given, only forces whose marks have this source are counted.
+    """
     sources = {
         channel.channel: channel.source for channel in log.channels if channel.quantity == LEFT_OUT
     }
@@ -121,13 +124,13 @@ def left_out_counts(log: Signals, source: str = "") -> dict[str, int]:
 
 
 def of_log(name: str, count: int, problem: Problem) -> Problem:
-    """The problem, with the log's name where there are several."""
+    """Return the problem, with the log's name if there are several logs."""
     return problem if count == 1 else replace(problem, where=f"{name}: {problem.where}")
 
 
 @contextmanager
 def naming_log(log: MeasuredLog, count: int) -> Iterator[None]:
-    """Put the name of one log of several before the problems that it raises."""
+    """Prefix problems that are raised inside with the log's name, if there are several logs."""
     try:
         yield
     except (InputError, LogError, PoseError, AssemblyError) as error:

@@ -1,4 +1,4 @@
-"""How a log's motion stands to the stops of the machine file."""
+"""Comparison of a log's motion with the joint limits of the machine file."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from tauloop.logs.log import Log, as_signals
 from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
 
-#: Samples of a log that are judged, beside those where a channel is at its ends.
-JUDGED = 1000
+#: Number of samples of a log that are checked, in addition to the extremes of each channel.
+CHECKED_SAMPLES = 1000
 
 
 def motion_limits(model: Model, log: Log) -> tuple[Diagnostic, ...]:
-    """Coordinates that a log puts beyond their stops, and angles in it that look like degrees.
+    """Return the coordinates of a log beyond their limits, and its angles that look like degrees.
 
-    All coordinates follow from the actuators' positions; where these do not close the loops, or
-    leave freedoms open, the driven ones alone are judged.
+    All coordinates are calculated from the actuators' positions. If these do not close the loops,
+    or leave freedoms open, only the driven coordinates are checked.
 
     Args:
         model: the machine.
-        log: with the positions of its actuators; one that lacks some is judged by what reads them.
+        log: a log with the positions of the actuators. A log that lacks some is not checked here;
+            the functions that read the positions report it.
     """
-    entry = model.actuators.ports
-    columns = entry.position.columns
-    if channel_problems(log, {"position": dict(zip(columns, entry.position.units, strict=True))}):
+    ports = model.actuators.ports
+    columns = ports.position.columns
+    if channel_problems(log, {"position": dict(zip(columns, ports.position.units, strict=True))}):
         return ()
     position = samples(log, "position", columns)
-    ends = (position.argmin(axis=0), position.argmax(axis=0))
-    kept = np.unique(np.concatenate([np.linspace(0, len(position) - 1, JUDGED).astype(int), *ends]))
-    q = entry.known_coordinates(position[kept], model.topology.n_q)
+    evenly = np.linspace(0, len(position) - 1, CHECKED_SAMPLES).astype(int)
+    checked = np.unique(np.concatenate([evenly, position.argmin(axis=0), position.argmax(axis=0)]))
+    q = ports.known_coordinates(position[checked], model.topology.n_q)
     if not model.limits.like_degrees(q):
         with suppress(TauloopError):
-            # angles that turn are counted through all samples, the others need the judged ones
-            # alone
-            counts = not set(model.actuators.turning).isdisjoint(model.limits.names)
-            q = (
-                model.actuators.track(position).q[kept]
-                if counts
-                else model.actuators.follow(position[kept]).q
-            )
-    return model.limits.diagnostics(q, as_signals(log).time[kept])
+            # Full revolutions can only be counted by tracking all samples; other angles need only
+            # the checked ones.
+            counts_revolutions = not set(model.actuators.turning).isdisjoint(model.limits.names)
+            if counts_revolutions:
+                q = model.actuators.track(position).q[checked]
+            else:
+                q = model.actuators.follow(position[checked]).q
+    return model.limits.diagnostics(q, as_signals(log).time[checked])

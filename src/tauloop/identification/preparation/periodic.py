@@ -1,4 +1,4 @@
-"""One period of a periodic motion as a prepared log: derivatives by Fourier series, no filter; noise of its forces."""
+"""Preparation of one period of a motion: derivatives by Fourier series, noise of the forces."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ from tauloop.model import Model
 
 #: A speed below this share of its channel's largest counts as zero, as in `Preparation`.
 STANDSTILL = 1e-6
-#: Positions that differ by this share of the largest stroke (RMS) from their mean over all periods
-#: do not repeat.
-NOT_REPEATED = 0.1
-#: Power of a velocity above the highest frequency, as a share of all of it and in standard
-#: deviations of noise, that is named.
-CUT_OFF, NOISY = 1e-3, 6.0
+#: Largest difference (RMS) of positions that repeat from their mean over all periods, as a share of
+#: the largest stroke.
+MAX_PERIOD_DIFFERENCE = 0.1
+#: Power of a velocity above the highest frequency is reported if it exceeds this share of the whole
+#: power ...
+MIN_REPORTED_POWER = 1e-3
+#: ... and this number of standard deviations of the noise.
+MIN_REPORTED_DEVIATIONS = 6.0
 
 
 def periodic_signals(log: Log, *, highest: float, standstill: float = STANDSTILL) -> Signals:
-    """Whole periods as `prepared_signals` prepares other logs: positions, velocities and accelerations, and the rest.
+    """Return whole periods with velocities and accelerations; see `prepared_signals`.
 
-    Positions are differentiated by their Fourier series up to the highest frequency, Hz; forces
-    stay as they are, so that white noise of theirs stays white.
+    Positions are differentiated by their Fourier series up to the highest frequency, Hz. Forces are
+    not filtered, so that white noise stays white.
 
     Raises:
         InputError: the highest frequency is not below half the rate.
@@ -39,6 +41,7 @@ def periodic_signals(log: Log, *, highest: float, standstill: float = STANDSTILL
     raw, rate = as_signals(log), 1.0 / sample_period(log)
 
     def motion(channel: Channel) -> Motion:
+        """Return position, velocity and acceleration of a channel."""
         position, velocity, acceleration = fourier_derivatives(
             channel.values[:, None], rate, highest
         )
@@ -56,11 +59,13 @@ def periodic_regression(
     standstill: float = STANDSTILL,
     ties: Ties | None = None,
 ) -> RegressionData:
-    """Regressor and forces of one period, such as of `PeriodAverage.log` or `TwoRuns.log`; see `regression_data`.
+    """Return the regressor and the forces of one period; see `regression_data`.
+
+    The period may be `PeriodAverage.log` or `TwoRuns.log`.
 
     Raises:
-        InputError: no such output, or the highest frequency is not below half the rate.
-        LogError: channels are missing, or in another unit than the machine's.
+        InputError: the output does not exist, or the highest frequency is not below half the rate.
+        LogError: channels are missing, or have another unit than the machine's.
         PoseError: the log leaves the workspace of the described machine.
     """
     prepared = periodic_signals(log, highest=highest, standstill=standstill)
@@ -70,35 +75,36 @@ def periodic_regression(
 
 
 def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
-    """Positions that differ so much from period to period that the motion has another period."""
+    """Return a problem for each position that does not repeat after the stated period."""
     if average.periods == 1:
         return ()
-    moves = [name for name in average.noise if name.startswith("position.")]
-    stroke = {name: float(average.log[name].std()) for name in moves}
-    # by unit; beside it, since a channel that is held moves by its noise alone
+    names = [name for name in average.noise if name.startswith("position.")]
+    stroke = {name: float(average.log[name].std()) for name in names}
+    # Noise is compared with the largest motion of all channels with the same unit, because a
+    # channel that is held moves by its noise alone.
     largest: dict[str | None, float] = {}
-    for name in moves:
-        unit, whole = (
-            units_of(average.log[name]),
-            float(np.hypot(stroke[name], average.noise[name])),
-        )
+    for name in names:
+        unit = units_of(average.log[name])
+        whole = float(np.hypot(stroke[name], average.noise[name]))
         largest[unit] = max(largest.get(unit, 0.0), whole)
-    return tuple(
-        Problem(
-            name,
-            f"moves by {stroke[name]:.3g} in the mean of {average.periods} periods (RMS), and differs from it by "
-            f"{noise:.3g}: it does not repeat after the given period",
-            "correct the period, or trim the start and the end of the log",
-        )
-        for name in moves
-        if (noise := average.noise[name]) > NOT_REPEATED * largest[units_of(average.log[name])]
-    )
+    problems = []
+    for name in names:
+        noise = average.noise[name]
+        if noise > MAX_PERIOD_DIFFERENCE * largest[units_of(average.log[name])]:
+            what = (
+                f"moves by {stroke[name]:.3g} in the mean of {average.periods} periods (RMS), and "
+                f"differs from it by {noise:.3g}: it does not repeat after the given period"
+            )
+            remedy = "correct the period, or trim the start and the end of the log"
+            problems.append(Problem(name, what, remedy))
+    return tuple(problems)
 
 
 def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
-    """Positions with more power above the highest frequency than their noise has: it cuts off some of the motion.
+    """Return a problem for each position whose motion is partly above the highest frequency.
 
-    The power is that of the velocity, less the mean of white noise, as a share of all of it.
+    Such a position has more power above the highest frequency than its noise has. The power is that
+    of the velocity, minus the mean power of white noise, as a share of the whole power.
     """
     signals = as_signals(average.log)
     rate = 1.0 / sample_period(signals)
@@ -116,24 +122,28 @@ def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
         expected = noise * frequency[above] ** 2
         excess = float(power[above].sum() - expected.sum())
         whole = float(power[~above].sum()) + max(excess, 0.0)
-        # the power of noise at one frequency has a standard deviation of its mean
-        if excess < max(CUT_OFF * whole, NOISY * float(np.sqrt(np.sum(expected**2)))):
+        # The power of noise at one frequency has a standard deviation that equals its mean.
+        deviation = float(np.sqrt(np.sum(expected**2)))
+        if excess < max(MIN_REPORTED_POWER * whole, MIN_REPORTED_DEVIATIONS * deviation):
             continue
         strongest = frequency[above][int(np.argmax(power[above]))]
         what = (
-            f"has {100.0 * excess / whole:.2g} % of its velocity's power above the highest frequency of {highest:g} "
-            f"Hz, most of it at {strongest:.3g} Hz: it is cut off"
+            f"has {100.0 * excess / whole:.2g} % of its velocity's power above the highest "
+            f"frequency of {highest:g} Hz, most of it at {strongest:.3g} Hz: this part is cut off"
         )
         problems.append(Problem(channel.name, what, "give a higher frequency (--max-frequency)"))
     return tuple(problems)
 
 
 def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) -> np.ndarray | None:
-    """Standard deviation of the averaged forces, pooled over logs, of the measured outputs (n_kept,), SI.
+    """Return the standard deviation of the averaged forces of the measured outputs (n_kept,), SI.
 
-    Of joints it is that of A^T u, with the covariance of the actuators' forces u that the periods
-    show. None of redundant actuators, whose resultants mix the forces otherwise at every sample,
-    and where a log is one period without a stated noise.
+    The logs' covariances of the actuators' forces u are pooled. For joints the result is the
+    standard deviation of A^T u.
+
+    Returns:
+        The standard deviations. None for redundant actuators, whose resultants mix the forces
+        differently at every sample, and if a log is one period without a stated noise.
     """
     names = [
         a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")
@@ -145,8 +155,8 @@ def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) ->
         return None
     covariances = []
     for average in averages:
-        places = [list(average.noise).index(name) for name in wanted]
-        covariances.append(average.covariance[np.ix_(places, places)] / average.periods)
+        indices = [list(average.noise).index(name) for name in wanted]
+        covariances.append(average.covariance[np.ix_(indices, indices)] / average.periods)
     pooled = np.average(
         covariances, axis=0, weights=[len(average.log[TIME]) for average in averages]
     )

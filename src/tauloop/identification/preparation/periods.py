@@ -1,4 +1,4 @@
-"""Periodic excitation: averages over periods with the noise that they show, and derivatives by Fourier series."""
+"""Periodic excitation: averages over periods, their noise, and derivatives by Fourier series."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from tauloop.logs.log import TIME, as_signals, build_log
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Quantity of the standard deviation of a force's samples, the same number in all of them: beside
-#: an averaged period.
+#: Quantity of the channels that state the standard deviation of a force's samples in the log of an
+#: averaged period. All samples of such a channel have the same value.
 FORCE_NOISE = "force_noise"
-#: A period may differ from a whole number of samples by this share of one sample over the whole
-#: log.
-WHOLE = 0.1
+#: Largest drift of a period against a whole number of samples over the whole log, in samples.
+MAX_DRIFT_SAMPLES = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PeriodAverage(Shown):
-    """One period of a log, averaged over all.
+    """The average of all periods of a log.
 
     Attributes:
         log: the averaged period.
-        periods: how many there were; samples after the last whole one are left out.
-        noise: standard deviation of one measured sample about its average, per variable of the log,
-            in its unit. An averaged sample has 1 / sqrt(periods) of it.
-        covariance: (n, n) of the n variables of `noise`, in their order; its diagonal is the
-            noise's square.
+        periods: number of periods; samples after the last whole period are left out.
+        noise: standard deviation of one measured sample about its average, for each variable of the
+            log, in its unit. The standard deviation of an averaged sample is smaller by the factor
+            1 / sqrt(periods).
+        covariance: (n, n) covariance of the n variables of `noise`, in their order; its diagonal is
+            the square of the noise.
     """
 
     log: xr.Dataset
@@ -44,7 +44,7 @@ class PeriodAverage(Shown):
     covariance: np.ndarray
 
     def deviation(self, name: str) -> float:
-        """Standard deviation of an averaged sample of a variable, in its unit."""
+        """Return the standard deviation of an averaged sample of a variable, in its unit."""
         return float(self.noise[name] / np.sqrt(self.periods))
 
 
@@ -56,8 +56,8 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
     identification).
 
     Args:
-        log: evenly sampled, in periodic steady state from its first sample on.
-        period: s.
+        log: an evenly sampled log, in periodic steady state from its first sample on.
+        period: period of the motion, s.
 
     Raises:
         InputError: fewer than two periods, or a period that is not a whole number of samples.
@@ -68,16 +68,18 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
     total = len(log[TIME])
     periods = total // count if count else 0
     if periods < 2:
-        what = f"{total} samples of {step:g} s hold fewer than two periods of {period:g} s"
+        what = f"{total} samples of {step:g} s contain fewer than two periods of {period:g} s"
         raise InputError.of("period", what, "record longer, or give the period in seconds")
-    if abs(samples - count) * periods > WHOLE:
+    drift = abs(samples - count) * periods
+    if drift > MAX_DRIFT_SAMPLES:
         raise InputError.of(
             "period",
             f"{period:g} s are {samples:.6g} samples: {periods} periods drift by "
-            f"{abs(samples - count) * periods:.2g} samples",
+            f"{drift:.2g} samples",
             "choose a sampling rate at which the period is a whole number of samples",
         )
-    channels, scatter = [], {}
+    channels = []
+    scatter = {}
     for channel in as_signals(log).channels:
         values = channel.values[: periods * count].reshape(periods, count)
         channels.append(replace(channel, values=values.mean(axis=0)))
@@ -92,15 +94,16 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
 def fourier_derivatives(
     x: np.ndarray, rate: float, highest: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Position, velocity and acceleration of whole periods, exact for harmonics up to the highest frequency.
+    """Return position, velocity and acceleration of whole periods by Fourier series.
 
-    The discrete Fourier transform times (i omega)^k, all above the highest frequency left out: a
-    filter without phase and without ends (Swevers and others 1997).
+    The results are exact for harmonics up to the highest frequency. The discrete Fourier transform
+    is multiplied by (i omega)^k, and all components above the highest frequency are removed. This
+    is a filter without phase shift and without end effects (Swevers and others 1997).
 
     Args:
         x: (N, n) samples of a whole number of periods.
-        rate: Hz.
-        highest: highest frequency kept, Hz, below half the rate.
+        rate: sampling rate, Hz.
+        highest: highest frequency that is retained, Hz, below half the rate.
 
     Returns:
         x, dx/dt, d2x/dt2, each (N, n).
@@ -116,8 +119,8 @@ def fourier_derivatives(
         )
     frequencies = scipy.fft.rfftfreq(len(x), 1.0 / rate)
     spectrum = scipy.fft.rfft(x, axis=0) * (frequencies <= highest)[:, None]
-    turn = (2j * np.pi * frequencies)[:, None]
+    i_omega = (2j * np.pi * frequencies)[:, None]
     position, velocity, acceleration = (
-        scipy.fft.irfft(spectrum * turn**k, n=len(x), axis=0) for k in range(3)
+        scipy.fft.irfft(spectrum * i_omega**k, n=len(x), axis=0) for k in range(3)
     )
     return np.asarray(position), np.asarray(velocity), np.asarray(acceleration)

@@ -1,4 +1,4 @@
-"""How the logs of an identification are prepared: what is taken off, scanned filters, channels, periods."""
+"""Preparation of the logs of an identification: known forces, filters, channels, periods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ from tauloop.identification.preparation.channels import (
     mended_samples,
     without_saturation,
 )
-from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, scan_filters
+from tauloop.identification.preparation.filter_scan import (
+    SCANNED_OPTIONS,
+    FilterScan,
+    scan_filters,
+)
 from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.identification.preparation.redundant_encoders import with_all_encoders
@@ -44,21 +48,21 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedLogs:
-    """Logs with how they are prepared, and what that rests on.
+    """Logs with their preparations, and the diagnostics of the preparation.
 
     Attributes:
-        logs: those that are fitted, and then the one to judge by.
-        names: of them.
-        fitted: how many are fitted.
-        errors: what standard deviations assume.
-        scan: of the filters, where some were to be tried.
-        channels: how each channel is prepared.
-        known_forces: what was taken off, in words.
-        beyond: coordinates beyond their stops, and angles that look like degrees; how alike two
-            runs were, and how far the encoders of redundant drives disagree.
+        logs: the fitted logs, followed by the validation log if there is one.
+        names: names of the logs.
+        fitted: number of fitted logs.
+        errors: model of the errors that standard deviations assume.
+        scan: scan of filters, if the options ask for one.
+        channels: the preparation of each channel.
+        known_forces: notes on the known forces that were subtracted.
+        beyond: diagnostics of the motion: coordinates beyond their limits, angles that look like
+            degrees, differences of the motions of two runs, and disagreement of redundant encoders.
         bad_samples: spikes and frozen stretches, which are left out.
-        periods: how many periods every log has and the noise of its channels.
-        is_chosen: whether validation chose a cut-off, so that it may choose friction as well.
+        periods: number of periods of every log, and the noise of its channels.
+        is_chosen: whether validation chose a cut-off; it may then choose the friction as well.
     """
 
     logs: tuple[MeasuredLog, ...]
@@ -74,7 +78,12 @@ class PreparedLogs:
     is_chosen: bool = False
 
     def part(self, share: float, longest: int) -> PreparedLogs:
-        """Return the fitted logs before their held-out part, and not longer than a number of samples."""
+        """Return the beginnings of the fitted logs.
+
+        Args:
+            share: share of each log before its held-out part.
+            longest: largest number of samples of a log.
+        """
         logs = []
         for entry in self.logs[: self.fitted]:
             count = min(round(share * len(entry.log.time)), longest)
@@ -85,7 +94,7 @@ class PreparedLogs:
         )
 
     def changed(self, **changes: Any) -> PreparedLogs:
-        """Return them with other options of every log's preparation."""
+        """Return the logs with other options in the preparation of every log."""
         logs = tuple(
             replace(entry, preparation=replace(entry.how, **changes)) for entry in self.logs
         )
@@ -101,14 +110,21 @@ def prepare_logs(
     *,
     may_choose: bool = True,
 ) -> PreparedLogs:
-    """Decide how logs are prepared, of which the first `fitted` are fitted.
+    """Return the logs with their preparations.
 
-    Without `may_choose` nothing is chosen by validation: logs that come one by one are all to be
-    prepared alike.
+    Args:
+        model: the machine.
+        logs: the fitted logs, followed by the validation log if there is one.
+        options: options of the identification.
+        ties: dependences between parameters.
+        fitted: number of fitted logs.
+        may_choose: whether validation may choose options. Logs that arrive one by one must all be
+            prepared alike, so that nothing may be chosen.
 
     Raises:
-        PoseError: a motion goes beyond stops, where that is to be refused.
-        InputError, IdentificationError: filters cannot be scanned, or periods not averaged.
+        PoseError: a motion goes beyond limits, and the options refuse this.
+        InputError, IdentificationError: the filters cannot be scanned, or the periods cannot be
+            averaged.
     """
     for entry in logs:
         with naming_log(entry, len(logs)):
@@ -159,7 +175,7 @@ def prepare_logs(
             shares=(1.0 - (options.hold_out or 0.3), 0.7),
             errors=errors,
         )
-        best = {name: getattr(scan.trials[scan.chosen], name) for name in OPTIONS}
+        best = {name: getattr(scan.trials[scan.chosen], name) for name in SCANNED_OPTIONS}
         logs = [replace(entry, preparation=replace(entry.how, **best)) for entry in logs]
         errors = chosen_errors(options, logs)
     if how.period is not None and how.highest is not None:
@@ -170,6 +186,9 @@ def prepare_logs(
         beyond += tuple(item for log in logs for item in _amplitude_losses(log, len(logs)))
         notes = (*map(str, choices), *channels.notes)
         channels = replace(channels, notes=notes, chosen=choices)
+    beyond += misfits
+    for entry in logs:
+        beyond += entry.runs.diagnostics if entry.runs is not None else ()
     return PreparedLogs(
         logs=tuple(logs),
         names=tuple(entry.name for entry in logs),
@@ -180,22 +199,22 @@ def prepare_logs(
         channels=channels,
         known_forces=known_forces,
         bad_samples=bad_samples,
-        beyond=(
-            *beyond,
-            *misfits,
-            *(item for log in logs if log.runs is not None for item in log.runs.diagnostics),
-        ),
-        periods=tuple(
-            {
+        beyond=beyond,
+        periods=tuple(_period_records(logs)),
+    )
+
+
+def _period_records(logs: Sequence[MeasuredLog]) -> Iterator[dict[str, Any]]:
+    """Yield the number of periods and the noise of the channels of each averaged log."""
+    for entry in logs:
+        if entry.average is not None:
+            names = entry.average.noise
+            yield {
                 "log": entry.name,
                 "periods": entry.average.periods,
                 "noise": entry.average.noise,
-                "units": {name: units_of(entry.average.log[name]) for name in entry.average.noise},
+                "units": {name: units_of(entry.average.log[name]) for name in names},
             }
-            for entry in logs
-            if entry.average is not None
-        ),
-    )
 
 
 def prepared_again(
@@ -205,7 +224,7 @@ def prepared_again(
     ties: Ties | None,
     changes: Mapping[str, Any],
 ) -> PreparedLogs:
-    """Return logs with other options of their preparations, which take the place of what was chosen before."""
+    """Return logs with other options of their preparations, which replace earlier choices."""
     if not changes:
         return prepared
     choices = tuple(choice for choice in prepared.channels.chosen if choice.option not in changes)
@@ -218,14 +237,17 @@ def prepared_again(
 def usable_names(
     model: Model, prepared: PreparedLogs, options: IdentificationOptions
 ) -> tuple[str, ...]:
-    """Return the channels whose measured velocity may be used, where no source is stated."""
+    """Return the channels whose measured velocity may be used; none if a source is stated."""
     if options.preparation.velocity is not None:
         return ()
     return tuple(usable_velocities(model, [entry.log for entry in prepared.logs]))
 
 
 def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
-    """Yield what the low-pass takes off the accelerations of the channel that loses most, at the top of its motion."""
+    """Yield the largest loss of acceleration amplitude by the low-pass, over all channels.
+
+    The loss is taken at the highest frequency of the channel's motion.
+    """
     raw, how = as_signals(log.log), log.how
     rate = 1.0 / sample_period(raw)
     losses = {}
@@ -240,19 +262,21 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
             )
     if losses:
         (name, top), loss = max(losses.items(), key=lambda item: item[1])
+        place = "" if count == 1 else f"{log.name}: "
         yield diagnostic(
-            f"{'' if count == 1 else f'{log.name}: '}share of accelerations that the low-pass takes at the top of "
-            f"the motion ({name}, {top:.3g} Hz)",
+            f"{place}share of the acceleration that the low-pass removes at the highest frequency "
+            f"of the motion ({name}, {top:.3g} Hz)",
             loss,
             at_most=MAX_AMPLITUDE_LOSS,
-            advice="inertias come out too large: raise the cut-off, or state none so that the noise decides",
+            advice="estimated inertias are too large: raise the cut-off, or state none; it then "
+            "follows from the noise",
         )
 
 
 def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
-    """Return the options of the preparation that validation may choose: those that the user does not state.
+    """Return the options of the preparation that validation may choose: those not stated.
 
-    A stated cut-off is a filter by hand, which nothing is chosen beside.
+    If the user states a cut-off, no option is chosen.
     """
     stated = options.preparation.stated
     if "cutoff" in stated:
@@ -263,7 +287,11 @@ def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
 
 
 def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
-    """Return the logs with a cut-off of every channel: where they state none, the lowest that one of them allows."""
+    """Return the logs with a cut-off for every channel.
+
+    A channel without a stated cut-off gets the lowest of the cut-offs that follow from the noise of
+    the logs.
+    """
     prepared = []
     for entry in logs:
         with naming_log(entry, len(logs)):
@@ -273,9 +301,11 @@ def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
         for name, cutoff in preparation.cutoffs.items():
             if entry.how.cutoff_of(name) is None:
                 lowest[name] = min(cutoff, lowest.get(name, cutoff))
-    return [
-        replace(entry, preparation=replace(entry.how, cutoffs={**lowest, **entry.how.cutoffs}))
-        if entry.how.cutoff is None
-        else entry
-        for entry in logs
-    ]
+    complete = []
+    for entry in logs:
+        if entry.how.cutoff is None:
+            cutoffs = {**lowest, **entry.how.cutoffs}
+            complete.append(replace(entry, preparation=replace(entry.how, cutoffs=cutoffs)))
+        else:
+            complete.append(entry)
+    return complete

@@ -1,9 +1,9 @@
-"""Positions of logs of redundant drives: the motion that all encoders agree on best, and how far they disagree.
+"""Positions of redundant drives: the least-squares fit to all encoders, and their disagreement.
 
 The leading actuators' positions are replaced by those of the pose that fits all encoders by least
 squares. A constant error e_i of an encoder leaves residuals R_i e_i at every sample (R as in
-`tauloop.model.encoder_fit`). Least squares over all samples give e_i and the share of the misfit
-that it explains: a wrong zero shows even with one spare encoder.
+`tauloop.model.encoder_fit`). Least squares over all samples estimate e_i and the share of the
+misfit that it explains. A wrong zero is detected even with a single redundant encoder.
 """
 
 from __future__ import annotations
@@ -21,46 +21,47 @@ from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
 from tauloop.model.encoder_fit import all_positions, encoder_deviations, least_squares
 
-#: Largest misfit, as a share of the machine's characteristic length or in rad: forces follow the
-#: geometry likewise.
-LARGEST_SHARE = 1e-3
-#: Samples that are fitted at once.
-AT_ONCE = 20_000
-#: Steps of Gauss and Newton from the pose of the leading actuators.
-STEPS = 4
+#: Largest misfit, as a share of the machine's characteristic length or in rad. Forces are in error
+#: by about the same share.
+MAX_MISFIT = 1e-3
+#: Number of samples that are fitted at once.
+BATCH_SAMPLES = 20_000
+#: Number of Gauss-Newton steps from the pose of the leading actuators.
+GAUSS_NEWTON_STEPS = 4
 
 
 def with_all_encoders(
     model: Model, logs: Sequence[MeasuredLog]
 ) -> tuple[list[MeasuredLog], tuple[Diagnostic, ...]]:
-    """The logs with positions on which all encoders agree best, and how far these disagree.
+    """Return the logs with positions fitted to all encoders, and the encoders' disagreement.
 
-    Logs of machines without redundant drives, or without positions of the spare actuators, stay as
-    they are.
+    Logs of machines without redundant drives, or without positions of the redundant actuators, are
+    returned unchanged.
     """
     fitted: list[MeasuredLog] = []
     diagnostics: list[Diagnostic] = []
     for log in logs:
         names = _encoders(model, log.log)
-        try:
-            made = (
-                _fitted(model, log.log, names) if len(names) > len(model.assembly.leading) else None
-            )
-        except (PoseError, AssemblyError):
-            made = None  # the regressor of the same log raises again, and names the samples
-        if made is None:
+        if len(names) <= len(model.assembly.leading):
             fitted.append(log)
             continue
-        signals, misfit = made
+        try:
+            signals, misfit = _fit_positions(model, log.log, names)
+        except (PoseError, AssemblyError):
+            # The regressor of the same log raises the error again and reports the samples.
+            fitted.append(log)
+            continue
         fitted.append(replace(log, log=signals))
-        diagnostics.append(
-            misfit if len(logs) == 1 else replace(misfit, name=f"{log.name}: {misfit.name}")
-        )
+        name = misfit.name if len(logs) == 1 else f"{log.name}: {misfit.name}"
+        diagnostics.append(replace(misfit, name=name))
     return fitted, tuple(diagnostics)
 
 
 def _encoders(model: Model, log: Signals) -> tuple[str, ...]:
-    """The actuators whose positions are in a log in the machine's units; none where a leading one is missing."""
+    """Return the actuators whose positions a log has in the machine's units.
+
+    The result is empty if a leading actuator is missing.
+    """
     port = model.actuators.ports.position
     every = all_positions(model.assembly, port)
     measured = channels(log, "position")
@@ -73,39 +74,44 @@ def _encoders(model: Model, log: Signals) -> tuple[str, ...]:
     return tuple(actuator.name for actuator in model.mechanism.actuators if actuator.name in names)
 
 
-def _fitted(model: Model, log: Signals, names: tuple[str, ...]) -> tuple[Signals, Diagnostic]:
-    """A log with fitted positions of the leading actuators, and the misfit of all encoders."""
-    assembly, entry = model.assembly, model.actuators
+def _fit_positions(
+    model: Model, log: Signals, names: tuple[str, ...]
+) -> tuple[Signals, Diagnostic]:
+    """Return a log with fitted positions of the leading actuators, and the encoders' misfit."""
+    assembly = model.assembly
+    actuators = model.actuators
     chosen = [k for k, actuator in enumerate(model.mechanism.actuators) if actuator.name in names]
     deviations = encoder_deviations(assembly, None)[chosen]
     measured = samples(log, "position", names)
-    columns = entry.ports.position.columns
+    columns = actuators.ports.position.columns
     position = samples(log, "position", columns)
-    q = entry.track(position).q
-    square, along, length = 0.0, np.zeros(len(names)), np.zeros(len(names))
+    q = actuators.track(position).q
     squares = np.zeros(len(names))
-    for begin in range(0, len(position), AT_ONCE):
-        part = slice(begin, begin + AT_ONCE)
+    whitened_square = 0.0
+    effect_products = np.zeros(len(names))
+    effect_squares = np.zeros(len(names))
+    for begin in range(0, len(position), BATCH_SAMPLES):
+        batch = slice(begin, begin + BATCH_SAMPLES)
         fit = least_squares(
-            entry,
+            actuators,
             assembly.loops.transmission[chosen],
             lambda states: model.actuator_position(states)[:, chosen],
-            measured[part],
+            measured[batch],
             deviations,
-            position[part],
-            q[part],
+            position[batch],
+            q[batch],
             moving=len(assembly.leading),
-            steps=STEPS,
+            steps=GAUSS_NEWTON_STEPS,
         )
-        position[part] = fit.position
+        position[batch] = fit.position
         whitened = fit.residual / deviations
         effects = fit.projector / deviations[:, None]
         squares += (fit.residual**2).sum(axis=0)
-        square += float((whitened**2).sum())
-        along += np.einsum("kei,ke->i", effects, whitened)
-        length += np.einsum("kei,kei->i", effects, effects)
-    error = along / np.maximum(length, 1e-300)
-    explained = error**2 * length / max(square, 1e-300)
+        whitened_square += float((whitened**2).sum())
+        effect_products += np.einsum("kei,ke->i", effects, whitened)
+        effect_squares += np.einsum("kei,kei->i", effects, effects)
+    error = effect_products / np.maximum(effect_squares, 1e-300)
+    explained = error**2 * effect_squares / max(whitened_square, 1e-300)
     scale = [
         1.0 if unit == "rad" else assembly.loops.length
         for unit in np.array(model.actuator_units)[chosen]
@@ -120,11 +126,12 @@ def _fitted(model: Model, log: Signals, names: tuple[str, ...]) -> tuple[Signals
         else channel
         for channel in log.channels
     )
-    diagnostics = diagnostic(
+    misfit = diagnostic(
         "largest misfit of redundant encoders, rad or share of the machine's characteristic length",
         share.max(),
-        at_most=LARGEST_SHARE,
+        at_most=MAX_MISFIT,
         advice=f"an error of {error[worst]:.3g} {unit} of the encoder of {names[worst]} explains "
-        f"{100 * explained[worst]:.0f} % of it: check its zero, its scale and its column, or calibrate the machine",
+        f"{100 * explained[worst]:.0f} % of it: check its zero, its scale and its column, "
+        "or calibrate the machine",
     )
-    return replace(log, channels=fitted), diagnostics
+    return replace(log, channels=fitted), misfit

@@ -1,4 +1,4 @@
-"""What is put into logs that lack something, on request: axes held, short gaps, samples at even times."""
+"""Repairs of logs on request: positions of held axes, short gaps, samples at even times."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairs:
-    """What is put into logs on request.
+    """Repairs of logs that the user requests.
 
     Attributes:
-        held: position, SI, and unit of axes that stood still, by name.
-        gaps: how missing samples are interpolated.
-        resample: whether samples are taken at even times by their stamps.
+        held: position, SI, and unit of each axis that was held and is not in the log, by name.
+        gaps: options of the interpolation of missing samples; None to interpolate none.
+        resample: whether samples are interpolated at even times according to their time stamps.
     """
 
     held: Mapping[str, tuple[float, str]] = field(default_factory=dict)
@@ -35,23 +35,23 @@ class Repairs:
         """Read a recording and repair it.
 
         Raises:
-            LogError: the files are damaged, or an axis is held that the log has.
+            LogError: the files are damaged, or the log has an axis that is stated as held.
         """
         log = read_signals(*files, sample_rate=sample_rate, gaps=self.gaps, resample=self.resample)
         return held(log, self.held) if self.held else log
 
-    def made(self, log: Signals) -> Signals:
-        """The log in memory with them.
+    def apply(self, log: Signals) -> Signals:
+        """Return a repaired log in memory.
 
         Raises:
-            LogError: an axis is held that the log has, or stamps decrease or leave gaps that are
-                not to be filled.
+            LogError: the log has an axis that is stated as held, or time stamps decrease or have
+                gaps that are not to be filled.
         """
         log = resampled(log, self.gaps) if self.resample else log
         return held(log, self.held) if self.held else log
 
     def lines(self, names: Sequence[str], logs: Sequence[Signals]) -> tuple[str, ...]:
-        """What was put into the logs, in sentences."""
+        """Return the repairs of the logs in sentences."""
         lines = [
             f"held on request: {name} at {np.format_float_positional(value, precision=6, trim='-')} {unit}"
             for name, (value, unit) in self.held.items()
@@ -68,10 +68,10 @@ class Repairs:
 
 
 def repairs(model: Model, options: PreparationOptions) -> Repairs:
-    """What the options put into the logs of a machine.
+    """Return the repairs that the options request for the logs of a machine.
 
     Raises:
-        InputError: an unknown name, or a value in another unit; all problems.
+        InputError: names are unknown, or values have another unit; lists all problems.
     """
     port = model.actuators.ports.position
     units = dict(zip(port.columns, port.units, strict=True))
@@ -84,7 +84,7 @@ def repairs(model: Model, options: PreparationOptions) -> Repairs:
     )
     channels: dict[str, tuple[float, str]] = {}
     problems = Problems(
-        unknown_names(options.hold, units, "{!r} is no position of this machine", "hold")
+        unknown_names(options.hold, units, "{!r} is not a position of this machine", "hold")
     )
     for name, value in options.hold.items():
         with problems.collecting(InputError):

@@ -1,4 +1,7 @@
-"""Logs prepared in one way after another, fitted and judged alike: what a scan and a choice of preparations share."""
+"""Trials of preparations: logs are prepared, fitted and judged by the same procedure.
+
+Both the scan of filters and the choice of preparations use them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from tauloop.model import Model
 
 
 class Trials:
-    """Fits of logs under several preparations, all by the base parameters of the first."""
+    """Fits of logs under several preparations, all with the base parameters of the first fit."""
 
     def __init__(
         self,
@@ -34,77 +37,98 @@ class Trials:
         *,
         stride: int = 1,
     ) -> None:
-        """Nothing is fitted yet; the arguments are those of `regression_data` and `fit`.
+        """Store the arguments of `regression_data` and `fit`; nothing is fitted yet.
 
-        With a stride only every so many samples are fitted and judged, without any common filter.
+        With a stride n, only every n-th sample is fitted and judged, without a common filter.
         """
         self._stride = stride
-        self._model, self._logs, self._estimator, self._output, self._ties = (
-            model,
-            logs,
-            estimator,
-            output,
-            ties,
-        )
+        self._model = model
+        self._logs = logs
+        self._estimator = estimator
+        self._output = output
+        self._ties = ties
         self._cutoffs: list[float | None] = []
         self.base: BaseParameters | None = None
 
-    def parts(self, preparations: Sequence[Preparation]) -> list[RegressionData]:
-        """Return regression data of every log, each with its preparation, without their common filter.
+    def data(self, preparations: Sequence[Preparation]) -> list[RegressionData]:
+        """Return the regression data of every log, each with its preparation.
 
-        Errors of several cut-offs then compare: the forces are the same.
+        The filter that forces and regressor share is left out. All cut-offs then have the same
+        forces, so that their errors can be compared.
         """
-        prepared = [
-            with_cutoffs(log, how) for log, how in zip(self._logs, preparations, strict=True)
-        ]
-        if self._stride > 1:
-            self._cutoffs = [None] * len(prepared)
-            return [self._thinned(log, how) for log, how in zip(self._logs, prepared, strict=True)]
-        self._cutoffs = [
-            None if (cutoff := common_cutoff(log, how)) is None else cutoff * how.decimation
-            for log, how in zip(self._logs, prepared, strict=True)
-        ]
-        return [
-            regression_data(
-                self._model, log, how, output=self._output, ties=self._ties, common_filter=False
-            )
-            for log, how in zip(self._logs, prepared, strict=True)
-        ]
+        self._cutoffs = []
+        data = []
+        for log, preparation in zip(self._logs, preparations, strict=True):
+            complete = with_cutoffs(log, preparation)
+            if self._stride > 1:
+                self._cutoffs.append(None)
+                data.append(self._thinned(log, complete))
+            else:
+                self._cutoffs.append(_decimated_cutoff(log, complete))
+                data.append(self._unfiltered(log, complete))
+        return data
 
-    def _thinned(self, log: Log, how: Preparation) -> RegressionData:
-        """Return regression data of every so many samples of a log, which is filtered as a whole."""
-        signals = prepared_signals(log, how).part(slice(None, None, self._stride))
+    def _unfiltered(self, log: Log, preparation: Preparation) -> RegressionData:
+        """Return the regression data of a log without the common filter."""
         return regression_data(
             self._model,
             log,
-            how,
+            preparation,
+            output=self._output,
+            ties=self._ties,
+            common_filter=False,
+        )
+
+    def _thinned(self, log: Log, preparation: Preparation) -> RegressionData:
+        """Return the regression data of every n-th sample of a log, filtered as a whole."""
+        signals = prepared_signals(log, preparation).part(slice(None, None, self._stride))
+        return regression_data(
+            self._model,
+            log,
+            preparation,
             output=self._output,
             ties=self._ties,
             prepared=signals,
             common_filter=False,
         )
 
-    def judged(
+    def fit_and_judge(
         self,
         training: Sequence[RegressionData],
         held_out: Sequence[RegressionData],
         whole: Sequence[RegressionData],
         errors: ErrorModel | None = None,
     ) -> tuple[Identification, np.ndarray]:
-        """Fit the first behind its common filter, and judge it on the second without.
+        """Fit the training data with their common filter, and judge on held-out data without it.
+
+        Args:
+            training: data to fit.
+            held_out: data to judge by.
+            whole: data whose largest forces the errors are related to.
+            errors: model of the errors that standard deviations assume, as for `fit`.
 
         Returns:
-            The identification, and its RMSE (n_out,) on the second in % of each output's largest
-            force in the third.
+            The identification, and its RMSE (n_out,) on the held-out data, in % of each output's
+            largest force in the whole data.
         """
-        filtered = [
-            [part.low_passed(cutoff) for part, cutoff in zip(parts, self._cutoffs, strict=True)]
-            for parts in (training, held_out)
-        ]
         result = fit(
-            merge(filtered[0]), merge(filtered[1]), self._estimator, base=self.base, errors=errors
+            merge(self._filtered(training)),
+            merge(self._filtered(held_out)),
+            self._estimator,
+            base=self.base,
+            errors=errors,
         )
         self.base = result.base
         largest = np.max([np.abs(part.forces).max(axis=0) for part in whole], axis=0)
         fits = judge("held-out", merge(held_out), result.parameters, largest)
         return result, np.array([row.rmse_percent for row in fits])
+
+    def _filtered(self, data: Sequence[RegressionData]) -> list[RegressionData]:
+        """Return the data of each log after its common filter."""
+        return [entry.low_passed(cutoff) for entry, cutoff in zip(data, self._cutoffs, strict=True)]
+
+
+def _decimated_cutoff(log: Log, preparation: Preparation) -> float | None:
+    """Return the common cut-off as a share of the rate after decimation; None without a filter."""
+    cutoff = common_cutoff(log, preparation)
+    return None if cutoff is None else cutoff * preparation.decimation

@@ -1,4 +1,7 @@
-"""The two-run method: a structure's forces, from a run with it and a run of the actuators alone at the same motion."""
+"""The two-run method: forces of a structure from a run with it and a run of the actuators alone.
+
+Both runs have the same motion.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,15 @@ import numpy as np
 import scipy.fft
 
 from tauloop.common.datasets import Variable, rows, time_axis
-from tauloop.common.errors import IdentificationError, InputError, LogError, Problem, solving
+from tauloop.common.deprecated import old_attribute
+from tauloop.common.errors import (
+    IdentificationError,
+    InputError,
+    LogError,
+    Problem,
+    Problems,
+    solving,
+)
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED
@@ -28,24 +39,24 @@ from tauloop.mechanism.suggestions import listing
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Quantities of the result's log beside position and force: what was measured, and the actuators'
-#: own part of it.
+#: Additional quantities of the result's log: the force of the connected run, and the part of it
+#: that belongs to the actuators themselves.
 CONNECTED, OWN = "connected_force", "own_force"
-#: Quantities of the connected run that the result keeps.
-MOTION = ("position", "velocity")
-#: Sampling periods of the two runs may differ by this share.
-SAME_RATE = 1e-6
+#: Quantities of the connected run that the result's log contains.
+MOTION_QUANTITIES = ("position", "velocity")
+#: Largest relative difference of the sampling periods of the two runs.
+PERIOD_TOLERANCE = 1e-6
 #: Gauss-Newton steps for the part of the delay below one sample; the error falls quadratically.
-STEPS = 5
-#: Samples by which a record may be read beyond its ends: rounding of a delay.
-EDGE = 1e-6
-#: Runs whose positions differ by more than this share of the stroke (RMS) did not move alike, and
-#: are refused.
-UNLIKE = 0.05
-#: Above this share the difference of the motions may show in the difference of the forces.
-DOUBTFUL = 0.005
-#: Least share of the connected run that the disconnected one must cover after alignment.
-COVERED = 0.5
+DELAY_STEPS = 5
+#: Samples by which a record may be read beyond its ends, which allows for rounding of the delay.
+EDGE_TOLERANCE = 1e-6
+#: Runs whose positions differ by more than this share of the stroke (RMS) are refused.
+MAX_MOTION_DIFFERENCE = 0.05
+#: A larger share of the stroke (RMS) makes the result doubtful, because the difference of the
+#: motions may affect the difference of the forces.
+DOUBTFUL_MOTION_DIFFERENCE = 0.005
+#: Smallest share of the connected run that the disconnected run must cover after alignment.
+MIN_COVERED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,33 +64,36 @@ class TwoRuns(Result):
     """Forces of the structure alone.
 
     Attributes:
-        log: motion of the connected run (all channels), and on each channel that has a force in
-            both runs: the structure's force, the connected one and the actuator's own (N or N m).
-        delay: by how much the disconnected run is late, s after its first sample; found from the
+        log: motion of the connected run (all channels), and for each channel that has a force in
+            both runs: the structure's force, the force of the connected run and the actuator's own
+            force (N or N m).
+        delay: delay of the disconnected run against the connected run, s, estimated from the
             positions.
-        apart: RMS difference of both runs' positions after alignment, by channel, m or rad;
-            constant offsets left out.
+        motion_mismatch: RMS difference of both runs' positions after alignment, without constant
+            offsets, by channel, m or rad.
         noise: standard deviation of one sample of the structure's force, by channel: root of the
-            sum of the variances of both averages. Empty where no period was given, since nothing
-            tells noise from force then.
-        removed: RMS of the actuator's own force over that of the connected force, means left out,
-            by channel.
-        dropped: columns of the connected run that the result has not, beside forces.
-        unmatched: channels whose force only one of the runs has; the result has none of them.
-        periods: averaged in the connected and in the disconnected run.
+            sum of the variances of both averages. Empty if no period was given, because noise and
+            force cannot be separated then.
+        removed: RMS of the actuator's own force divided by that of the connected force, both
+            without their means, by channel.
+        dropped: columns of the connected run that are missing in the result, except forces.
+        unmatched: channels whose force only one of the runs has; they are missing in the result.
+        periods: numbers of averaged periods of the connected and of the disconnected run.
     """
 
     log: xr.Dataset = field(metadata=OMITTED)
     delay: float
-    apart: Mapping[str, float]
+    motion_mismatch: Mapping[str, float]
     noise: Mapping[str, float]
     removed: Mapping[str, float]
     dropped: tuple[str, ...]
     unmatched: tuple[str, ...]
     periods: tuple[int, int]
 
+    apart = old_attribute("apart", "motion_mismatch")
+
     def variables(self) -> Iterator[Variable]:
-        """The channels of the log over time; what is known of each force over `channel`."""
+        """Yield the channels of the log over time, and the removed shares over `channel`."""
         signals = as_signals(self.log)
         yield time_axis(signals.time)
         for channel in signals.channels:
@@ -90,10 +104,16 @@ class TwoRuns(Result):
 
     def __str__(self) -> str:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in self.removed.items())
-        return f"the actuators' own forces are subtracted, of a run {self.delay:.4g} s late: {shares} of the forces"
+        return (
+            f"the actuators' own forces are subtracted ({shares} of the forces), from a run with "
+            f"a delay of {self.delay:.4g} s"
+        )
 
     def log_with_noise(self) -> xr.Dataset:
-        """The log, and beside every force of known noise a channel that holds it: `identify` weights periods by it."""
+        """Return the log with an additional channel for the known noise of every force.
+
+        `identify` weights averaged periods with this noise.
+        """
         log = self.log
         for name, noise in self.noise.items():
             attributes = log[f"force.{name}"].attrs | {"quantity": FORCE_NOISE}
@@ -105,12 +125,13 @@ class TwoRuns(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtractionOptions(Options):
-    """How two runs are aligned.
+    """Options of the alignment of two runs.
 
     Attributes:
-        period: period of the motion, such as 10s: averages both runs, which are in periodic steady
-            state from their first sample on, and shows their noise; the log is one period.
-        largest_delay: delay between the runs that is searched, s, either way.
+        period: period of the motion, such as 10s. Both runs, which must be in periodic steady state
+            from their first sample on, are averaged over their periods; this determines their
+            noise, and the result's log is one period.
+        largest_delay: largest delay between the runs that is searched, s, in both directions.
 
     Examples:
         >>> import tauloop as tl
@@ -131,28 +152,31 @@ def subtract_actuator_forces(
     *,
     progress: Progress | None = None,
 ) -> TwoRuns:
-    """Subtract the actuators' own forces, sample by sample: F_structure(t) = F_connected(t) - F_disconnected(t + d).
+    """Subtract the actuators' own forces from the forces of a run with the structure.
 
-    The delay d minimises the positions' difference: cross-correlation to the sample, then
-    Gauss-Newton steps. With a period, both runs are averaged over their periods first, and shifted
-    by Fourier series, which leaves the noise as it is; without one, the disconnected run is
-    interpolated by a cubic spline. Where friction jumps from one sample to the next no
-    interpolation helps: start both runs on the same clock, or sample faster.
+    For each sample, F_structure(t) = F_connected(t) - F_disconnected(t + d). The delay d minimises
+    the difference of the positions: cross-correlation finds the nearest sample, and Gauss-Newton
+    steps find the fraction of a sample. With a period, both runs are first averaged over their
+    periods. The average is then shifted by its Fourier series, which does not change its noise.
+    Without a period, a cubic spline interpolates the disconnected run. If friction jumps from one
+    sample to the next, no interpolation is accurate: start both runs on the same clock, or sample
+    faster.
 
-    What goes is all that depends on the actuators' motion alone: friction, hysteresis, drive and
-    cart inertia, cogging. What stays is what the structure adds, also to friction (load) and to the
-    frame's vibration.
+    The difference no longer contains forces that depend on the actuators' motion alone: friction,
+    hysteresis, inertia of drives and carts, cogging. It contains everything that the structure
+    adds, including load-dependent friction and vibration of the frame.
 
     Args:
-        connected: log, or its file: positions of all actuators, forces of some.
-        disconnected: the same motion with the structure taken off; positions and forces of those
-            actuators.
-        options: how they are aligned.
-        progress: called with what is done and what there is to do.
+        connected: log, or its file, with positions of all actuators and forces of some.
+        disconnected: log, or its file, of the same motion without the structure, with positions and
+            forces of those actuators.
+        options: options of the alignment.
+        progress: called with the completed and the total number of steps.
 
     Raises:
-        LogError: no force in both runs, other units, or motions that are not alike.
-        InputError: other sampling rates, or runs too short for the period.
+        LogError: no force is in both runs, units differ, or the motions differ.
+        InputError: the sampling rates differ, or the runs are too short for the period.
+
     Source: Lyzell and Hovland, section 3.
 
     Examples:
@@ -174,7 +198,8 @@ def subtract_actuator_forces(
         ['position.motor', 'force.motor', 'connected_force.motor', 'own_force.motor']
     """
     options = options or SubtractionOptions()
-    period, largest_delay, stages = options.period, options.largest_delay, Stages(progress, 3)
+    period = options.period
+    stages = Stages(progress, 3)
     _require_logs({"connected": connected, "disconnected": disconnected})
     connected, disconnected = (
         read_log(log) if isinstance(log, str | Path) else log
@@ -182,49 +207,60 @@ def subtract_actuator_forces(
     )
     names, unmatched = _common(connected, disconnected)
     step = sample_period(connected)
-    if abs(sample_period(disconnected) / step - 1.0) > SAME_RATE:
-        what = f"is sampled every {sample_period(disconnected):.6g} s, the connected run every {step:.6g} s"
-        raise InputError.of("disconnected", what, "record both runs at one rate")
+    disconnected_step = sample_period(disconnected)
+    if abs(disconnected_step / step - 1.0) > PERIOD_TOLERANCE:
+        raise InputError.of(
+            "disconnected",
+            f"is sampled every {disconnected_step:.6g} s, the connected run every {step:.6g} s",
+            "record both runs at one rate",
+        )
     noise: dict[str, float] = {}
     periods = (1, 1)
     if period is not None:
-        first, second = average_periods(connected, period), average_periods(disconnected, period)
-        pairs = {
-            name: (run.deviation(f"force.{name}") for run in (first, second)) for name in names
-        }
-        noise = {name: math.hypot(*pair) for name, pair in pairs.items()}
-        connected, disconnected, periods = first.log, second.log, (first.periods, second.periods)
-    positions = (samples(connected, "position", names), samples(disconnected, "position", names))
-    stroke = np.ptp(positions[0], axis=0)
+        first = average_periods(connected, period)
+        second = average_periods(disconnected, period)
+        for name in names:
+            channel = f"force.{name}"
+            noise[name] = math.hypot(first.deviation(channel), second.deviation(channel))
+        connected = first.log
+        disconnected = second.log
+        periods = (first.periods, second.periods)
+    position = samples(connected, "position", names)
+    disconnected_position = samples(disconnected, "position", names)
+    stroke = np.ptp(position, axis=0)
     moving = stroke > 0.0
     if not moving.any():
-        raise LogError.of("connected", "nothing moves", "excite the actuators")
-    scaled = [x[:, moving] / stroke[moving] for x in positions]
-    kind = _Record if period is None else _Periodic
-    signal = kind(scaled[1])
-    shift = _delay(scaled[0], signal, min(largest_delay / step, len(scaled[0]) / 2))
-    covered = signal.covered(len(scaled[0]), shift)
-    if len(covered) < COVERED * len(scaled[0]):
-        what = f"covers {len(covered)} of {len(scaled[0])} samples of the connected run after alignment"
-        raise LogError.of("disconnected", what, "record the whole motion in both runs")
-    difference = scaled[0][covered] - signal.at(covered, shift)
+        raise LogError.of("connected", "no actuator moves", "excite the actuators")
+    count = len(position)
+    scaled = position[:, moving] / stroke[moving]
+    interpolation = _Record if period is None else _Periodic
+    signal = interpolation(disconnected_position[:, moving] / stroke[moving])
+    shift = _delay(scaled, signal, min(options.largest_delay / step, count / 2))
+    covered = signal.covered(count, shift)
+    if len(covered) < MIN_COVERED_SHARE * count:
+        raise LogError.of(
+            "disconnected",
+            f"covers {len(covered)} of {count} samples of the connected run after alignment",
+            "record the whole motion in both runs",
+        )
+    difference = scaled[covered] - signal.values_at(covered, shift)
     shares = np.zeros(len(names))
     shares[moving] = difference.std(axis=0)
-    _require_alike(names, shares, shift * step)
+    _require_same_motion(names, shares, shift * step)
     force = samples(connected, "force", names)[covered]
-    own = kind(samples(disconnected, "force", names)).at(covered, shift)
+    own_force = interpolation(samples(disconnected, "force", names)).values_at(covered, shift)
     spread = np.maximum(force.std(axis=0), np.finfo(float).tiny)
     stages.done()
     return TwoRuns(
-        log=_log(connected, names, covered, force, own),
+        log=_log(connected, names, covered, force, own_force),
         delay=float(shift * step),
-        apart=dict(zip(names, (shares * stroke).tolist(), strict=True)),
+        motion_mismatch=dict(zip(names, (shares * stroke).tolist(), strict=True)),
         noise=noise,
-        removed=dict(zip(names, (own.std(axis=0) / spread).tolist(), strict=True)),
+        removed=dict(zip(names, (own_force.std(axis=0) / spread).tolist(), strict=True)),
         dropped=tuple(
             str(name)
             for name, array in connected.data_vars.items()
-            if array.attrs["quantity"] not in (*MOTION, "force")
+            if array.attrs["quantity"] not in (*MOTION_QUANTITIES, "force")
         ),
         unmatched=unmatched,
         periods=periods,
@@ -232,16 +268,17 @@ def subtract_actuator_forces(
             diagnostic(
                 "difference of the two runs' motions, RMS over the stroke, largest of all actuators",
                 shares.max(),
-                at_most=DOUBTFUL,
-                advice="the actuators' own forces belong to another motion: run both with the same references, slower",
+                at_most=DOUBTFUL_MOTION_DIFFERENCE,
+                advice="the actuators' own forces belong to another motion: repeat both runs with "
+                "the same references, at a lower speed",
             ),
         ),
         provenance=provenance(
             packages=("numpy", "scipy", "xarray"),
             options=asdict(options),
             inputs={
-                "connected_samples": len(positions[0]),
-                "disconnected_samples": len(positions[1]),
+                "connected_samples": count,
+                "disconnected_samples": len(disconnected_position),
             },
         ),
     )
@@ -249,10 +286,10 @@ def subtract_actuator_forces(
 
 @final
 class _Record:
-    """Samples (N, n) of a record with two ends; cubic between them."""
+    """Samples (N, n) of a record of finite length, with cubic interpolation between them."""
 
     def __init__(self, values: np.ndarray) -> None:
-        # slow to import, and `identify` needs none
+        # SciPy's interpolation is slow to import, and `identify` does not need it.
         from scipy.interpolate import make_interp_spline
 
         self._values = values
@@ -260,69 +297,83 @@ class _Record:
         self._slope = self._spline.derivative()
 
     def covered(self, count: int, shift: float) -> np.ndarray:
-        """Which samples k of another run, `count` in all, have a place k + shift in this one."""
+        """Return the samples k < count of another run for which this run covers k + shift."""
         k = np.arange(count)
-        return k[(k + shift >= -EDGE) & (k + shift <= len(self._values) - 1 + EDGE)]
+        last = len(self._values) - 1
+        return k[(k + shift >= -EDGE_TOLERANCE) & (k + shift <= last + EDGE_TOLERANCE)]
 
-    def at(self, k: np.ndarray, shift: float) -> np.ndarray:
-        """Values at k + shift."""
+    def values_at(self, k: np.ndarray, shift: float) -> np.ndarray:
+        """Return the values at k + shift."""
         return np.asarray(self._spline(k + shift))
 
-    def slope(self, k: np.ndarray, shift: float) -> np.ndarray:
-        """Derivatives there, per sample."""
+    def slope_at(self, k: np.ndarray, shift: float) -> np.ndarray:
+        """Return the derivatives at k + shift, per sample."""
         return np.asarray(self._slope(k + shift))
 
     def correlation(self, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Whole shifts s, and the mean over k of other(k) this(k + s) without means, summed over channels."""
-        import scipy.signal  # slow to import, and `identify` needs none
+        """Return all integer shifts s, and the correlation of another run with this run for each.
 
-        this, other = (x - x.mean(axis=0) for x in (self._values, other))
+        The correlation is the mean over k of other(k) this(k + s), without means, summed over
+        channels.
+        """
+        # SciPy's signal processing is slow to import, and `identify` does not need it.
+        import scipy.signal
+
+        this = self._values - self._values.mean(axis=0)
+        other = other - other.mean(axis=0)
         products = scipy.signal.fftconvolve(this, other[::-1], axes=0).sum(axis=1)
         shifts = scipy.signal.correlation_lags(len(this), len(other))
-        together = np.minimum(len(other), len(this) - shifts) - np.maximum(0, -shifts)
-        return shifts, products / together
+        overlap = np.minimum(len(other), len(this) - shifts) - np.maximum(0, -shifts)
+        return shifts, products / overlap
 
 
 @final
 class _Periodic:
-    """Samples (N, n) of one whole period; between them and beyond the ends its Fourier series."""
+    """Samples (N, n) of one whole period, interpolated and continued by its Fourier series."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._count = len(values)
         self._spectrum = scipy.fft.rfft(values, axis=0)
-        self._turn = 2j * np.pi * scipy.fft.rfftfreq(self._count)[:, None]
+        self._i_omega = 2j * np.pi * scipy.fft.rfftfreq(self._count)[:, None]
 
     def covered(self, count: int, shift: float) -> np.ndarray:
-        """All samples of the other run."""
+        """Return all samples of the other run."""
         return np.arange(count)
 
-    def at(self, k: np.ndarray, shift: float) -> np.ndarray:
-        return self._read(self._spectrum, k, shift)
+    def values_at(self, k: np.ndarray, shift: float) -> np.ndarray:
+        """Return the values at k + shift."""
+        return self._shifted(self._spectrum, k, shift)
 
-    def slope(self, k: np.ndarray, shift: float) -> np.ndarray:
-        return self._read(self._spectrum * self._turn, k, shift)
+    def slope_at(self, k: np.ndarray, shift: float) -> np.ndarray:
+        """Return the derivatives at k + shift, per sample."""
+        return self._shifted(self._spectrum * self._i_omega, k, shift)
 
     def correlation(self, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the integer shifts of up to half a period, and the correlation for each."""
         spectrum = self._spectrum * np.conj(scipy.fft.rfft(other, axis=0))
         spectrum[0] = 0.0
         circular = scipy.fft.irfft(spectrum, n=self._count, axis=0).sum(axis=1) / self._count
         shifts = np.arange(self._count) - self._count // 2
         return shifts, np.asarray(circular[shifts])
 
-    def _read(self, spectrum: np.ndarray, k: np.ndarray, shift: float) -> np.ndarray:
-        return np.asarray(
-            scipy.fft.irfft(spectrum * np.exp(self._turn * shift), n=self._count, axis=0)[k]
-        )
+    def _shifted(self, spectrum: np.ndarray, k: np.ndarray, shift: float) -> np.ndarray:
+        """Return the signal of a spectrum at k + shift."""
+        shifted = spectrum * np.exp(self._i_omega * shift)
+        return np.asarray(scipy.fft.irfft(shifted, n=self._count, axis=0)[k])
 
 
 def _delay(first: np.ndarray, second: _Record | _Periodic, largest: float) -> float:
-    """Shift s in samples for which second(k + s) is nearest to first(k), constant offsets left out."""
+    """Return the shift s, in samples, for which second(k + s) is closest to first(k).
+
+    Constant offsets are ignored.
+    """
     shifts, products = second.correlation(first)
     searched = np.abs(shifts) <= largest
     shift = float(shifts[searched][np.argmax(products[searched])])
-    for _ in range(STEPS):
+    for _ in range(DELAY_STEPS):
         k = second.covered(len(first), shift)
-        slope, difference = second.slope(k, shift), first[k] - second.at(k, shift)
+        difference = first[k] - second.values_at(k, shift)
+        slope = second.slope_at(k, shift)
         slope = slope - slope.mean(axis=0)
         shift += float(np.clip(np.sum(slope * difference) / np.sum(slope**2), -1.0, 1.0))
     return shift
@@ -331,43 +382,56 @@ def _delay(first: np.ndarray, second: _Record | _Periodic, largest: float) -> fl
 def _common(
     connected: xr.Dataset, disconnected: xr.Dataset
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Channels with position and force in both runs, and those with a force in one only."""
-    has = [
-        set(channels(log, "force")) & set(channels(log, "position"))
-        for log in (connected, disconnected)
-    ]
-    order = tuple(dict.fromkeys((*channels(connected, "force"), *channels(disconnected, "force"))))
-    names = tuple(name for name in order if name in has[0] & has[1])
+    """Return the channels with position and force in both runs, and those with a force in one run.
+
+    Raises:
+        LogError: no channel is in both runs, or units differ.
+    """
+    in_connected = _complete_channels(connected)
+    in_disconnected = _complete_channels(disconnected)
+    with_force = tuple(
+        dict.fromkeys((*channels(connected, "force"), *channels(disconnected, "force")))
+    )
+    names = tuple(name for name in with_force if name in in_connected & in_disconnected)
     if not names:
         raise LogError.of(
             "force",
-            f"no channel has position and force in both runs: the connected one has {listing(sorted(has[0]))}"
-            f", the disconnected one {listing(sorted(has[1]))}",
-            "name the channels of both logs alike",
+            "no channel has position and force in both runs: the connected run has "
+            f"{listing(sorted(in_connected))}, the disconnected run "
+            f"{listing(sorted(in_disconnected))}",
+            "use the same names of channels in both logs",
         )
-    LogError.raise_if_any(
-        Problem(
-            f"{quantity}.{name}",
-            f"is in {theirs[name]} in the disconnected run, in {ours[name]} in the connected one",
-            "correct the unit of the column",
-        )
-        for quantity in ("position", "force")
-        for ours, theirs in [(units(connected, quantity), units(disconnected, quantity))]
-        for name in names
-        if ours[name] != theirs[name]
-    )
-    return names, tuple(name for name in order if name not in names)
+    problems = Problems()
+    for quantity in ("position", "force"):
+        connected_units = units(connected, quantity)
+        disconnected_units = units(disconnected, quantity)
+        for name in names:
+            if connected_units[name] != disconnected_units[name]:
+                problems.add(
+                    f"{quantity}.{name}",
+                    f"is in {disconnected_units[name]} in the disconnected run, but in "
+                    f"{connected_units[name]} in the connected run",
+                    "correct the unit of the column",
+                )
+    LogError.raise_if_any(problems)
+    return names, tuple(name for name in with_force if name not in names)
 
 
-def _require_alike(names: tuple[str, ...], shares: np.ndarray, delay: float) -> None:
+def _complete_channels(log: xr.Dataset) -> set[str]:
+    """Return the channels of a log that have position and force."""
+    return set(channels(log, "force")) & set(channels(log, "position"))
+
+
+def _require_same_motion(names: tuple[str, ...], shares: np.ndarray, delay: float) -> None:
+    """Refuse runs whose positions differ by too large a share of the stroke."""
     LogError.raise_if_any(
         Problem(
             f"position.{name}",
             f"differs between the runs by {share:.1%} of its stroke (RMS, after a shift of {delay:.4g} s)",
-            "run the same motion twice; where it starts later than searched, allow a larger delay",
+            "run the same motion twice, or allow a larger delay if one run starts much later",
         )
         for name, share in zip(names, shares.tolist(), strict=True)
-        if share > UNLIKE
+        if share > MAX_MOTION_DIFFERENCE
     )
 
 
@@ -376,21 +440,24 @@ def _log(
     names: tuple[str, ...],
     covered: np.ndarray,
     force: np.ndarray,
-    own: np.ndarray,
+    own_force: np.ndarray,
 ) -> xr.Dataset:
-    """The log of the result; quantities other than motion and force are left out."""
-    unit = units(connected, "force")
-    measured = as_signals(connected).channels
+    """Return the log of the result, without quantities other than motion and force."""
+    all_units = units(connected, "force")
+    force_units = [all_units[name] for name in names]
     signals = [
-        replace(item, values=item.values[covered]) for item in measured if item.quantity in MOTION
+        replace(item, values=item.values[covered])
+        for item in as_signals(connected).channels
+        if item.quantity in MOTION_QUANTITIES
     ]
-    for quantity, values in (("force", force - own), (CONNECTED, force), (OWN, own)):
-        signals += port_channels(quantity, names, [unit[name] for name in names], values)
+    signals += port_channels("force", names, force_units, force - own_force)
+    signals += port_channels(CONNECTED, names, force_units, force)
+    signals += port_channels(OWN, names, force_units, own_force)
     return build_log(connected[TIME].to_numpy()[covered], signals)
 
 
 def _require_logs(logs: Mapping[str, object]) -> None:
-    """Refuse what is neither a log nor a path, by the names of the arguments."""
+    """Refuse arguments that are neither a log nor a path."""
     InputError.raise_if_any(
         Problem(name, f"is of type {type(log).__name__}", "give a path or an xarray.Dataset")
         for name, log in logs.items()

@@ -8,7 +8,11 @@ import numpy as np
 
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import doubts, table
-from tauloop.identification.preparation.filter_scan import MOVED, OPTIONS, FilterScan
+from tauloop.identification.preparation.filter_scan import (
+    MAX_SPREAD_DEVIATIONS,
+    SCANNED_OPTIONS,
+    FilterScan,
+)
 
 #: Characters for a combination's name; the whole of it is in the JSON file.
 NAME_WIDTH = 34
@@ -58,7 +62,7 @@ def _trials(scan: FilterScan) -> Table:
 def _reasons(scan: FilterScan) -> list[str]:
     """Return, for every option that was scanned, the least validation error with each of its values."""
     lines = []
-    for option, unit in zip(OPTIONS, ("", " Hz", ""), strict=True):
+    for option, unit in zip(SCANNED_OPTIONS, ("", " Hz", ""), strict=True):
         errors = scan.least_errors(option)
         if len(errors) > 1:
             each = ", ".join(f"{value:g}{unit} {error:.2f}" for value, error in errors.items())
@@ -70,11 +74,12 @@ def _movements(scan: FilterScan) -> Table:
     values = np.array([trial.values for trial in scan.trials])
     names = (parameter.short_name(NAME_WIDTH) for parameter in scan.base.base)
     spreads = (
-        f"{'! ' if spread > MOVED else ''}{spread:.2g}" for spread in scan.spread_in_deviations
+        f"{'! ' if spread > MAX_SPREAD_DEVIATIONS else ''}{spread:.2g}"
+        for spread in scan.spread_in_deviations
     )
     units = (parameter.unit for parameter in scan.base.base)
     return table(
-        f"Base parameters (SI) over these filters; ! spread above {MOVED:g} standard deviations",
+        f"Base parameters (SI) over these filters; ! spread above {MAX_SPREAD_DEVIATIONS:g} standard deviations",
         *(
             "base parameter",
             ("chosen", ".3g"),

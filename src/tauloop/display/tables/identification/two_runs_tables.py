@@ -15,14 +15,14 @@ def two_runs_tables(result: TwoRuns) -> Iterator[Printed]:
     forces, positions = units(result.log, "force"), units(result.log, "position")
     rows = (
         (
-            *(name, share, f"{result.apart[name]:.3g} {positions[name]}"),
+            *(name, share, f"{result.motion_mismatch[name]:.3g} {positions[name]}"),
             *(result.noise.get(name, "not known without --period"), forces[name]),
         )
         for name, share in result.removed.items()
     )
     heads = (
         ("own force / whole", ".1%"),
-        ("motions apart", ""),
+        ("motion mismatch", ""),
         ("noise of the structure's force", ".3g"),
     )
     yield table("Structure's forces", "actuator", *heads, "unit", rows=rows)
