@@ -16,7 +16,7 @@ from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
 from tauloop import Model
 from tauloop.formats import loads
 from tauloop.identification.estimation.evaluation import OutputFit
-from tauloop.identification.faults.forces import worse_than_twins
+from tauloop.identification.faults.forces import worse_than_comparable
 from tauloop.logs import Signals, samples
 from tauloop.logs.checks.bad_samples import bad_samples, spike_samples, without_bad_samples
 
@@ -200,10 +200,10 @@ def output(name: str, error: float, scale: float = 5.0, unit: str = "N m") -> Ou
 
 def test_an_output_ten_times_worse_than_its_twins_is_a_finding() -> None:
     twins = (output("a", 1.0), output("b", 1.3), output("c", 14.0))
-    (problem,) = worse_than_twins(twins, ())
+    (problem,) = worse_than_comparable(twins, ())
     assert problem.where == "force.c"
-    assert "leaves 14 % of it, and 1.15 % of the others" in problem.what
-    assert worse_than_twins(twins, (output("c", 3.0),)) == ()
-    assert worse_than_twins((output("a", 1.0), output("c", 14.0, scale=0.5)), ()) == ()
-    assert worse_than_twins((output("a", 1.0), output("c", 14.0, unit="N")), ()) == ()
-    assert worse_than_twins((output("a", 1e-6), output("c", 1e-4)), ()) == ()
+    assert "is 14 % of it, but 1.15 % of the others" in problem.what
+    assert worse_than_comparable(twins, (output("c", 3.0),)) == ()
+    assert worse_than_comparable((output("a", 1.0), output("c", 14.0, scale=0.5)), ()) == ()
+    assert worse_than_comparable((output("a", 1.0), output("c", 14.0, unit="N")), ()) == ()
+    assert worse_than_comparable((output("a", 1e-6), output("c", 1e-4)), ()) == ()

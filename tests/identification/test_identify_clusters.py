@@ -212,7 +212,7 @@ def test_logs_are_compared(tmp_path: Path) -> None:
     )
     assert "Logs fitted apart" in tables_of(result)
     assert identify(loads(MACHINE), paths[:2], options).status.value == "ok"
-    with pytest.raises(InputError, match="has no other to be compared with"):
+    with pytest.raises(InputError, match="a single log, which cannot be compared"):
         identified(loads(MACHINE), paths[0], cutoff=30.0, compare_logs=True)
 
 

@@ -15,7 +15,7 @@ from tauloop import Model, load
 from tauloop.common.errors import IdentificationError, InputError
 from tauloop.identification import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
 from tauloop.identification.faults.channels import wrong_channels
-from tauloop.identification.faults.measured_motion import measured
+from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.faults.signals import clipped, spikes
 from tauloop.identification.parameters.known import drive_gains, known_parameters, with_payload
 from tauloop.logs import Preparation, Sensors, measure, prepared_signals, read_signals, write_log
@@ -93,7 +93,9 @@ def each(
 
 
 def found_in(model: Model, log: xr.Dataset, ties: bool) -> dict[str, str]:
-    motion = measured(model, prepared_signals(log, PREPARATION), decimation=PREPARATION.decimation)
+    motion = measured_motion(
+        model, prepared_signals(log, PREPARATION), decimation=PREPARATION.decimation
+    )
     text = wrong_channels(
         model, motion, ties=leaf_ties(model) if ties else None, step=PREPARATION.decimation
     )
@@ -106,12 +108,12 @@ FAULTS = {
     "torque late": (
         each("force", 2, late),
         "force.motor_2",
-        f"behind the other channels by {SHIFT} samples",
+        f"lags the other channels by {SHIFT} samples",
     ),
     "position late": (
         each("position", 2, late),
         "position.motor_2",
-        f"behind the other channels by {SHIFT} samples",
+        f"lags the other channels by {SHIFT} samples",
     ),
     "torques exchanged": (
         lambda log: exchanged(log, "force"),
@@ -214,14 +216,14 @@ def test_a_spike_is_named_and_a_jump_of_friction_is_not(sound: xr.Dataset) -> No
                 },
             ),
             "force.motor_1",
-            "has next to nothing to do with the motion",
+            "is hardly explained by the motion",
         ),
         (
             lambda log: changed(
                 log, **{f"{kind}.motor_2": np.full(len(log.time), 0.9) for kind in ("position",)}
             ),
             "log",
-            "its motion says nothing of",
+            "its motion does not excite",
         ),
     ],
     ids=["one turned", "all turned", "noise", "one rests"],
@@ -348,7 +350,7 @@ def test_what_is_refused(
 
 
 def test_gains_have_no_meaning_beside_output_joints() -> None:
-    with pytest.raises(InputError, match="gains: has no meaning beside output joints"):
+    with pytest.raises(InputError, match="gains: has no meaning together with output joints"):
         options_of(gains=True, output="joints")
 
 

@@ -17,7 +17,7 @@ from planar_arm import MACHINE, TRUE, arm_log, arm_regressor
 
 from tauloop import Model
 from tauloop.formats import loads
-from tauloop.identification.faults.late_forces import NEGLIGIBLE, _Output
+from tauloop.identification.faults.late_forces import NEGLIGIBLE_DELAY_SHARE, _Output
 
 RATE, DURATION = 500.0, 14.0  # Hz, s
 TIME = np.arange(round(RATE * DURATION)) / RATE
@@ -127,8 +127,8 @@ def test_a_delay_is_named_with_its_size(model: Model, milliseconds: float, every
     problems = findings(model, late if every else first_alone(late))
     assert set(problems) == ({"force.motor_1", "force.motor_2"} if every else {"force.motor_1"})
     for text in problems.values():
-        word = "after" if milliseconds > 0.0 else "before"
-        assert number(f"comes # ms {word} the motion", text) == pytest.approx(
+        verb = "lags" if milliseconds > 0.0 else "leads"
+        assert number(f"{verb} the motion by # ms", text) == pytest.approx(
             abs(milliseconds), abs=0.2
         )
         assert "--presliding" not in text
@@ -141,11 +141,11 @@ def hardly_late(model: Model) -> dict[str, str]:
     With so little noise the delay is certain, but samples next to reversals of a sound log look the
     same.
     """
-    return findings(model, forces_at(TIME - 0.8 * NEGLIGIBLE / RATE), noise=0.003)
+    return findings(model, forces_at(TIME - 0.8 * NEGLIGIBLE_DELAY_SHARE / RATE), noise=0.003)
 
 
 def test_no_delay_below_a_twentieth_of_a_sample_is_named(hardly_late: dict[str, str]) -> None:
-    assert [text for text in hardly_late.values() if "after the motion" in text] == []
+    assert [text for text in hardly_late.values() if "lags the motion" in text] == []
 
 
 @pytest.mark.xfail(reason="its samples next to reversals are taken for wrong accelerations")
@@ -161,16 +161,16 @@ def test_a_bending_is_sought_on_the_samples_that_it_is_judged_on() -> None:
     columns = rng.normal(size=(count, parameters)).cumsum(axis=0)
     names = [f"p{number}" for number in range(parameters)]
     output = _Output(columns, names, rng.normal(size=count), None, 0.01)
-    assert np.all(np.diff(output._sought) == 3)
-    thinned = output.bent(0.1, 0.1)
-    whole = thinned(output._sought.copy())
-    np.testing.assert_allclose(thinned(output._sought), whole, atol=1e-6 * np.abs(whole).max())
+    assert np.all(np.diff(output._searched) == 3)
+    thinned = output.through_spring(0.1, 0.1)
+    whole = thinned(output._searched.copy())
+    np.testing.assert_allclose(thinned(output._searched), whole, atol=1e-6 * np.abs(whole).max())
 
 
 @pytest.mark.parametrize("decimation", [1, 10])
 def test_the_decimation_does_not_matter(model: Model, decimation: int) -> None:
     problems = findings(model, first_alone(forces_at(TIME - 5e-3)), decimation=decimation)
-    assert number("comes # ms after the motion", problems["force.motor_1"]) == pytest.approx(
+    assert number("lags the motion by # ms", problems["force.motor_1"]) == pytest.approx(
         5.0, abs=0.2
     )
 
@@ -197,7 +197,7 @@ def test_presliding_friction_is_named_with_its_length(
     problems = findings(model, forces if every else first_alone(forces))
     assert set(problems) == ({"shoulder", "elbow"} if every else {"shoulder"})
     for where, text in problems.items():
-        assert number("turns round over # rad", text) == pytest.approx(length, rel=0.25)
+        assert number("reverses over # rad", text) == pytest.approx(length, rel=0.25)
         assert text.endswith(f"--presliding {where}")
 
 
@@ -208,7 +208,7 @@ def test_a_load_with_friction_behind_a_spring_is_named(model: Model, frequency: 
     forces[:, 0] += behind_a_spring(frequency)
     problems = findings(model, first_alone(forces))
     assert set(problems) == {"force.motor_1"}
-    assert number("its load swings at # Hz", problems["force.motor_1"]) == pytest.approx(
+    assert number("its load oscillates at # Hz", problems["force.motor_1"]) == pytest.approx(
         frequency, rel=0.05
     )
 
@@ -218,7 +218,7 @@ def test_friction_that_turns_before_its_motion_is_no_lead_of_the_force(model: Mo
     early = smooth_at(TIME) + COULOMB * np.sign(motion_at(TIME + 7e-3)[1])
     (finding,) = findings(model, first_alone(early)).items()
     assert finding[0] == "shoulder"
-    assert number("turns # ms before its motion", finding[1]) == pytest.approx(7.0, abs=0.4)
+    assert number("reverses # ms before its motion", finding[1]) == pytest.approx(7.0, abs=0.4)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -229,19 +229,19 @@ def test_nothing_is_named_on_sound_logs(model: Model, seed: int) -> None:
 def test_presliding_fitted_to_a_late_force_is_a_finding(model: Model) -> None:
     late = first_alone(forces_at(TIME - 5e-3))
     problems = findings(model, late, presliding={"shoulder": "0.0003 rad"})
-    assert number("comes # ms after the motion", problems["force.motor_1"]) == pytest.approx(
+    assert number("lags the motion by # ms", problems["force.motor_1"]) == pytest.approx(
         5.0, abs=0.2
     )
-    assert number(
-        "turns round over #, less than", problems["shoulder.presliding"]
-    ) == pytest.approx(3e-4)
+    assert number("reverses over #, less than", problems["shoulder.presliding"]) == pytest.approx(
+        3e-4
+    )
     # friction that pushes
     problems = findings(
         model,
         first_alone(smooth_at(TIME) - COULOMB * dahl(0.05)),
         presliding={"shoulder": "0.05 rad"},
     )
-    assert "comes out negative next to" in problems["shoulder.presliding"]
+    assert "is negative in a fit with presliding friction" in problems["shoulder.presliding"]
 
 
 def test_presliding_fitted_to_presliding_friction_is_sound(model: Model) -> None:

@@ -27,7 +27,7 @@ from tauloop.identification import (
     split,
 )
 from tauloop.identification.faults.channels import wrong_channels
-from tauloop.identification.faults.measured_motion import measured
+from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.friction.presliding import presliding_columns, presliding_state
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.from_log import regression_data
@@ -106,7 +106,7 @@ def log_of(model: Model, moved: Multisine, friction: np.ndarray, late: int = 0) 
 
 
 def findings(model: Model, log: Signals) -> list[str]:
-    motion = measured(model, prepared_signals(log, PREPARATION), decimation=2)
+    motion = measured_motion(model, prepared_signals(log, PREPARATION), decimation=2)
     return [f"{case.where} {case.what}" for case in wrong_channels(model, motion, step=2)]
 
 
@@ -137,7 +137,7 @@ def test_the_state_rests_where_the_motion_rests_and_slides_where_it_goes_on():
 def test_hysteresis_is_named_and_not_a_delay(model, moved, hysteresis):
     """Without the difference this log read: channel comes 40 ms before the others."""
     (result,) = findings(model, log_of(model, moved, LEVEL * hysteresis))
-    assert result.startswith("force.motor_1 has friction that turns round over ")
+    assert result.startswith("force.motor_1 has friction that reverses over ")
     assert float(result.split("over ")[1].split(" rad")[0]) == pytest.approx(WAY, rel=0.25)
 
 
@@ -206,12 +206,12 @@ def test_the_way_is_found_and_named(model, moved, hysteresis):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"presliding": {"motor_9": ""}, "cutoff": 20.0}, "is no freedom of a joint"),
-        ({"presliding": {"motor_1": "-1 rad"}, "cutoff": 20.0}, "is no length"),
+        ({"presliding": {"motor_9": ""}, "cutoff": 20.0}, "is not a freedom of a joint"),
+        ({"presliding": {"motor_1": "-1 rad"}, "cutoff": 20.0}, "the length -1 is not positive"),
         ({"presliding": {"motor_1": "3 N"}, "cutoff": 20.0}, "motor_1"),
         (
             {"presliding": {"motor_1": ""}, "period": 4.0, "highest": 2.0},
-            "has no meaning beside period",
+            "has no meaning together with period",
         ),
     ],
 )

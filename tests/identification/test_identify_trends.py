@@ -179,7 +179,7 @@ def test_a_delay_of_less_than_a_sample_and_of_many(model: Model, late: float, ra
     )
     assert (trend.output, trend.kind) == ("motor_1", "delay")
     assert trend.value == pytest.approx(late, rel=FIGURE)
-    assert f"{'behind' if late > 0.0 else 'before'} the motion by" in str(trend)
+    assert f"{'lags' if late > 0.0 else 'leads'} the motion by" in str(trend)
 
 
 def test_hysteresis_at_reversals_is_no_delay(model: Model) -> None:

@@ -33,7 +33,7 @@ from tauloop.export.controller.equations import controller_equations
 from tauloop.formats import loads
 from tauloop.identification import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
 from tauloop.identification.faults.dead_channels import copied, dead
-from tauloop.identification.faults.measured_motion import measured
+from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.parameters.prior import compare_with_prior
 from tauloop.identification.regression.from_log import leaf_ties
@@ -155,13 +155,15 @@ def test_time_in_another_unit_is_told_by_the_inertial_forces(
     def warnings_on(log: Signals) -> list[str]:
         return [
             str(problem)
-            for problem in wrong_time_unit(model, measured(model, prepared_signals(log, RAW)))
+            for problem in wrong_time_unit(
+                model, measured_motion(model, prepared_signals(log, RAW))
+            )
         ]
 
     inputs = scaled(sound, "force", heavier)
     assert warnings_on(inputs) == []
     (problem,) = warnings_on(replace(inputs, time=inputs.time * factor))
-    assert f"in {'ms' if factor == 1e3 else 'us'} where the log says s" in problem
+    assert f"in {'ms' if factor == 1e3 else 'us'}, but the log states s" in problem
 
 
 def drives(log: Signals, kind: str) -> np.ndarray:
@@ -187,19 +189,19 @@ DEAD: dict[str, tuple[Callable[[Signals], Signals], str, str]] = {
     "a copy": (
         lambda log: with_channel(log, "force.motor_2", drives(log, "force.motor_1")),
         "force.motor_2",
-        "is force.motor_1 over again",
+        "is a copy of force.motor_1",
     ),
     "a copy in degrees": (
         lambda log: with_channel(
             log, "position.motor_2", np.rad2deg(drives(log, "position.motor_1")) + 3.0
         ),
         "position.motor_2",
-        "is position.motor_1 over again",
+        "is a copy of position.motor_1",
     ),
     "a position as force": (
         lambda log: with_channel(log, "force.motor_1", drives(log, "position.motor_2")),
         "force.motor_1",
-        "is position.motor_2 over again",
+        "is a copy of position.motor_2",
     ),
 }
 

@@ -76,14 +76,14 @@ def test_positions_in_another_unit_than_declared(
 ) -> None:
     problems = findings(model, changed({f"position.{name}": (factor, 0.0) for name in names}))
     where = " and ".join(f"position.{name}" for name in names)
-    assert f"to be in {unit} where the log has rad" in problems[where]
+    assert f"to be in {unit}, but the log states rad" in problems[where]
     assert f"[{unit}]'" in problems[where]
 
 
 @pytest.mark.parametrize(("name", "degrees"), [("motor_1", 5.0), ("motor_1", -8.0)])
 def test_a_zero_that_is_off(model: Model, name: str, degrees: float) -> None:
     (text,) = findings(model, changed({f"position.{name}": (1.0, np.radians(degrees))})).values()
-    assert number("zero off by # \\+-", text) == pytest.approx(degrees, abs=0.7)
+    assert number("zero error of # \\+-", text) == pytest.approx(degrees, abs=0.7)
 
 
 def test_what_forces_do_not_show_is_stated(model: Model) -> None:

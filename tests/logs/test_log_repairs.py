@@ -159,7 +159,8 @@ def test_an_axis_absent_from_the_log_is_held() -> None:
 
 def test_holding_what_is_there_or_unknown_is_refused() -> None:
     log = arm_log(arm_motion(500), arm_forces(arm_motion(500)))
-    for name, value, what in (("motor_2", 1.0, "is in the log"), ("motor_3", "", "is no position")):
+    unknown = "is not a position"
+    for name, value, what in (("motor_2", 1.0, "is in the log"), ("motor_3", "", unknown)):
         with pytest.raises(TauloopError, match=what):
             identified(loads(MACHINE), log, **OPTIONS, hold={name: value})
     with pytest.raises(TauloopError, match="kg"):

@@ -1,4 +1,4 @@
-"""Identification: base parameters from measured forces, with their accuracy, judged on held-out data.
+"""Identification of base parameters from measured forces, with their accuracy on held-out data.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""The estimator and the model of the errors that options name."""
+"""Choice of the estimator and the error model that the options state."""
 
 from __future__ import annotations
 
@@ -37,12 +37,18 @@ def chosen_estimator(
     instruments: Sequence[np.ndarray] = (),
     noise: np.ndarray | None = None,
 ) -> Estimator:
-    """The estimator of the options; with known noise of the forces weighted by it, without instruments weighted too."""
-    chosen = (
-        ESTIMATORS[options.estimator] if isinstance(options.estimator, str) else options.estimator
-    )
-    if chosen is not None:
-        return chosen
+    """Return the estimator of the options.
+
+    Args:
+        options: options of the identification.
+        instruments: instruments of each log; without them, "iv" is weighted least squares.
+        noise: standard deviation of the outputs' forces, if it is known. It then provides the
+            weights.
+    """
+    stated = options.estimator
+    estimator = ESTIMATORS[stated] if isinstance(stated, str) else stated
+    if estimator is not None:
+        return estimator
     if options.estimator == "iv" and len(instruments):
         return InstrumentalVariables(instruments_of=np.concatenate(instruments))
     if noise is not None:
@@ -57,10 +63,15 @@ def chosen_estimator(
 
 
 def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -> ErrorModel:
-    """What standard deviations assume of the errors of logs, or of averaged periods where there are none.
+    """Return the model of the errors that standard deviations assume.
+
+    Args:
+        options: options of the identification.
+        logs: the logs; empty for averaged periods.
 
     Raises:
-        InputError: logs are decimated by different factors, and errors were white before that.
+        InputError: the logs are decimated by different factors, and the errors are assumed to be
+            white before the decimation.
     """
     if isinstance(options.errors, ErrorModel):
         return options.errors
@@ -69,12 +80,11 @@ def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -
     if options.errors in ("blocks", "logs"):
         return ClusteredErrors(by=options.errors.removesuffix("s"))
     cutoffs = [common_cutoff(log.log, log.how) or HIGHEST_CUTOFF for log in logs]
-    filters = sorted(
-        {
-            (log.factor, min(cutoff, 0.5 / log.factor))
-            for log, cutoff in zip(logs, cutoffs, strict=True)
-        }
-    )
+    different_filters = {
+        (log.factor, min(cutoff, 0.5 / log.factor))
+        for log, cutoff in zip(logs, cutoffs, strict=True)
+    }
+    filters = sorted(different_filters)
     if options.errors == "autocorrelated":
         lobes = [0.5 / (factor * cutoff) for factor, cutoff in filters]
         return AutocorrelatedErrors(lobe=max(lobes, default=None))
@@ -82,9 +92,9 @@ def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -
         passed = " and ".join(
             f"{factor} (low-pass at {cutoff:.3g} of the rate)" for factor, cutoff in filters
         )
-        what = f"logs are decimated by {passed}, so their errors correlate differently"
+        what = f"logs are decimated by {passed}, so that their errors correlate differently"
         raise InputError.of(
-            "errors", what, "give one decimation and one cut-off, or take autocorrelated"
+            "errors", what, "give one decimation and one cut-off, or use autocorrelated"
         )
     return FilteredErrors(
         correlation=decimation_correlation(*filters[0]) if filters else np.ones(1)

@@ -1,4 +1,4 @@
-"""What is asked of one log of many, wherever it lies: its triangle, and how its errors hang together in time."""
+"""Identification from many logs one by one: the triangle of each log, and its error correlation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ from tauloop.identification.estimation.error_models import (
     FilteredErrors,
 )
 from tauloop.identification.estimation.estimators import CondensedEstimator
-from tauloop.identification.options import IdentificationOptions, LogSource, refuse_beside, texts_of
+from tauloop.identification.options import (
+    IdentificationOptions,
+    LogSource,
+    refuse_combinations,
+    texts_of,
+)
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.folded_scores import (
     ScoreDirections,
@@ -46,12 +51,12 @@ def _with_shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldedLog(Result):
-    """What one log gives, as arrays by name.
+    """The contribution of one log to an identification, as arrays by name.
 
     Attributes:
-        samples: of the log, prepared.
-        findings: what is wrong with it.
-        arrays: of its triangle (`triangle_of`), or of its scores.
+        samples: number of samples of the prepared log.
+        findings: problems of the log.
+        arrays: arrays of its triangle (`triangle_of`), or of its scores.
     """
 
     samples: int
@@ -59,17 +64,17 @@ class FoldedLog(Result):
     arrays: Mapping[str, np.ndarray] = field(metadata=json_keys(summary=_with_shapes))
 
     def variables(self) -> Iterator[Variable]:
-        """Its arrays, each over axes of its own."""
+        """Yield the arrays, each over its own axes."""
         for name, values in self.arrays.items():
             axes = tuple(f"{name}_{axis}" for axis in range(np.ndim(values)))
             yield Variable(name=name, values=values, over=axes, unit=None)
 
 
 def arrays_of(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The arrays of a `FoldedLog` from its plain data."""
+    """Return the arrays of a `FoldedLog` from its plain data."""
     return {
-        name: np.array(held["values"]).reshape(held["shape"])
-        for name, held in data["arrays"].items()
+        name: np.array(entry["values"]).reshape(entry["shape"])
+        for name, entry in data["arrays"].items()
     }
 
 
@@ -77,25 +82,28 @@ def require_foldable(options: IdentificationOptions) -> None:
     """Refuse options that need the samples of all logs at once.
 
     Raises:
-        InputError: each, with what it has no meaning beside.
+        InputError: lists each such option.
     """
-    problems, terms, how = Problems(), options.terms, options.preparation
-    names = (
-        "validation",
-        "commanded",
-        "disconnected",
-        "compare_logs",
-        "essential",
-        "regroup",
-        "consistent",
-    )
-    asked = {name: getattr(options, name) for name in names}
-    asked |= {"payload": terms.payload, "presliding": terms.presliding, "gains": terms.gains}
-    asked |= {"scan_cutoffs": how.scan_cutoffs, "period": how.period}
-    refuse_beside(problems, asked, {"logs that are folded one by one": True})
+    terms = options.terms
+    need_all_samples = {
+        "validation": options.validation,
+        "commanded": options.commanded,
+        "disconnected": options.disconnected,
+        "compare_logs": options.compare_logs,
+        "essential": options.essential,
+        "regroup": options.regroup,
+        "consistent": options.consistent,
+        "payload": terms.payload,
+        "presliding": terms.presliding,
+        "gains": terms.gains,
+        "scan_cutoffs": options.preparation.scan_cutoffs,
+        "period": options.preparation.period,
+    }
+    problems = Problems()
+    refuse_combinations(problems, need_all_samples, {"logs that are folded one by one": True})
     if not isinstance(chosen_estimator(options), CondensedEstimator):
         problems.add(
-            "estimator", f"{options.estimator} needs the samples of all logs", "take ols or wls"
+            "estimator", f"{options.estimator} needs the samples of all logs", "use ols or wls"
         )
     InputError.raise_if_any(problems)
 
@@ -103,20 +111,20 @@ def require_foldable(options: IdentificationOptions) -> None:
 def fold_file(
     machine: MachineSource, log: LogSource, options: IdentificationOptions | None = None
 ) -> FoldedLog:
-    """The triangle of one log: all that an identification asks of it.
+    """Return the triangle of one log, which is all that an identification needs of it.
 
-    It is prepared, and looked through for faults, as `identify` does with that log alone.
+    The log is prepared and checked for faults as by `identify` with this log alone.
 
     Args:
-        machine: its description, or `identification_model` of it.
+        machine: its description, or its `identification_model`.
         log: a file, or data.
-        options: of the identification; each log's velocities must be stated where the log has
-            measured ones.
+        options: options of the identification. If the log has measured velocities, the source of
+            velocity must be stated.
 
     Raises:
-        InputError: options that need all logs at once, or a velocity that would be chosen for this
+        InputError: options need all logs at once, or a source of velocity would be chosen for this
             log alone.
-        LogError, PoseError, IdentificationError: as `identify`.
+        LogError, PoseError, IdentificationError: as for `identify`.
 
     Examples:
         >>> import numpy as np, tauloop as tl
@@ -148,38 +156,35 @@ def fold_file(
 
 
 def _origin(machine: Mechanism, options: IdentificationOptions) -> dict[str, str]:
-    """What logs must have in common: the machine and its leaf parameters, and options that change a triangle.
+    """Return the properties that logs must have in common, as texts by name.
 
-    Masses and friction are left out where all of them are unknowns: they may have been identified
-    in between.
+    These are the machine, its independent parameters, and the options that change a triangle.
+    Masses and friction are left out if all of them are unknowns, because their values may have
+    been updated by an identification in the meantime.
     """
     are_unknown = options.parameters == "standard" and not options.terms.known
-    own = [
-        p
-        for p in machine.parameters
-        if not (are_unknown and p.unit and parse_unit(p.unit).dimension.mass)
-    ]
-    texts = {
-        name: text for name, text in texts_of(options).items() if name not in ("data", "estimator")
-    }
-    return (
-        {"machine": machine.name}
-        | {p.name: f"{p.value!r}" for p in own}
-        | {k: f"{v}" for k, v in texts.items()}
-    )
+    origin = {"machine": machine.name}
+    for parameter in machine.parameters:
+        has_mass = bool(parameter.unit and parse_unit(parameter.unit).dimension.mass)
+        if not (are_unknown and has_mass):
+            origin[parameter.name] = f"{parameter.value!r}"
+    for name, text in texts_of(options).items():
+        if name not in ("data", "estimator"):
+            origin[name] = f"{text}"
+    return origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreOptions(Options):
-    """What a log is read again for.
+    """Options of the second reading of a log, after the parameters of all logs are known.
 
     Attributes:
-        identification: as when it was folded.
+        identification: options with which the log was folded.
         directions: arrays of `ScoreDirections`, by name; flat.
-        kernel: of the errors; without it the sums that it is chosen by.
-        lags: of the residuals' products, which are summed next to these.
-        correlation: of the residuals, next to the kernel; none where no filter of known length was
-            passed.
+        kernel: kernel of the errors' correlation. Without it, the sums for its choice are returned.
+        lags: number of lags of the residuals' products, which are summed in addition.
+        correlation: correlation of the residuals, in addition to the kernel; empty if they have not
+            passed a filter of known length.
     """
 
     identification: IdentificationOptions = field(default_factory=IdentificationOptions)
@@ -190,20 +195,18 @@ class ScoreOptions(Options):
 
 
 def read_scores(machine: MachineSource, log: LogSource, options: ScoreOptions) -> FoldedLog:
-    """What the correlation of the errors of one log adds, when the parameters of all logs are known.
+    """Return the contribution of one log's correlated errors, for known parameters of all logs.
 
     Args:
         machine, log: as for `fold_file`.
         options: the parameters, and the kernel if it is known.
 
     Raises:
-        InputError, LogError, PoseError, IdentificationError: as `fold_file`.
+        InputError, LogError, PoseError, IdentificationError: as for `fold_file`.
     """
-    whole = {name: np.array(values) for name, values in options.directions.items()}
-    size = len(whole["values"])
-    directions = ScoreDirections(
-        **whole | {"sensitivity": whole["sensitivity"].reshape(size, size)}
-    )
+    flat = {name: np.array(values) for name, values in options.directions.items()}
+    size = len(flat["values"])
+    directions = ScoreDirections(**flat | {"sensitivity": flat["sensitivity"].reshape(size, size)})
     data, findings, _ = _read(machine, log, options.identification)
     share = options.identification.share
     if options.kernel:
@@ -221,17 +224,19 @@ def read_scores(machine: MachineSource, log: LogSource, options: ScoreOptions) -
 def _read(
     machine: MachineSource, log: LogSource, options: IdentificationOptions
 ) -> tuple[RegressionData, tuple[Problem, ...], ErrorModel]:
-    """Return the data of a log, what is wrong with it, and what is assumed of its errors."""
+    """Return the data of a log, its problems, and the model of its errors."""
     require_foldable(options)
     data, prepared, findings = log_data(identification_model(machine, options), log, options)
     if prepared.channels.choice is not None:
-        what = "has measured velocities, and which are taken would be chosen for each log by itself"
+        what = "has measured velocities, whose use would be chosen for each log separately"
         raise InputError.of(
-            prepared.names[0], what, "say it for all: velocity positions, measured or fused"
+            prepared.names[0], what, "state it for all logs: velocity positions, measured or fused"
         )
     if isinstance(prepared.errors, AutocorrelatedErrors) and prepared.errors.lags is not None:
         raise InputError.of(
-            "errors", "lags are not stated for logs that are folded", "leave them to be chosen"
+            "errors",
+            "lags cannot be stated for logs that are folded",
+            "leave out the lags, so that they are chosen",
         )
     return data, findings, prepared.errors
 
@@ -239,6 +244,7 @@ def _read(
 def _result(
     data: RegressionData, findings: tuple[Problem, ...], arrays: Mapping[str, np.ndarray]
 ) -> FoldedLog:
+    """Return the result of a log."""
     return FoldedLog(
         samples=len(data),
         findings=findings,

@@ -1,4 +1,4 @@
-"""Instruments without the measurement's noise: the regressor of a machine simulated with the parameters so far."""
+"""Instruments without measurement noise: the regressor of a machine in a simulated closed loop."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from tauloop.model import Model
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Runs a machine in closed loop on the commanded motion; gives its positions, at the samples of the
-#: measured log.
+#: A function that simulates a machine in closed loop on the commanded motion, and returns its
+#: positions at the samples of the measured log.
 ClosedLoop: TypeAlias = "Callable[[Mechanism], xr.Dataset]"
 
 
 def simulated_instruments(
     model: Model, closed_loop: ClosedLoop, preparation: Preparation, *, output: str = "actuators"
 ) -> Simulation:
-    """Instruments of `InstrumentalVariables` from a simulated closed loop.
+    """Return the instruments of `InstrumentalVariables` from a simulated closed loop.
 
-    The simulated machine has the parameters found so far. The base parameters are all that its
-    motion depends on, so it does not matter that single parameters that stand for a combination are
-    not those of real bodies.
+    The simulated machine has the current estimates of the parameters. Its motion depends on the
+    base parameters alone. Single parameters that represent a combination need therefore not be
+    those of real bodies.
 
     Args:
         model: the machine, as for `regression_data`.
         closed_loop: the simulation, with the controller of the measured machine.
-        preparation, output: those of the measured log.
+        preparation, output: preparation and output of the measured log.
 
     Source: Janot, Vandanjon and Gautier 2014, A generic instrumental variable approach for
-        industrial robot
-    identification.
+        industrial robot identification.
     """
 
     def instruments(parameters: np.ndarray) -> np.ndarray:
+        """Return the regressor of the motion that is simulated with parameters."""
         simulated = closed_loop(identified_mechanism(model, parameters, source="estimated so far"))
         return motion_regressor(model, simulated, preparation, output=output)
 

@@ -1,4 +1,6 @@
-"""Bootstrap of an identification: blocks of a log drawn with replacement, from their triangles alone.
+"""Bootstrap of an identification: blocks of a log are drawn with replacement.
+
+Only the triangles of the blocks are used.
 
 Source: Künsch 1989, The jackknife and the bootstrap for general stationary observations (blocks);
 Efron and Tibshirani 1993, An Introduction to the Bootstrap.
@@ -27,12 +29,13 @@ from tauloop.model.model import MachineSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapOptions(Options):
-    """Which draw of which blocks.
+    """Options of a bootstrap draw.
 
     Attributes:
-        identification: of the log.
-        blocks: of the fitted samples, one behind the other; longer than errors remember.
-        draw: number of the draw; 0 is the log as it is.
+        identification: options of the identification of the log.
+        blocks: number of consecutive blocks of the fitted samples. A block must be longer than the
+            correlation of the errors.
+        draw: number of the draw; 0 is the log itself.
 
     Examples:
         >>> from tauloop.identification import BootstrapOptions
@@ -47,12 +50,13 @@ class BootstrapOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapDraw(Result):
-    """Base parameters from blocks that were drawn.
+    """Base parameters from drawn blocks.
 
     Attributes:
-        values: by the name of the parameter that represents them, SI.
-        deviations: of the whole log, by the errors' known correlation, SI.
-        drawn: how often each block is in it.
+        values: values of the base parameters, by the name of the representing parameter, SI.
+        deviations: their standard deviations for the whole log, from the errors' known
+            correlation, SI.
+        drawn: number of times that each block was drawn.
     """
 
     values: Mapping[str, float]
@@ -60,7 +64,7 @@ class BootstrapDraw(Result):
     drawn: tuple[int, ...]
 
     def variables(self) -> Iterator[Variable]:
-        """Values and deviations by `parameter`, counts by `block`."""
+        """Yield values and standard deviations over `parameter`, and counts over `block`."""
         yield Variable(name="parameter", values=tuple(self.values), over=("parameter",))
         yield Variable(
             name="value", values=tuple(self.values.values()), over=("parameter",), unit=None
@@ -70,41 +74,42 @@ class BootstrapDraw(Result):
         yield Variable(name="drawn", values=self.drawn, over=("block",))
 
 
-#: The triangle of the log that was drawn from last, by all that decides it: draws of one log come
-#: one after the other.
-_LAST: dict[str, tuple[LogTriangle, MachineSource, LogSource]] = {}
+#: The triangle of the last log, by a key of all that determines it. Draws of the same log usually
+#: follow each other. Machine and log are stored with it, so that their ids remain unique.
+_LAST_TRIANGLE: dict[str, tuple[LogTriangle, MachineSource, LogSource]] = {}
 
 
 def bootstrap_log(
     machine: MachineSource, log: LogSource, options: BootstrapOptions | None = None
 ) -> BootstrapDraw:
-    """Base parameters of one draw of a log's blocks.
+    """Return the base parameters of one draw of a log's blocks.
 
-    The base parameters are those of the whole log; of each draw only their values are estimated
-    anew, from the blocks' triangles: milliseconds a draw. `tauloop study` with the result
-    `bootstrap` makes many draws.
+    The base parameters are those of the whole log. For each draw, only their values are estimated
+    again from the triangles of the blocks, which takes milliseconds. `tauloop study` with the
+    result `bootstrap` makes many draws.
 
     Args:
-        machine: its description, or `identification_model` of it.
+        machine: its description, or its `identification_model`.
         log: a file, or data.
-        options: which draw.
+        options: options of the draw.
 
     Raises:
-        InputError, LogError, PoseError, IdentificationError: as `fold_file`; fewer samples than
-            blocks.
+        InputError, LogError, PoseError, IdentificationError: as for `fold_file`, and if there are
+            fewer samples than blocks.
     """
     options = options or BootstrapOptions()
-    how = options.identification
-    require_foldable(how)
-    estimator = chosen_estimator(how)
+    of_log = options.identification
+    require_foldable(of_log)
+    estimator = chosen_estimator(of_log)
     assert isinstance(estimator, CondensedEstimator)
-    key = f"{id(machine)} {log if isinstance(log, str | Path) else id(log)} {options.blocks} {content(how)}"
-    if key not in _LAST:
-        data, *_ = log_data(identification_model(machine, how), log, how)
-        _LAST.clear()
-        # held: ids stay theirs
-        _LAST[key] = fold_log(data, share=how.share, blocks=options.blocks), machine, log
-    whole = _LAST[key][0]
+    log_key = log if isinstance(log, str | Path) else id(log)
+    key = f"{id(machine)} {log_key} {options.blocks} {content(of_log)}"
+    if key not in _LAST_TRIANGLE:
+        data, *_ = log_data(identification_model(machine, of_log), log, of_log)
+        triangle = fold_log(data, share=of_log.share, blocks=options.blocks)
+        _LAST_TRIANGLE.clear()
+        _LAST_TRIANGLE[key] = triangle, machine, log
+    whole, *_ = _LAST_TRIANGLE[key]
     folded = identify_folded(whole, estimator)
     drawn = np.ones(options.blocks, dtype=int)
     values = folded.estimate.values
@@ -122,7 +127,7 @@ def bootstrap_log(
         values=dict(zip(names, values.tolist(), strict=True)),
         deviations=dict(zip(names, deviations.tolist(), strict=True)),
         drawn=tuple(drawn.tolist()),
-        diagnostics=(diagnostic("blocks that were drawn", np.count_nonzero(drawn)),),
+        diagnostics=(diagnostic("number of blocks that were drawn", np.count_nonzero(drawn)),),
         provenance=provenance(
             options={"blocks": options.blocks, "draw": options.draw}, packages=("numpy", "scipy")
         ),

@@ -1,4 +1,4 @@
-"""What `identify` finds of a machine: the fit, what is wrong with logs, and whatever else was asked for."""
+"""The result of `identify`: the fit, problems of the logs, and the requested additional results."""
 
 from __future__ import annotations
 
@@ -34,34 +34,33 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MachineIdentification(Result):
-    """An identification from logs; what was not asked for is None.
+    """An identification from logs; results that were not requested are None.
 
     Attributes:
-        model: the machine that was identified.
-        logs: names of those that were fitted.
-        hold_out: share at the end of each that was held out.
+        model: the identified machine.
+        logs: names of the fitted logs.
+        hold_out: share at the end of each log that was held out.
         identification: the fit, judged on held-out data.
-        whole_log: the fit to all samples, where none come from another log to judge by.
-        data_findings: what is wrong with the data, the machine file, or both.
-        repairs: what was put into logs, in words.
-        machine_file: the estimates beside the values of the machine file.
-        log_comparison: several logs fitted apart.
-        filter_scan: what every filter gives.
-        presliding, presliding_notes: lengths over which friction turns round, and in words.
-        known_forces: what was taken off the forces, in words.
-        channels: how each was prepared.
-        periods: of each averaged log how many there are, and noise and unit of its channels.
-        gains: of the drives.
+        whole_log: the fit to all samples; None if another log is used for validation.
+        data_findings: problems of the data, of the machine file, or of both.
+        repairs: notes on the repairs of the logs.
+        machine_file: the estimates, compared with the values of the machine file.
+        log_comparison: comparison of separate fits of several logs.
+        filter_scan: scan of the filters.
+        presliding, presliding_notes: lengths over which friction reverses, and notes on them.
+        known_forces: notes on the known forces that were subtracted.
+        channels: the preparation of each channel.
+        periods: number of periods of each averaged log, and noise and units of its channels.
+        gains: gains of the drives.
         essential: parameters that the data determine.
-        formulas: the base parameters as formulas, of whole logs where these were fitted.
-        consistent: all standard parameters, inside physical limits.
-        training, held_out: the data that were fitted, and those that judge.
-        not_shown: zeros of encoders and factors of forces that these logs do not show, in words:
-            check them otherwise.
-        friction_laws: that the findings ask for and the options may name.
-        terms: what is known and fitted next to the machine file's terms, as given or as validation
-            chose.
-        motion: times (N,), s, and actuator positions (N, n) of the beginning of the first log, SI.
+        formulas: the base parameters as formulas, from the fit to all samples if there is one.
+        consistent: all standard parameters, within physical limits.
+        training, held_out: the fitted and the held-out data.
+        not_shown: descriptions of zeros of encoders and factors of forces that these logs do not
+            determine; they must be checked by other means.
+        friction_laws: laws of friction that the findings report as missing and options can add.
+        terms: known and additional terms, as stated or as chosen by validation.
+        motion: times (N,), s, and actuator positions (N, n) of the first log, SI.
     """
 
     model: Model = field(metadata=OMITTED)
@@ -91,46 +90,53 @@ class MachineIdentification(Result):
     terms: TermOptions = field(default_factory=TermOptions, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Those of the fit, values of the machine file, and measured and predicted forces, by `sample`."""
-        fit, prior, parts = (
-            self.identification,
-            self.machine_file.prior,
-            (self.training, self.held_out),
-        )
+        """Yield the fit's variables, the machine file's values, and the forces over `sample`."""
+        fit = self.identification
+        parts = (self.training, self.held_out)
         yield from fit.variables()
-        yield Variable(name="machine_file", values=prior, over=("parameter",), unit=fit.base.units)
-        names, units = ([getattr(item, key) for item in fit.training] for key in ("output", "unit"))
+        yield Variable(
+            name="machine_file",
+            values=self.machine_file.prior,
+            over=("parameter",),
+            unit=fit.base.units,
+        )
+        names = [item.output for item in fit.training]
+        units = [item.unit for item in fit.training]
         measured = np.concatenate([part.forces[:, part.kept] for part in parts])
         residual = np.concatenate([fit.residual(part) for part in parts])
         yield from columns("measured", names, units, measured, ("sample",))
         yield from columns("predicted", names, units, measured - residual, ("sample",))
-        yield Variable(
-            name="held_out", values=np.arange(len(measured)) >= len(self.training), over=("sample",)
-        )
+        is_held_out = np.arange(len(measured)) >= len(self.training)
+        yield Variable(name="held_out", values=is_held_out, over=("sample",))
 
     @property
     @in_json()
     def findings(self) -> tuple[Problem, ...]:
-        """What is wrong with the data, the machine file, or both; with masses that cannot be."""
-        heavy = runaway_masses(self.consistent) if self.consistent is not None else ()
-        return (*self.data_findings, *heavy)
+        """Problems of the data, of the machine file, or of both, and implausible masses."""
+        implausible = runaway_masses(self.consistent) if self.consistent is not None else ()
+        return (*self.data_findings, *implausible)
 
     @property
     def status(self) -> Status:
-        """OK when all diagnostics are within their limits and the parameters are sound."""
-        sound = len(self.findings) == len(self.data_findings)
-        if not sound or (self.consistent is not None and self.consistent.status is not Status.OK):
+        """OK if all diagnostics are within their limits and the parameters are plausible."""
+        are_plausible = len(self.findings) == len(self.data_findings)
+        if self.consistent is not None and self.consistent.status is not Status.OK:
+            are_plausible = False
+        if not are_plausible:
             return Status.DOUBTFUL
         return status_of(self.diagnostics)
 
     def mechanism(self) -> Mechanism:
-        """The identified machine, with its physically consistent parameters.
+        """Return the identified machine, with its physically consistent parameters.
 
         Raises:
-            InputError: these were not asked for.
+            InputError: consistent parameters were not requested.
         """
         if self.consistent is None:
-            what = "an identified machine needs all its parameters, and base parameters are fewer"
-            raise InputError.of("consistent", what, "ask for consistent parameters")
+            what = (
+                "a machine needs all its parameters, but base parameters are only combinations of "
+                "them"
+            )
+            raise InputError.of("consistent", what, "request consistent parameters")
         source = f"identified from {', '.join(self.logs)}"
         return identified_mechanism(self.model, self.consistent.parameters, source=source)

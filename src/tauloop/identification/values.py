@@ -1,4 +1,4 @@
-"""Values that options give: numbers in SI units, or texts with a unit."""
+"""Values of options: numbers in SI units, or texts with a unit."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from tauloop.mechanism.description.units import parse_unit
 
 
 def si_value(where: str, value: float | str, unit: str) -> float:
-    """A value in SI units, of the dimension of a unit.
+    """Return a value in SI units, with the dimension of a unit.
 
     Raises:
-        InputError: a text is no number with a unit of that dimension.
+        InputError: a text is not a number with a unit of this dimension.
     """
-    return (
-        quantity(where, value, parse_unit(unit or "1").dimension)
-        if isinstance(value, str)
-        else float(value)
-    )
+    if isinstance(value, str):
+        return quantity(where, value, parse_unit(unit or "1").dimension)
+    return float(value)

@@ -1,7 +1,8 @@
-"""The whole way from logs to parameters: `identify`."""
+"""The workflow from logs to parameters: `identify`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +25,13 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.missing_laws import MissingLaw
 from tauloop.identification.faults.search import (
     FitFaults,
-    FoundMotion,
+    SearchMotion,
     fault_diagnostic,
+    faults_first,
     faults_of_fit,
     faults_of_log,
-    found_motion,
     judged_faults,
-    naming,
+    search_motion,
 )
 from tauloop.identification.faults.unexcited import unexcited
 from tauloop.identification.friction.choice import choose_friction
@@ -78,27 +79,27 @@ from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 
-#: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose
-#: logs are identified again and again.
-WORTH_COMPILING = 5_000
-#: Samples of the motion that a result keeps, at most, to be shown.
-SHOWN = 4_000
-#: Samples of each log by which laws of friction are chosen, at most: its first ones.
-SEARCHED = 32_000
-#: Stages of fits and of judging them (`_fitted`).
-FITS = 4
+#: Number of samples at which the regressor is compiled. Compilation takes seconds, but is needed
+#: only once for a machine.
+MIN_COMPILED_SAMPLES = 5_000
+#: Largest number of samples of the motion that a result stores for display.
+MAX_DISPLAYED_SAMPLES = 4_000
+#: Largest number of samples of each log for the choice of friction laws, from its beginning.
+MAX_FRICTION_SAMPLES = 32_000
+#: Number of stages of the fits and of judging them (`_fit_and_judge`).
+FIT_STAGES = 4
 
 
 def identification_model(
     machine: MachineSource, options: IdentificationOptions | None = None, *, threads: int = 1
 ) -> Model:
-    """The model that `identify` works on: the machine with the leaf parameters that the options know.
+    """Return the model that `identify` uses: the machine with the known independent parameters.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: what is known of it.
-        threads: how many a batch is shared out over, where the model is made here; no number
-            depends on it.
+        options: options with the known parameters.
+        threads: number of threads for batches, if a new model is created; results do not depend on
+            it.
 
     Raises:
         InputError: a known value has another unit than its parameter.
@@ -109,7 +110,7 @@ def identification_model(
     known = mechanism.with_values(leaves)
     if isinstance(machine, Model) and known == mechanism:
         return machine
-    return Model(known, evaluator=Compiled(at_least=WORTH_COMPILING, threads=threads))
+    return Model(known, evaluator=Compiled(at_least=MIN_COMPILED_SAMPLES, threads=threads))
 
 
 @keywords(IdentificationOptions)
@@ -121,30 +122,30 @@ def identify(
     *,
     progress: Progress | None = None,
 ) -> MachineIdentification:
-    """Identify base parameters of a machine from logs, and judge them on data that were not fitted.
+    """Identify the base parameters of a machine from logs, and judge them on held-out data.
 
-    Logs are repaired and prepared (filters, velocities, averages of periods), looked through for
-    faults, and fitted together as f = Y(q, v, a) p + e, f the measured forces; of each the last
-    part is held out. One that states no preparation is prepared as the first.
+    Logs are repaired, prepared (filters, velocities, averages of periods) and checked for faults.
+    They are then fitted together as f = Y(q, v, a) p + e, where f are the measured forces. The last
+    part of each log is held out. A log without a stated preparation is prepared as the first log.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        logs: one or several: files (CSV, Parquet or others with columns time, position.NAME,
-            force.NAME; or a YAML that describes files and columns, and says how this one is
-            prepared), logs in memory, or `MeasuredLog`.
-        options: how; the defaults without.
-        progress: called with what is done and what there is to do.
+        logs: one log or several: files (CSV, Parquet or others with columns time, position.NAME,
+            force.NAME, or a YAML file that describes files, columns and preparation), logs in
+            memory, or `MeasuredLog`.
+        options: options of the identification.
+        progress: called with the completed and the total number of stages.
 
     Raises:
-        InputError: options that have no meaning for these logs or this machine.
+        InputError: options have no meaning for these logs or this machine.
         LogError: a log is damaged or lacks channels.
         PoseError: a log leaves the workspace of the machine.
-        IdentificationError: the data do not support the identification; faults of the logs first.
+        IdentificationError: the data do not support the identification; faults of the logs are
+            listed first.
 
     Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of
-        serial robots; Gautier
-    and Poignet 2001, Extended Kalman filtering and weighted least squares dynamic identification of
-    robot.
+        serial robots; Gautier and Poignet 2001, Extended Kalman filtering and weighted least
+        squares dynamic identification of robot.
 
     Examples:
         >>> import tauloop as tl
@@ -168,74 +169,81 @@ def identify(
         [0.01, 0.01]
     """
     options = options or IdentificationOptions()
-    sources = (
-        [logs] if isinstance(logs, str | Path) or not isinstance(logs, Sequence) else list(logs)
-    )
+    sources: list[LogSource]
+    if isinstance(logs, str | Path) or not isinstance(logs, Sequence):
+        sources = [logs]
+    else:
+        sources = list(logs)
     _require_suitable(options, len(sources))
-    stages = Stages(progress, 3 + len(sources) + (options.validation is not None) + FITS)
+    validation = [] if options.validation is None else [options.validation]
+    stages = Stages(progress, 3 + len(sources) + len(validation) + FIT_STAGES)
     model = identification_model(machine, options)
     if options.terms.gains and model.assembly.is_redundant:
-        what = "the actuators are redundant: every equation holds the forces of several drives"
+        what = "the actuators are redundant: every equation contains the forces of several drives"
         raise InputError.of("gains", what, "give the forces in N or N m")
     ties = _ties(model, options)
-    regrouping = (
-        symbolic_base_parameters(model.mechanism, progress=stages.part) if options.regroup else None
-    )
+    regrouping = None
+    if options.regroup:
+        regrouping = symbolic_base_parameters(model.mechanism, progress=stages.part)
     stages.done()
-    friction, repaired = stated_friction(model, options.terms), repairs(model, options.preparation)
-    validation = [] if options.validation is None else [options.validation]
-    measured = measured_logs([*sources, *validation], options, repaired)
+    friction = stated_friction(model, options.terms)
+    log_repairs = repairs(model, options.preparation)
+    measured = measured_logs([*sources, *validation], options, log_repairs)
     require_logs(options.terms.payload, [log.name for log in measured])
     stages.done()
     prepared = prepare_logs(model, measured, options, ties, len(sources))
     del measured
     stages.done()
     if prepared.is_chosen and _may_choose_friction(model, options):
-        prepared, terms = _with_chosen_friction(model, prepared, options, ties, repaired)
-        options, friction = replace(options, terms=terms), stated_friction(model, terms)
-    data = _logged(model, prepared, options, ties, friction, repaired, stages)
-    prepared = replace(prepared, logs=())  # their samples leave the memory
-    return _fitted(model, prepared, data, options, regrouping, stages)
+        prepared, terms = _with_chosen_friction(model, prepared, options, ties, log_repairs)
+        options = replace(options, terms=terms)
+        friction = stated_friction(model, terms)
+    data = _identification_data(model, prepared, options, ties, friction, log_repairs, stages)
+    # The samples of the logs are no longer needed, and their memory is released.
+    prepared = replace(prepared, logs=())
+    return _fit_and_judge(model, prepared, data, options, regrouping, stages)
 
 
 def log_data(
     model: Model, log: LogSource, options: IdentificationOptions
 ) -> tuple[RegressionData, PreparedLogs, tuple[Problem, ...]]:
-    """Regression data of one log by itself, how it was prepared, and what is wrong with it: as `identify` has them.
+    """Return the regression data of one log, its preparation and its problems, as in `identify`.
 
     Args:
         model: see `identification_model`.
         log: a file, or data.
-        options: of the identification.
+        options: options of the identification.
 
     Raises:
-        InputError, LogError, PoseError, IdentificationError: as `identify`.
+        InputError, LogError, PoseError, IdentificationError: as for `identify`.
     """
-    ties, friction = _ties(model, options), stated_friction(model, options.terms)
-    repaired = repairs(model, options.preparation)
-    prepared = prepare_logs(
-        model, measured_logs([log], options, repaired), options, ties, 1, may_choose=False
+    ties = _ties(model, options)
+    friction = stated_friction(model, options.terms)
+    log_repairs = repairs(model, options.preparation)
+    measured = measured_logs([log], options, log_repairs)
+    prepared = prepare_logs(model, measured, options, ties, 1, may_choose=False)
+    data = _identification_data(
+        model, prepared, options, ties, friction, log_repairs, Stages(None, 1)
     )
-    data = _logged(model, prepared, options, ties, friction, repaired, Stages(None, 1))
     return data.parts[0], prepared, (*prepared.bad_samples, *data.faults)
 
 
 def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
-    """Known relations of the columns, where named parameters of the machine file are the unknowns."""
+    """Return the relations of the columns if parameters of the machine file are the unknowns."""
     if options.parameters != "file":
         return None
-    return leaf_ties(
-        model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known))
-    )
+    known = known_leaves(model.mechanism, options.terms.known)
+    return leaf_ties(model, dynamic_leaves(model, known))
 
 
 def _may_choose_friction(model: Model, options: IdentificationOptions) -> bool:
-    """Whether laws of friction may be chosen: the options name none, and forces tell them."""
+    """Return whether friction laws may be chosen: none are stated, and forces determine them."""
     terms = options.terms
-    names_none = not (terms.asymmetric or terms.stribeck or terms.presliding)
-    return names_none and not (
+    are_stated = bool(terms.asymmetric or terms.stribeck or terms.presliding)
+    are_undetermined = bool(
         terms.gains or terms.payload or options.commanded or model.assembly.is_redundant
     )
+    return not (are_stated or are_undetermined)
 
 
 def _with_chosen_friction(
@@ -243,10 +251,13 @@ def _with_chosen_friction(
     prepared: PreparedLogs,
     options: IdentificationOptions,
     ties: Ties | None,
-    repaired: Repairs,
+    log_repairs: Repairs,
 ) -> tuple[PreparedLogs, TermOptions]:
-    """Return the logs and terms with the laws of friction that validation chose, and what else is better with them."""
-    tried = replace(
+    """Return the logs and terms with the friction laws that validation chose.
+
+    Options of the preparation that are better with the laws are changed as well.
+    """
+    trial_options = replace(
         options,
         validation=None,
         hold_out=0.3,
@@ -257,44 +268,48 @@ def _with_chosen_friction(
         disconnected=(),
     )
 
-    def identified(logs: PreparedLogs, terms: TermOptions) -> MachineIdentification | None:
-        """Return the identification of some logs with some terms; None where the data do not support it."""
-        of_terms = replace(tried, terms=terms)
+    def data_with(
+        logs: PreparedLogs, options: IdentificationOptions, *, searches_faults: bool
+    ) -> _IdentificationData:
+        """Return the regression data of logs with the terms of the options."""
+        friction = stated_friction(model, options.terms)
+        stages = Stages(None, 1)
+        return _identification_data(
+            model,
+            logs,
+            options,
+            ties,
+            friction,
+            log_repairs,
+            stages,
+            searches_faults=searches_faults,
+        )
+
+    def identify_with(logs: PreparedLogs, terms: TermOptions) -> MachineIdentification | None:
+        """Return the identification of logs with terms; None if the data do not support it."""
+        with_terms = replace(trial_options, terms=terms)
         try:
-            data = _logged(
-                model,
-                logs,
-                of_terms,
-                ties,
-                stated_friction(model, terms),
-                repaired,
-                Stages(None, 1),
-            )
-            return _fitted(model, replace(logs, logs=()), data, of_terms, None, Stages(None, FITS))
+            data = data_with(logs, with_terms, searches_faults=True)
+            without_samples = replace(logs, logs=())
+            stages = Stages(None, FIT_STAGES)
+            return _fit_and_judge(model, without_samples, data, with_terms, None, stages)
         except (IdentificationError, InputError):
             return None
 
-    def fitted_alone(logs: PreparedLogs, terms: TermOptions) -> Identification | None:
+    def fit_with(logs: PreparedLogs, terms: TermOptions) -> Identification | None:
         """Return the fit alone, without a search for faults."""
-        of_terms = replace(tried, terms=terms)
+        with_terms = replace(trial_options, terms=terms)
         try:
-            friction, stages = stated_friction(model, terms), Stages(None, 1)
-            data = _logged(
-                model, logs, of_terms, ties, friction, repaired, stages, searches_faults=False
-            )
-            training, held_out = _split(data.parts, of_terms)
-            return fit(
-                merge(training),
-                held_out,
-                chosen_estimator(of_terms, (), data.noise),
-                errors=logs.errors,
-            )
+            data = data_with(logs, with_terms, searches_faults=False)
+            training, held_out = _split(data.parts, with_terms)
+            estimator = chosen_estimator(with_terms, (), data.noise)
+            return fit(merge(training), held_out, estimator, errors=logs.errors)
         except (IdentificationError, InputError):
             return None
 
-    part = prepared.part(options.share, SEARCHED)
+    part = prepared.part(options.share, MAX_FRICTION_SAMPLES)
     velocities = usable_names(model, part, options)
-    choice = choose_friction(part, options.terms, identified, fitted_alone, velocities=velocities)
+    choice = choose_friction(part, options.terms, identify_with, fit_with, velocities=velocities)
     if not choice.terms_changed:
         return prepared, options.terms
     changed = prepared_again(model, prepared, options, ties, choice.changes)
@@ -303,28 +318,29 @@ def _with_chosen_friction(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Logged:
-    """Regression data of all logs, and what belongs to them.
+class _IdentificationData:
+    """Regression data of all logs, with the results of their checks.
 
     Attributes:
-        parts: of the logs that are fitted, and then the one to judge by, with all columns.
+        parts: regression data of the fitted logs, followed by those of the validation log if there
+            is one, with all columns.
         machine: the same with the columns of the machine alone.
-        faults: of the logs.
-        laws: of friction that explain faults of the logs.
-        motions: of the logs; none of averaged periods.
-        presliding: what was chosen.
-        gains: of the drives, where they are sought.
-        instruments: of each fitted log, of the commanded motion.
-        noise: of the averaged forces.
-        repairs: what was put into the logs or taken off, in sentences.
-        motion: times and actuator positions of the beginning of the first log.
+        faults: problems of the logs.
+        laws: laws of friction that explain faults of the logs.
+        motions: motions of the logs; none of averaged periods.
+        presliding: the chosen presliding lengths.
+        gains: gains of the drives, if they are estimated.
+        instruments: instruments of each fitted log, from the commanded motion.
+        noise: standard deviation of the averaged forces.
+        repairs: notes on repairs and subtracted forces.
+        motion: times and actuator positions of the first log.
     """
 
     parts: list[RegressionData]
     machine: list[RegressionData]
     faults: tuple[Problem, ...]
     laws: tuple[MissingLaw, ...]
-    motions: tuple[FoundMotion, ...]
+    motions: tuple[SearchMotion, ...]
     presliding: PreslidingChoice | None
     gains: DriveGains | None
     instruments: list[np.ndarray]
@@ -337,43 +353,47 @@ def _require_suitable(options: IdentificationOptions, count: int) -> None:
     """Refuse options that need another number of logs."""
     problems = Problems()
     if options.compare_logs and count < 2:
-        what = "is given with one log, which has no other to be compared with"
+        what = "is given with a single log, which cannot be compared"
         problems.add("compare_logs", what, "give several logs")
-    for name, beside in (("commanded", options.commanded), ("disconnected", options.disconnected)):
-        if beside and len(beside) != count:
-            what = f"is given {len(beside)} times for {count} logs"
+    recordings = {"commanded": options.commanded, "disconnected": options.disconnected}
+    for name, given in recordings.items():
+        if given and len(given) != count:
+            what = f"is given {len(given)} times for {count} logs"
             problems.add(name, what, "give one for each log, in their order")
     InputError.raise_if_any(problems)
 
 
-def _logged(
+def _identification_data(
     model: Model,
     prepared: PreparedLogs,
     options: IdentificationOptions,
     ties: Ties | None,
     friction: StatedFriction,
-    repaired: Repairs,
+    log_repairs: Repairs,
     stages: Stages,
     *,
     searches_faults: bool = True,
-) -> _Logged:
-    """Return regression data of all logs; each log is prepared once, and only one at a time is in memory so."""
-    logs, output = prepared.logs, options.output
+) -> _IdentificationData:
+    """Return the regression data of all logs.
+
+    Each log is prepared once, and only one prepared log at a time is in memory.
+    """
+    logs = prepared.logs
+    output = options.output
     faults: list[Problem] = []
-    laws: list[MissingLaw] = []
+    laws: dict[str, MissingLaw] = {}
     parts: list[RegressionData] = []
-    motions: list[FoundMotion] = []
+    motions: list[SearchMotion] = []
     elements: list[ElementMotion] = []
-    shown: tuple[np.ndarray, np.ndarray] | None = None
+    displayed: tuple[np.ndarray, np.ndarray] | None = None
     for log in stages.over(logs):
         with naming_log(log, len(logs)):
             signals = log.prepared()
         if searches_faults:
             of_log = faults_of_log(model, log, signals, len(logs), options, ties)
             faults += of_log.problems
-            laws += (
-                law for law in of_log.laws if law.element not in {other.element for other in laws}
-            )
+            for law in of_log.laws:
+                laws.setdefault(law.element, law)
         with naming_log(log, len(logs)):
             how = replace(log.how, decimation=log.factor)
             part = regression_data(
@@ -384,9 +404,9 @@ def _logged(
                     element_motion(model, log.source, how, output=output, prepared=signals)
                 )
         parts.append(part)
-        shown = shown or _shown(model, signals)
+        displayed = displayed or _displayed_motion(model, signals)
         if log.average is None and searches_faults:
-            motions.append(found_motion(model, log, signals, part))
+            motions.append(search_motion(model, log, signals, part))
         del signals
     averages = [log.average for log in logs[: prepared.fitted] if log.average is not None]
     if averages or output == "joints":
@@ -394,88 +414,94 @@ def _logged(
     elif options.validation is not None:
         require_all_outputs(logs, parts)
     machine = parts
-    parts = friction.beside(parts, elements)
-    parts, presliding = friction.presliding(
+    parts = friction.add_columns(parts, elements)
+    parts, presliding = friction.add_presliding(
         parts, elements, fitted=prepared.fitted, share=options.share
     )
-    taken = (
-        known_leaves(model.mechanism, options.terms.known) if options.parameters == "file" else ()
-    )
-    parts = with_stated(parts, prepared.names, options.terms, taken)
+    has_file_unknowns = options.parameters == "file"
+    known = known_leaves(model.mechanism, options.terms.known) if has_file_unknowns else ()
+    parts = with_stated(parts, prepared.names, options.terms, known)
     gains = None
     if options.terms.gains:
         gains = drive_gains(merge(_split(parts, options)[0]))
         parts = [scaled(part, gains) for part in parts]
     instruments = [
-        commanded_regressor(source, log, model, options, repaired)
+        commanded_regressor(source, log, model, options, log_repairs)
         for source, log in zip(options.commanded, logs, strict=False)
     ]
-    lines = repaired.lines(prepared.names, [log.log for log in logs])
-    if options.parameters == "file" and (lengths := held_lengths(model, taken)):
-        lines += (
-            f"{', '.join(lengths)}: of the machine file, not sought, since forces depend on products with masses that "
-            "are; give the masses (--known NAME=VALUE) to seek a distance",
+    noise = None
+    if averages and options.estimator == "wls":
+        noise = force_noise(averages, model, output)
+    notes = log_repairs.lines(prepared.names, [log.log for log in logs])
+    lengths = held_lengths(model, known) if has_file_unknowns else ()
+    if lengths:
+        notes += (
+            f"{', '.join(lengths)}: taken from the machine file and not estimated, because forces "
+            "depend on their products with unknown masses; give the masses (--known NAME=VALUE) to "
+            "estimate a distance",
         )
-    return _Logged(
+    notes += tuple(f"{log.name}: {log.runs}" for log in logs if log.runs is not None)
+    return _IdentificationData(
         parts=parts,
         machine=machine,
         faults=tuple(faults),
-        laws=tuple(laws),
+        laws=tuple(laws.values()),
         motions=tuple(motions),
         presliding=presliding,
         gains=gains,
         instruments=instruments,
-        noise=force_noise(averages, model, output)
-        if averages and options.estimator == "wls"
-        else None,
-        repairs=lines + tuple(f"{log.name}: {log.runs}" for log in logs if log.runs is not None),
-        motion=shown,
+        noise=noise,
+        repairs=notes,
+        motion=displayed,
     )
 
 
-def _shown(model: Model, signals: Signals) -> tuple[np.ndarray, np.ndarray]:
-    """Times and actuator positions of a log, as many as a film needs to be followed."""
-    kept = signals.part(slice(None, None, -(-len(signals.time) // SHOWN)))
-    return kept.time, samples(kept, "position", model.actuators.ports.position.columns)
+def _displayed_motion(model: Model, signals: Signals) -> tuple[np.ndarray, np.ndarray]:
+    """Return the times and actuator positions of a log, with enough samples for display."""
+    stride = math.ceil(len(signals.time) / MAX_DISPLAYED_SAMPLES)
+    thinned = signals.part(slice(None, None, stride))
+    return thinned.time, samples(thinned, "position", model.actuators.ports.position.columns)
 
 
 def _split(
     parts: list[RegressionData], options: IdentificationOptions
 ) -> tuple[list[RegressionData], RegressionData]:
-    """What of each log is fitted, and what it is judged by."""
+    """Return the fitted part of each log, and the held-out data."""
     if options.validation is not None:
         return parts[:-1], parts[-1]
-    fitted, judged = split_each(parts, options.share)
-    return fitted, merge(judged)
+    fitted, held_out = split_each(parts, options.share)
+    return fitted, merge(held_out)
 
 
-def _fitted(
+def _fit_and_judge(
     model: Model,
     logs: PreparedLogs,
-    data: _Logged,
+    data: _IdentificationData,
     options: IdentificationOptions,
     regrouping: AnalyticRegrouping | None,
     stages: Stages,
 ) -> MachineIdentification:
-    """Fit regression data, and judge them and the fit."""
-    errors, parts = logs.errors, data.parts
+    """Return the identification from regression data, with its checks and additional results."""
+    errors = logs.errors
+    parts = data.parts
     bending = _bending(model, data, options)
     whole: Identification | None = None
     if options.validation is None:
-        with naming((*logs.bad_samples, *data.faults)):
+        with faults_first((*logs.bad_samples, *data.faults)):
             estimator = chosen_estimator(options, data.instruments, data.noise)
             whole = fit(merge(parts), None, estimator, errors=errors, bending=bending)
     stages.done()
     fitted, held_out = _split(parts, options)
     training = merge(fitted)
     instruments = [rows[: len(part)] for rows, part in zip(data.instruments, fitted, strict=False)]
-    with naming((*logs.bad_samples, *data.faults)):
+    with faults_first((*logs.bad_samples, *data.faults)):
         estimator = chosen_estimator(options, instruments, data.noise)
         result = fit(training, held_out, estimator, errors=errors, bending=bending)
     stages.done()
-    of_fit = FitFaults(problems=data.faults, laws=data.laws)
+    best = result if whole is None else whole
+    fit_faults = FitFaults(problems=data.faults, laws=data.laws)
     if not data.faults:
-        of_fit = faults_of_fit(
+        fit_faults = faults_of_fit(
             model,
             data.motions,
             parts,
@@ -486,23 +512,25 @@ def _fitted(
         )
     comparison = None
     if options.compare_logs:
-        comparison = _compared(logs, data, options, (result if whole is None else whole).base)
-    beside_file = compare_with_prior(model, result, training.unknowns)
-    with_payload = training.parameters != data.machine[0].parameters
-    alone = merge(data.machine[: logs.fitted]) if with_payload else training
-    left_out = unexcited(model, alone, np.random.default_rng(0), output=options.output)
-    stages.done()
-    lines, is_held = data.repairs, bool(options.preparation.hold)
-    if is_held:
-        lines += tuple(f"what held axes leave out: {problem.what}" for problem in left_out)
-    findings = (
-        *logs.bad_samples,
-        *logs.channels.problems,
-        *judged_faults(result, of_fit.problems or result.timing_problems),
-        *(beside_file.findings if data.gains is None else ()),
-        *(comparison.problems if comparison is not None else ()),
-        *(() if is_held else left_out),
+        comparison = _compare_logs(logs, data, options, best.base)
+    machine_file = compare_with_prior(model, result, training.unknowns)
+    has_more_columns = training.parameters != data.machine[0].parameters
+    machine_data = merge(data.machine[: logs.fitted]) if has_more_columns else training
+    unexcited_problems = unexcited(
+        model, machine_data, np.random.default_rng(0), output=options.output
     )
+    stages.done()
+    findings = (*logs.bad_samples, *logs.channels.problems)
+    findings += judged_faults(result, fit_faults.problems or result.timing_problems)
+    if data.gains is None:
+        findings += machine_file.findings
+    if comparison is not None:
+        findings += comparison.problems
+    notes = data.repairs
+    if options.preparation.hold:
+        notes += tuple(f"because of held axes, {problem.what}" for problem in unexcited_problems)
+    else:
+        findings += unexcited_problems
     result = replace(
         result,
         diagnostics=(
@@ -517,7 +545,15 @@ def _fitted(
         essential = essential_parameters(
             result, training, held_out, largest_deviation=options.essential
         )
-    consistent = _consistent(model, fitted, training, held_out) if options.consistent else None
+    consistent = None
+    if options.consistent:
+        consistent = _consistent(model, fitted, training, held_out)
+    notes_on_presliding: tuple[str, ...] = ()
+    if data.presliding is not None:
+        notes_on_presliding = presliding_notes(data.presliding, model)
+    formulas = None
+    if regrouping is not None:
+        formulas = formula_values(best, regrouping)
     stages.done()
     return MachineIdentification(
         diagnostics=result.diagnostics,
@@ -528,54 +564,57 @@ def _fitted(
         identification=result,
         whole_log=whole,
         data_findings=findings,
-        repairs=lines,
-        not_shown=of_fit.not_shown,
-        machine_file=beside_file,
+        repairs=notes,
+        not_shown=fit_faults.not_shown,
+        machine_file=machine_file,
         log_comparison=comparison,
         filter_scan=logs.scan,
         presliding=data.presliding,
-        presliding_notes=presliding_notes(data.presliding, model)
-        if data.presliding is not None
-        else (),
+        presliding_notes=notes_on_presliding,
         known_forces=logs.known_forces,
         channels=logs.channels,
         periods=logs.periods,
         gains=data.gains,
         essential=essential,
-        formulas=None
-        if regrouping is None
-        else formula_values(result if whole is None else whole, regrouping),
+        formulas=formulas,
         consistent=consistent,
         training=training,
         held_out=held_out,
         motion=data.motion,
-        friction_laws=of_fit.laws,
+        friction_laws=fit_faults.laws,
         terms=options.terms,
     )
 
 
-def _bending(model: Model, data: _Logged, options: IdentificationOptions) -> Bending | None:
-    """Return what bending transmissions change; None where outputs are not the forces of the actuators in the motions.
+def _bending(
+    model: Model, data: _IdentificationData, options: IdentificationOptions
+) -> Bending | None:
+    """Return the effect of compliant transmissions; None if it cannot be calculated.
 
-    Forces of unknown scale and of payloads, which the model does not have, are none of these.
+    The outputs must be the forces of the actuators whose motions are known. Forces of unknown scale
+    and of payloads are excluded, because the model does not describe them.
     """
     actuators = tuple(actuator.name for actuator in model.mechanism.actuators)
-    are_outputs = options.output == "actuators" and not model.assembly.is_redundant
-    is_known = not (options.terms.gains or options.terms.payload) and len(data.motions) == len(
-        data.parts
-    )
-    if not (
-        are_outputs and is_known and tuple(model.actuators.ports.position.columns) == actuators
-    ):
+    positions = tuple(model.actuators.ports.position.columns)
+    if options.output != "actuators" or model.assembly.is_redundant or positions != actuators:
+        return None
+    if options.terms.gains or options.terms.payload or len(data.motions) != len(data.parts):
         return None
     motions = [(x.position, x.velocity[: len(x.position)], x.acceleration) for x in data.motions]
     return Bending(model, motions)
 
 
-def _compared(
-    logs: PreparedLogs, data: _Logged, options: IdentificationOptions, base: BaseParameters
+def _compare_logs(
+    logs: PreparedLogs,
+    data: _IdentificationData,
+    options: IdentificationOptions,
+    base: BaseParameters,
 ) -> LogComparison:
-    """The logs fitted apart; where errors are clustered by log, each log's own bars are those of autocorrelation."""
+    """Return the comparison of separate fits of the logs.
+
+    If errors are clustered by log, the error bars of a single log are those of autocorrelated
+    errors.
+    """
     errors = AutocorrelatedErrors() if logs.errors == ClusteredErrors(by="log") else logs.errors
     estimator = chosen_estimator(options, (), data.noise)
     return compare_logs(
@@ -589,9 +628,8 @@ def _consistent(
     training: RegressionData,
     held_out: RegressionData,
 ) -> ConsistentIdentification:
-    groups = (
-        np.repeat(np.arange(len(fitted)), [len(part) for part in fitted])
-        if len(fitted) > 1
-        else None
-    )
+    """Return the physically consistent parameters, with the samples grouped by log."""
+    groups = None
+    if len(fitted) > 1:
+        groups = np.repeat(np.arange(len(fitted)), [len(part) for part in fitted])
     return fit_consistent(training, held_out, cones(model.parameters), model.pi, groups=groups)

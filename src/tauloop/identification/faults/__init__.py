@@ -1,1 +1,1 @@
-"""Faults of logs: what is wrong with channels, and what of the forces no term of the model has."""
+"""Detection of faults in logs: wrong channels, and forces that no term of the model describes."""

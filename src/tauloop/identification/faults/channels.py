@@ -1,12 +1,12 @@
-"""Which channel of a log is wrong: turned, exchanged with another, late, or of another scale than the others.
+"""Detection of wrong channels of a log: wrong sign, exchanged, delayed, or with a wrong scale.
 
-Each such fault is tried by undoing it: the model is fitted again, and a channel is named where the
-misfit falls by a stated factor. Friction that comes out negative names drives that nothing else
-tells (`faults.wrong_signs`).
+Each fault is tested by correcting it: the model is fitted again, and the channel is reported if the
+misfit falls by a stated factor. Drives with a wrong sign that no misfit shows are detected by
+negative friction (`faults.wrong_signs`).
 
-Friction that turns round over some way after a reversal (presliding) looks late too. A delay is in
-all terms, inertia and gravity too, and hysteresis in friction alone: both are fitted, and named is
-what explains more, or neither.
+Friction that reverses over some distance after a reversal of the motion (presliding) resembles a
+delay. A delay affects all terms, including inertia and gravity, whereas hysteresis affects friction
+alone. Both are fitted. The one that explains more is reported; if neither explains more, none is.
 """
 
 from __future__ import annotations
@@ -21,61 +21,66 @@ from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.faults.measured_motion import (
-    Measured,
-    Moved,
-    all_scaled,
-    exchanged,
-    late_by,
-    scaled,
+    ChannelChange,
+    MeasuredMotion,
+    exchange_channels,
+    scale_channel,
+    scale_channels,
+    shift_channel,
 )
-from tauloop.identification.faults.misfits import ROUNDING, STEPS, Misfits
+from tauloop.identification.faults.misfits import MISFIT_ROUNDING, SHIFT_STEPS, Misfits
 from tauloop.identification.regression.ties import Ties
 from tauloop.model import Model
 
-#: A sign, an exchange or a scale is wrong where undoing it lessens the misfit of all outputs by
-#: this factor ...
-WRONG = 2.0
-#: ... or, but for scales, that of all by the first and of one by the second: on a measured arm
-#: whose model leaves 17 % of the forces unexplained a turned drive has 1.2 and 2.1, and what is
-#: right has 1.03 at most.
-ALL, ONE = 1.1, 1.4
-#: Changes whose misfits differ by less than this factor explain the same: of equal legs exchanged
-#: forces are exchanged positions.
-ALIKE = 1.2
-#: A delay is one where undoing it lessens the misfit of all outputs by the first factor and of one
-#: by the second, ...
-LATE_ALL, LATE_ONE = 1.02, 1.25
-#: A shift of a position by so many steps must lessen the misfit by this factor for further ones to
-#: be tried, unless a force seems to have a fault.
-NEAR, PROMISING = 2, 1.05
-#: Hysteresis or delay: one has to lessen the misfit by this factor more than the other, and one
-#: beside the other by the second.
-CLEARLY, BESIDE = 1.2, 1.3
-#: Units that positions may be in, by the unit that they are declared in, and how much of it is one
-#: of them; and the misfit above which they are tried.
-UNITS: Mapping[str, Mapping[str, float]] = {
+#: A sign, an exchange or a scale is wrong if its correction reduces the misfit of all outputs by
+#: this factor.
+MIN_MISFIT_FALL = 2.0
+#: A sign or an exchange is also wrong if its correction reduces the misfit of all outputs by the
+#: first factor and that of one output by the second. On a measured arm whose model leaves 17 % of
+#: the forces unexplained, a drive with a wrong sign has 1.2 and 2.1; correct channels have 1.03 at
+#: most.
+MIN_OVERALL_FALL, MIN_SINGLE_FALL = 1.1, 1.4
+#: Corrections whose misfits differ by less than this factor explain the log equally well. For equal
+#: legs, for example, exchanged forces are equivalent to exchanged positions.
+EQUAL_MISFIT_FACTOR = 1.2
+#: A delay is reported if its correction reduces the misfit of all outputs by the first factor and
+#: that of one output by the second.
+MIN_DELAY_OVERALL_FALL, MIN_DELAY_SINGLE_FALL = 1.02, 1.25
+#: A position is first shifted by this number of steps in both directions.
+FIRST_SHIFT_STEPS = 2
+#: Further shifts are tried if the first ones reduce the misfit by this factor, or if a force seems
+#: to be faulty.
+MIN_FIRST_SHIFT_FALL = 1.05
+#: Either hysteresis or delay is reported if it reduces the misfit by this factor more than the
+#: other.
+MIN_PREFERENCE = 1.2
+#: One of them is needed in addition to the other if it reduces the misfit by this factor.
+MIN_ADDITIONAL_FALL = 1.3
+#: Units in which positions may actually be, by the declared unit, with their size in it.
+POSSIBLE_UNITS: Mapping[str, Mapping[str, float]] = {
     "rad": {"deg": np.pi / 180.0, "rev": 2.0 * np.pi, "mrad": 1e-3},
     "m": {"mm": 1e-3, "um": 1e-6},
 }
-BAD_UNITS = 0.025
-#: A scale is far from one beyond this factor either way.
-SCALE = 1.5
+#: Other units are tried if the misfit is larger than this.
+MIN_MISFIT_FOR_UNITS = 0.025
+#: A scale is tried if it differs from one by more than this factor.
+MIN_SCALE_FACTOR = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChannelFault:
-    """A fault of a channel, undone.
+    """A fault of a channel, with its correction.
 
     Attributes:
-        misfit: what is left.
-        undone: the log without it.
-        problem: the finding.
-        is_hysteresis: whether it is friction that turns round over some length.
-        is_late: whether it is that, or a delay.
+        misfit: misfit after the correction.
+        corrected: the log after the correction.
+        problem: the problem to report.
+        is_hysteresis: whether the fault is friction that reverses over some length.
+        is_late: whether the fault is such a hysteresis, or a delay.
     """
 
     misfit: float
-    undone: Misfits
+    corrected: Misfits
     problem: Problem
     is_hysteresis: bool = False
     is_late: bool = False
@@ -83,301 +88,347 @@ class ChannelFault:
 
 def channel_faults(
     model: Model,
-    log: Measured,
+    log: MeasuredMotion,
     *,
     output: str = "actuators",
     ties: Ties | None = None,
     step: int = 1,
     presliding: bool = False,
 ) -> tuple[ChannelFault, ...]:
-    """Find channels that are turned, exchanged, late or of another scale than the others, one after the other.
+    """Return channels with a wrong sign or scale, exchanged channels, and delayed channels.
 
-    The misfit of an output is the norm of its residual over that of its force, of all outputs the
-    root of the mean square. Tried is every change of a single channel of force or position, and
-    every exchange of two of one unit; the one with the least misfit is undone and named if that
-    lessens the misfit enough (`WRONG`, or `ALL` and `ONE`; of delays `LATE_ALL` and `LATE_ONE`),
-    and all are tried again.
+    The misfit of an output is the norm of its residual divided by the norm of its force; the misfit
+    of all outputs is the root of the mean square. Every change of a single channel of force or
+    position is tried, and every exchange of two channels of the same unit. The change with the
+    smallest misfit is applied and reported if it reduces the misfit enough (`MIN_MISFIT_FALL`, or
+    `MIN_OVERALL_FALL` and `MIN_SINGLE_FALL`; for delays `MIN_DELAY_OVERALL_FALL` and
+    `MIN_DELAY_SINGLE_FALL`). Then all changes are tried again.
 
     Args:
         model: the machine.
         log: its motion and forces.
-        output: of `regressor_rows`.
+        output: output of `regressor_rows`.
         ties: relations between the parameters.
-        step: shifts are multiples of so many samples, up to 16 of them, and no delay is less than
-            one.
-        presliding: whether friction that turns round over some way is fitted already, so that it
-            need not be named.
+        step: shifts are multiples of this number of samples, up to 16 of them; shorter delays are
+            not detected.
+        presliding: whether presliding friction is fitted already, so that it is not reported.
 
     Returns:
-        One for each, with the figures, and with other changes that explain it as well; none where
-        there are too few samples, or actuators are redundant.
+        One fault for each wrong channel, with its values and with other changes that explain the
+        log equally well. The result is empty if there are too few samples, or if actuators are
+        redundant.
     """
     if model.assembly.is_redundant:
-        return ()  # the rows are resultants of all forces, whose shares depend on the positions
+        # The rows are resultants of all forces, whose shares depend on the positions.
+        return ()
     fit = Misfits(model, log, output, ties, step)
     faults: list[ChannelFault] = []
-    for _ in log.names if fit.can_tell else ():
-        change = _best(fit)
-        if change is None:
+    for _ in log.names if fit.is_conclusive else ():
+        fault = _best_fault(fit)
+        if fault is None:
             break
-        if not (presliding and change.is_hysteresis):
-            faults.append(change)
-        fit = change.undone
+        if not (presliding and fault.is_hysteresis):
+            faults.append(fault)
+        fit = fault.corrected
     return tuple(faults)
 
 
 def wrong_channels(
     model: Model,
-    log: Measured,
+    log: MeasuredMotion,
     *,
     output: str = "actuators",
     ties: Ties | None = None,
     step: int = 1,
 ) -> tuple[Problem, ...]:
-    """The findings of `channel_faults`."""
+    """Return the problems of `channel_faults`."""
     return tuple(
         fault.problem for fault in channel_faults(model, log, output=output, ties=ties, step=step)
     )
 
 
-#: Where a fault is, what it is, and what to do about it.
-_Said = tuple[str, str, str]
+#: The three texts of a problem: where, what and remedy.
+_ProblemTexts = tuple[str, str, str]
 
 
-def _best(fit: Misfits) -> ChannelFault | None:
-    """The change that lessens the misfit most, if one does by enough."""
-    if fit.misfit < ROUNDING:
+def _best_fault(fit: Misfits) -> ChannelFault | None:
+    """Return the fault whose correction reduces the misfit most, if it reduces it enough."""
+    if fit.misfit < MISFIT_ROUNDING:
         return None
-    changes = _of_forces(fit)
-    changes += _of_positions(fit, thorough=bool(changes))
-    if not changes:
+    faults = _force_faults(fit)
+    faults += _position_faults(fit, thorough=bool(faults))
+    if not faults:
         return None
-    change = min(changes, key=lambda candidate: candidate.misfit)
-    others = {
-        other.problem.where: other.problem.what.partition(":")[0]
-        for other in changes
-        if other.misfit <= ALIKE * change.misfit and other.problem.where != change.problem.where
-    }
-    if not others:
-        return change
-    what = f"{change.problem.what}; as well explained: " + ", or ".join(
-        " ".join(pair) for pair in others.items()
-    )
-    return replace(change, problem=replace(change.problem, what=what))
+    best = min(faults, key=lambda candidate: candidate.misfit)
+    alternatives: dict[str, str] = {}
+    for other in faults:
+        where = other.problem.where
+        if other.misfit <= EQUAL_MISFIT_FACTOR * best.misfit and where != best.problem.where:
+            alternatives[where] = f"{where} {other.problem.what.partition(':')[0]}"
+    if not alternatives:
+        return best
+    what = f"{best.problem.what}; equally well explained: {', or '.join(alternatives.values())}"
+    return replace(best, problem=replace(best.problem, what=what))
 
 
-def _mixed_up(
-    kind: str, names: Sequence[str], remedy: str, units: Mapping[str, str]
-) -> Iterator[tuple[Moved, _Said]]:
-    """Turned channels of one kind, and exchanged ones that have one unit."""
+def _sign_and_exchange_changes(
+    quantity: str, names: Sequence[str], remedy: str, units: Mapping[str, str]
+) -> Iterator[tuple[ChannelChange, _ProblemTexts]]:
+    """Yield a change of sign of each channel, and exchanges of two channels with the same unit."""
     for k, name in enumerate(names):
-        yield scaled(k, -1.0), (f"{kind}.{name}", "has the wrong sign: with it turned", remedy)
+        what = "has the wrong sign: after a change of sign"
+        yield scale_channel(k, -1.0), (f"{quantity}.{name}", what, remedy)
     for (i, name), (k, other) in combinations(enumerate(names), 2):
         if units.get(name) == units.get(other):
-            what = f"is exchanged with {kind}.{other}: with them exchanged back"
-            yield exchanged(i, k), (f"{kind}.{name}", what, "correct the columns' names")
+            what = f"is exchanged with {quantity}.{other}: after exchanging them"
+            remedy_names = "correct the columns' names"
+            yield exchange_channels(i, k), (f"{quantity}.{name}", what, remedy_names)
 
 
-def _of_forces(fit: Misfits) -> list[ChannelFault]:
-    accepted, drives = list[ChannelFault](), fit.log.drives
+def _force_faults(fit: Misfits) -> list[ChannelFault]:
+    """Return the possible faults of single forces."""
+    faults: list[ChannelFault] = []
+    drives = fit.log.drives
     remedy = (
-        "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file"
+        "change the sign in the column's unit ('-1 N m'), or of the actuator's ratio in the "
+        "machine file"
     )
-    for change, texts in _mixed_up("force", drives, remedy, {}):
-        accepted += _accepted(
-            fit, "force", change, fit.of(fit.regressor, fit.forces(change)), texts
-        )
+    for change, texts in _sign_and_exchange_changes("force", drives, remedy, {}):
+        misfits = fit.misfits_of(fit.regressor, fit.forces(change))
+        faults += _fault_if_reduced(fit, "force", change, misfits, texts)
     for k, drive in enumerate(drives):
-        scale = fit.scale(k)
-        if scale is not None and max(scale, 1.0 / scale) > SCALE:
-            what = f"is {1.0 / scale:.3g} times as large as suits the other forces: with it divided by that"
-            remedy = "look at the units, the torque constant and the gear of this drive (or of the others)"
-            misfits = fit.of(fit.regressor, fit.forces(scaled(k, scale)))
-            if overall(misfits) * WRONG <= fit.misfit:
-                accepted += _accepted(
-                    fit, "force", scaled(k, scale), misfits, (f"force.{drive}", what, remedy)
-                )
-    shifts = [
-        n * fit.step for n in range(-STEPS[-1], STEPS[-1] + 1) if abs(n) * fit.step <= fit.reach
-    ]
+        scale = fit.best_scale(k)
+        if scale is None or max(scale, 1.0 / scale) <= MIN_SCALE_FACTOR:
+            continue
+        change = scale_channel(k, scale)
+        misfits = fit.misfits_of(fit.regressor, fit.forces(change))
+        if overall(misfits) * MIN_MISFIT_FALL <= fit.misfit:
+            texts = (
+                f"force.{drive}",
+                f"is {1.0 / scale:.3g} times as large as the other forces require: divided by this "
+                "factor",
+                "check the units, the torque constant and the gear of this drive (or of the others)",
+            )
+            faults += _fault_if_reduced(fit, "force", change, misfits, texts)
+    largest = SHIFT_STEPS[-1]
+    shifts = [n * fit.step for n in range(-largest, largest + 1) if abs(n) * fit.step <= fit.reach]
     for k in range(len(drives)):
-        accepted += _late(fit, "force", k, {s: fit.late(k, s) for s in shifts})
-    return accepted
+        misfits_of_shifts = {shift: fit.misfit_of_late_force(k, shift) for shift in shifts}
+        faults += _delay_fault(fit, "force", k, misfits_of_shifts)
+    return faults
 
 
-def _of_units(fit: Misfits) -> list[ChannelFault]:
-    """Positions declared in a unit that they are not in.
+def _unit_faults(fit: Misfits) -> list[ChannelFault]:
+    """Return positions that seem to have another unit than the declared one.
 
-    A motion made smaller is nearly linear, which any model fits: it must lessen the misfit by
-    `WRONG`.
+    A motion that is scaled down is nearly linear, so that any model fits it. Such a change must
+    therefore reduce the misfit by `MIN_MISFIT_FALL`.
     """
-    accepted = list[ChannelFault]()
-    changes = list(_in_other_units(fit)) if fit.misfit > BAD_UNITS else []
+    if fit.misfit <= MIN_MISFIT_FOR_UNITS:
+        return []
+    faults: list[ChannelFault] = []
+    changes = list(_unit_changes(fit))
     regressors = fit.regressors([change for change, _, _ in changes])
     for (change, texts, factor), regressor in zip(changes, regressors, strict=True):
-        misfits = None if regressor is None else fit.of(regressor, fit.forces())
-        if misfits is not None and (factor > 1.0 or overall(misfits) * WRONG <= fit.misfit):
-            accepted += _accepted(fit, "position", change, misfits, texts)
-    return accepted
+        if regressor is None:
+            continue
+        misfits = fit.misfits_of(regressor, fit.forces())
+        if factor > 1.0 or overall(misfits) * MIN_MISFIT_FALL <= fit.misfit:
+            faults += _fault_if_reduced(fit, "position", change, misfits, texts)
+    return faults
 
 
-def _in_other_units(fit: Misfits) -> Iterator[tuple[Moved, _Said, float]]:
-    """Positions of one dimension, all and each, and the factor of the unit that they may be in."""
+def _unit_changes(fit: Misfits) -> Iterator[tuple[ChannelChange, _ProblemTexts, float]]:
+    """Yield changes of unit of all positions of a dimension and of each, with the factors."""
     log = fit.log
-    for unit, wrong in UNITS.items():
-        alike = [k for k, name in enumerate(log.names) if fit.units.get(name) == unit]
-        groups = [alike] if len(alike) > 1 else []
-        for group in (*groups, *([k] for k in alike)):
+    for unit, possible_units in POSSIBLE_UNITS.items():
+        same_unit = [k for k, name in enumerate(log.names) if fit.units.get(name) == unit]
+        groups = [same_unit] if len(same_unit) > 1 else []
+        groups += [[k] for k in same_unit]
+        for group in groups:
             where = " and ".join(f"position.{log.names[k]}" for k in group)
-            for actual, factor in wrong.items():
-                remedy = (
-                    f"correct the unit of the columns: 'position.{log.names[group[0]]} [{actual}]'"
-                )
-                verb = "seem" if len(group) > 1 else "seems"
-                what = f"{verb} to be in {actual} where the log has {unit}: with that"
-                yield all_scaled(group, factor), (where, what, remedy), factor
+            verb = "seem" if len(group) > 1 else "seems"
+            for actual, factor in possible_units.items():
+                what = f"{verb} to be in {actual}, but the log states {unit}: in {actual}"
+                column = f"position.{log.names[group[0]]} [{actual}]"
+                remedy = f"correct the unit of the columns: '{column}'"
+                yield scale_channels(group, factor), (where, what, remedy), factor
 
 
-def _of_positions(fit: Misfits, *, thorough: bool) -> list[ChannelFault]:
-    log, accepted = fit.log, list[ChannelFault]()
+def _position_faults(fit: Misfits, *, thorough: bool) -> list[ChannelFault]:
+    """Return the possible faults of positions; `thorough` tries all shifts of all positions."""
+    log = fit.log
+    faults: list[ChannelFault] = []
     changes = list(
-        _mixed_up("position", log.names, "turn the sign in the column's unit", fit.units)
+        _sign_and_exchange_changes(
+            "position", log.names, "change the sign in the column's unit", fit.units
+        )
     )
     regressors = fit.regressors([change for change, _ in changes])
     for (change, texts), regressor in zip(changes, regressors, strict=True):
         if regressor is not None:
-            accepted += _accepted(fit, "position", change, fit.of(regressor, fit.forces()), texts)
-    accepted += _of_units(fit)
+            misfits = fit.misfits_of(regressor, fit.forces())
+            faults += _fault_if_reduced(fit, "position", change, misfits, texts)
+    faults += _unit_faults(fit)
+    first = FIRST_SHIFT_STEPS * fit.step
     for k in range(len(log.names)):
-        tried = {0: fit.misfit} | fit.shifted(k, (-NEAR * fit.step, NEAR * fit.step))
-        if min(tried.values()) * PROMISING <= fit.misfit or thorough:
-            _scan(fit, k, tried)
-            accepted += _late(fit, "position", k, tried)
-    return accepted
+        misfits_of_shifts = {0: fit.misfit} | fit.misfits_of_shifts(k, (-first, first))
+        is_promising = min(misfits_of_shifts.values()) * MIN_FIRST_SHIFT_FALL <= fit.misfit
+        if is_promising or thorough:
+            _try_further_shifts(fit, k, misfits_of_shifts)
+            faults += _delay_fault(fit, "position", k, misfits_of_shifts)
+    return faults
 
 
-def _scan(fit: Misfits, column: int, tried: dict[int, float]) -> None:
-    """Misfits of further shifts of a position: doubled steps, then those about the best."""
-    for steps in (STEPS, None):
-        best = min(tried, key=lambda s: tried[s])
-        sign = 1 if best > 0 else -1
-        shifts = (
-            [sign * n * fit.step for n in steps]
-            if steps
-            else sorted({round(best * share) for share in (0.625, 0.75, 0.875, 1.125, 1.25, 1.5)})
-        )
-        tried |= fit.shifted(column, [s for s in shifts if s not in tried and abs(s) <= fit.reach])
+def _try_further_shifts(fit: Misfits, column: int, misfits_of_shifts: dict[int, float]) -> None:
+    """Add misfits of further shifts of a position: doubled steps, then shifts near the best."""
+
+    def add(shifts: Sequence[int]) -> None:
+        untried = [s for s in shifts if s not in misfits_of_shifts and abs(s) <= fit.reach]
+        misfits_of_shifts.update(fit.misfits_of_shifts(column, untried))
+
+    best = min(misfits_of_shifts, key=misfits_of_shifts.__getitem__)
+    sign = 1 if best > 0 else -1
+    add([sign * n * fit.step for n in SHIFT_STEPS])
+    best = min(misfits_of_shifts, key=misfits_of_shifts.__getitem__)
+    add(sorted({round(best * share) for share in (0.625, 0.75, 0.875, 1.125, 1.25, 1.5)}))
 
 
-def _late(fit: Misfits, kind: str, column: int, tried: Mapping[int, float]) -> list[ChannelFault]:
-    """A delay that lessens the misfit enough, also where only the slow part of the log is looked at."""
-    shift = _least(tried)
-    if (
-        shift is None
-        or min(tried.values()) * LATE_ALL > fit.misfit
-        or abs(shift) < max(fit.step, 2)
-    ):
-        return []
+def _delay_fault(
+    fit: Misfits, quantity: str, column: int, misfits_of_shifts: Mapping[int, float]
+) -> list[ChannelFault]:
+    """Return the delay of a channel, or its hysteresis, if it reduces the misfit enough.
 
-    def undone(of: Misfits, s: int) -> Misfits:
-        return of.again(of.log.changed(kind, late_by(column, s)))
-
-    trials, slow = undone(fit, shift), fit.again(fit.log.slow())
-    slow_undone = undone(slow, shift)
-    if (
-        not (trials.can_tell and slow.can_tell and slow_undone.can_tell)
-        or slow_undone.misfit > slow.misfit
-    ):
-        return []
-    if not fit.lessened(trials.misfits, LATE_ALL, LATE_ONE):
-        return []
-    name = (fit.log.drives if kind == "force" else fit.log.names)[column]
-    if name in fit.log.names and name in fit.log.drives and name not in fit.ways:
-        which = _late_or_turning(fit, name, shift, undone)
-        if which is None:
-            return []  # both explain it alike
-        if not isinstance(which, int):
-            return _turning(fit, name, *which, shift)
-        shift = which
-        trials = undone(fit, shift)
-    what = (
-        f"comes {'behind' if shift > 0 else 'before'} the other channels by {abs(shift)} samples "
-        f"({1e3 * abs(shift) * fit.log.step:.3g} ms): shifted back by that {fit.fall(trials.misfits)}"
-    )
-    problem = Problem(f"{kind}.{name}", what, "align the channels of the log")
-    return [ChannelFault(misfit=trials.misfit, undone=trials, problem=problem, is_late=True)]
-
-
-def _late_or_turning(
-    fit: Misfits, drive: str, shift: int, undone: Callable[[Misfits, int], Misfits]
-) -> int | tuple[float, np.ndarray] | None:
-    """The delay, near a shift, or the way over which friction turns round and the misfits with it; or neither.
-
-    Both are compared with friction at once beside the model's own, for that the shift must be right
-    to a sample.
+    A delay must also reduce the misfit of the slow part of the log.
     """
-    around = {shift: undone(fit, shift)}
+    shift = _best_shift(misfits_of_shifts)
+    if shift is None or abs(shift) < max(fit.step, 2):
+        return []
+    if min(misfits_of_shifts.values()) * MIN_DELAY_OVERALL_FALL > fit.misfit:
+        return []
+
+    def shifted(unshifted: Misfits, shift: int) -> Misfits:
+        """Return the misfits after a correction of a delay."""
+        return unshifted.with_log(unshifted.log.changed(quantity, shift_channel(column, shift)))
+
+    corrected = shifted(fit, shift)
+    slow = fit.with_log(fit.log.slow())
+    slow_corrected = shifted(slow, shift)
+    if not (corrected.is_conclusive and slow.is_conclusive and slow_corrected.is_conclusive):
+        return []
+    if slow_corrected.misfit > slow.misfit:
+        return []
+    if not fit.are_reduced(corrected.misfits, MIN_DELAY_OVERALL_FALL, MIN_DELAY_SINGLE_FALL):
+        return []
+    name = (fit.log.drives if quantity == "force" else fit.log.names)[column]
+    has_both = name in fit.log.names and name in fit.log.drives
+    if has_both and name not in fit.presliding_lengths:
+        explanation = _delay_or_presliding(fit, name, shift, shifted)
+        if explanation is None:
+            return []
+        if not isinstance(explanation, int):
+            return _presliding_fault(fit, name, *explanation, shift)
+        shift = explanation
+        corrected = shifted(fit, shift)
+    verb = "lags" if shift > 0 else "leads"
+    what = (
+        f"{verb} the other channels by {abs(shift)} samples "
+        f"({1e3 * abs(shift) * fit.log.step:.3g} ms): with this shift corrected "
+        f"{fit.describe_fall(corrected.misfits)}"
+    )
+    problem = Problem(f"{quantity}.{name}", what, "align the channels of the log")
+    fault = ChannelFault(
+        misfit=corrected.misfit, corrected=corrected, problem=problem, is_late=True
+    )
+    return [fault]
+
+
+def _delay_or_presliding(
+    fit: Misfits, drive: str, shift: int, shifted: Callable[[Misfits, int], Misfits]
+) -> int | tuple[float, np.ndarray] | None:
+    """Return the delay near a shift, or the presliding length and its misfits, or neither.
+
+    Both are compared with additional Coulomb and viscous friction of the drive. For this comparison
+    the shift must be accurate to one sample.
+    """
+    near = {shift: shifted(fit, shift)}
+
+    def misfit_of(delay: int) -> float:
+        return overall(near[delay].misfits_with_friction(drive, None))
+
     reach = fit.step
     while reach:
-        best = min(around, key=lambda s: overall(around[s].with_friction(drive, None)))
-        around |= {s: undone(fit, s) for s in (best - reach, best + reach) if s not in around}
+        best = min(near, key=misfit_of)
+        for neighbour in (best - reach, best + reach):
+            if neighbour not in near:
+                near[neighbour] = shifted(fit, neighbour)
         reach //= 2
-    best = min(around, key=lambda s: overall(around[s].with_friction(drive, None)))
-    late, both = (
-        overall(around[best].with_friction(drive, None)),
-        overall(around[best].best_way(drive)[1]),
-    )
-    way, turning = fit.best_way(drive)
-    hysteresis = overall(turning)
-    is_late, turns = hysteresis > BESIDE * both, late > BESIDE * min(both, hysteresis)
-    if turns and (is_late or late > CLEARLY * hysteresis):
-        return way, turning
-    return best if is_late and hysteresis > CLEARLY * late else None
+    best = min(near, key=misfit_of)
+    delay_alone = misfit_of(best)
+    both = overall(near[best].best_presliding(drive)[1])
+    length, misfits = fit.best_presliding(drive)
+    presliding_alone = overall(misfits)
+    needs_delay = presliding_alone > MIN_ADDITIONAL_FALL * both
+    needs_presliding = delay_alone > MIN_ADDITIONAL_FALL * min(both, presliding_alone)
+    if needs_presliding and (needs_delay or delay_alone > MIN_PREFERENCE * presliding_alone):
+        return length, misfits
+    return best if needs_delay and presliding_alone > MIN_PREFERENCE * delay_alone else None
 
 
-def _turning(
-    fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: int
+def _presliding_fault(
+    fit: Misfits, drive: str, length: float, misfits: np.ndarray, shift: int
 ) -> list[ChannelFault]:
-    """Friction that turns round over some way, if it lessens the misfit enough."""
-    if not fit.lessened(misfits, LATE_ALL, LATE_ONE):
+    """Return presliding friction of a drive, if it reduces the misfit enough."""
+    if not fit.are_reduced(misfits, MIN_DELAY_OVERALL_FALL, MIN_DELAY_SINGLE_FALL):
         return []
     what = (
-        f"has friction that turns round over {way:.2g} {fit.units[drive]} after a reversal, not at once: with it "
-        f"{fit.fall(misfits)}; no delay ({1e3 * abs(shift) * fit.log.step:.3g} ms) explains it"
+        f"has friction that reverses over {length:.2g} {fit.units[drive]} after a reversal, not "
+        f"immediately: with it {fit.describe_fall(misfits)}; a delay "
+        f"({1e3 * abs(shift) * fit.log.step:.3g} ms) does not explain it"
     )
     problem = Problem(f"force.{drive}", what, f"fit it as well: --presliding {drive}")
-    return [
-        ChannelFault(
-            misfit=overall(misfits),
-            undone=fit.again(fit.log, {drive: way}),
-            problem=problem,
-            is_hysteresis=True,
-            is_late=True,
-        )
-    ]
+    fault = ChannelFault(
+        misfit=overall(misfits),
+        corrected=fit.with_log(fit.log, {drive: length}),
+        problem=problem,
+        is_hysteresis=True,
+        is_late=True,
+    )
+    return [fault]
 
 
-def _accepted(
-    fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, texts: _Said
+def _fault_if_reduced(
+    fit: Misfits,
+    quantity: str,
+    change: ChannelChange,
+    misfits: np.ndarray,
+    texts: _ProblemTexts,
 ) -> list[ChannelFault]:
-    """A change of the channels of a kind, by the misfits with it, if these are enough less."""
-    misfit, (where, text, remedy) = overall(misfits), texts
-    if misfit * WRONG <= fit.misfit:
-        text += f" the relative misfit of all outputs falls from {fit.misfit:.3g} to {misfit:.3g}"
-    elif fit.lessened(misfits, ALL, ONE):
-        text += f" {fit.fall(misfits)}"
+    """Return the fault that a change corrects, if the misfits with it are small enough."""
+    misfit = overall(misfits)
+    where, what, remedy = texts
+    if misfit * MIN_MISFIT_FALL <= fit.misfit:
+        what += f" the relative misfit of all outputs falls from {fit.misfit:.3g} to {misfit:.3g}"
+    elif fit.are_reduced(misfits, MIN_OVERALL_FALL, MIN_SINGLE_FALL):
+        what += f" {fit.describe_fall(misfits)}"
     else:
         return []
-    undone = fit.again(fit.log.changed(kind, change))
-    return [ChannelFault(misfit=misfit, undone=undone, problem=Problem(where, text, remedy))]
+    corrected = fit.with_log(fit.log.changed(quantity, change))
+    return [ChannelFault(misfit=misfit, corrected=corrected, problem=Problem(where, what, remedy))]
 
 
-def _least(tried: Mapping[int, float]) -> int | None:
-    """Shift of the least value, by a parabola through it and its neighbours; None at the edge of the window."""
-    x = np.array(sorted(tried))
-    y = np.array([tried[s] for s in x.tolist()]) ** 2
+def _best_shift(misfits_of_shifts: Mapping[int, float]) -> int | None:
+    """Return the shift of the smallest misfit, by a parabola through it and its neighbours.
+
+    The result is None if the smallest misfit is at the edge of the window.
+    """
+    x = np.array(sorted(misfits_of_shifts))
+    y = np.array([misfits_of_shifts[shift] for shift in x.tolist()]) ** 2
     best = int(np.argmin(y))
     if not 0 < best < len(x) - 1:
         return None
-    curve = np.polyfit(x[best - 1 : best + 2] - x[best], y[best - 1 : best + 2], 2)
-    return int(x[best] + round(-0.5 * curve[1] / curve[0])) if curve[0] > 0.0 else int(x[best])
+    near = slice(best - 1, best + 2)
+    curvature, slope, _ = np.polyfit(x[near] - x[best], y[near], 2)
+    if curvature <= 0.0:
+        return int(x[best])
+    return int(x[best] + round(-0.5 * slope / curvature))

@@ -1,4 +1,4 @@
-"""Channels that hold nothing of their own: forces that never change, positions of zeros, copies of other channels."""
+"""Detection of channels without information: constant forces, zero positions, copied channels."""
 
 from __future__ import annotations
 
@@ -10,81 +10,99 @@ import numpy as np
 from tauloop.common.errors import Problem, Problems
 from tauloop.logs.log import Log, by_channel
 
-#: Two channels are one, up to a factor and an offset, when they differ by at most this share of
-#: their range.
-SAME = 1e-9
-#: A machine that moves alike in two channels has like forces there: to this share of their range
-#: (RMS).
-ALIKE = 0.1
+#: Two channels are copies, up to a factor and an offset, if they differ by at most this share of
+#: their largest value.
+COPY_TOLERANCE = 1e-9
+#: Two channels of a symmetric motion are equal or opposite to this share of their range (RMS).
+SYMMETRY_TOLERANCE = 0.1
 
 
 def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
-    """Forces that have one value in all samples, and positions that are zero in all, while others move.
+    """Return a problem for each constant force and each zero position of a machine that moves.
 
     Args:
         log: the log as measured, before any filter.
-        names: positions that the machine is moved by, without those that are held on purpose.
+        names: driven positions, without those that are held on purpose.
     """
-    positions, problems = by_channel(log, "position"), Problems()
+    positions = by_channel(log, "position")
+    problems = Problems()
     measured = {name: positions[name] for name in names if name in positions}
     if not any(np.ptp(values) for values in measured.values()):
         return ()
     for name, values in by_channel(log, "force").items():
         if len(values) > 1 and np.ptp(values) == 0.0:
             what = f"is {values[0]:.6g} in all {len(values)} samples: the channel is dead"
-            remedy = "look at the sensor and the column; leave the column out: a force need not be measured"
+            remedy = (
+                "check the sensor and the column, or omit the column: not all forces are needed"
+            )
             problems.add(f"force.{name}", what, remedy)
     for name, values in measured.items():
         if not values.any():
-            what = f"is zero in all {len(values)} samples: the channel is dead, or the axis was not moved"
-            remedy = "look at the sensor and the column; if it stood still, leave the column out and say "
-            problems.add(f"position.{name}", what, f"{remedy}--hold {name}=VALUE")
+            what = f"is zero in all {len(values)} samples: the channel is dead, or the axis did not move"
+            remedy = (
+                "check the sensor and the column; if the axis did not move, omit the column and "
+                f"give --hold {name}=VALUE"
+            )
+            problems.add(f"position.{name}", what, remedy)
     return tuple(problems)
 
 
 def copied(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
-    """Channels that are another one over again, but for a factor and an offset.
+    """Return a problem for each channel that is a copy of another, up to a factor and an offset.
 
-    Two positions, or two forces, may be equal in a symmetric motion; then the other quantity is
-    alike too, and nothing is said.
+    Two positions, or two forces, may be equal in a symmetric motion. The other quantity is then
+    nearly equal as well, and they are not reported.
 
     Args:
         log: the log as measured, before any filter.
-        names: positions that the machine is moved by.
+        names: driven positions.
     """
-    measured, forces, problems = by_channel(log, "position"), by_channel(log, "force"), []
+    measured = by_channel(log, "position")
     positions = {name: measured[name] for name in names if name in measured}
-    for quantity, own, other in (("position", positions, "force"), ("force", forces, "position")):
-        for (left, first), (right, second) in combinations(own.items(), 2):
-            if _is_copy(first, second) and not _alike(log, other, left, right):
-                problems.append(_copy(f"{quantity}.{right}", f"{quantity}.{left}"))
+    forces = by_channel(log, "force")
+    problems = []
+    for (left, first), (right, second) in combinations(positions.items(), 2):
+        if _is_copy(first, second) and not _is_symmetric(log, "force", left, right):
+            problems.append(_copy_problem(f"position.{right}", f"position.{left}"))
+    for (left, first), (right, second) in combinations(forces.items(), 2):
+        if _is_copy(first, second) and not _is_symmetric(log, "position", left, right):
+            problems.append(_copy_problem(f"force.{right}", f"force.{left}"))
     for force, values in forces.items():
         for position, motion in positions.items():
             if _is_copy(motion, values):
-                problems.append(_copy(f"force.{force}", f"position.{position}"))
+                problems.append(_copy_problem(f"force.{force}", f"position.{position}"))
     return tuple(problems)
 
 
-def _copy(name: str, of: str) -> Problem:
-    what = f"is {of} over again in all samples, but for a factor and an offset: no two sensors read the same"
-    return Problem(name, what, "look at the columns that both are read from")
+def _copy_problem(name: str, original: str) -> Problem:
+    """Return the problem of a channel that is a copy of another."""
+    what = (
+        f"is a copy of {original} in all samples, up to a factor and an offset: two sensors never "
+        "read exactly the same"
+    )
+    return Problem(name, what, "check the columns from which both are read")
 
 
 def _is_copy(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether one is the other times a factor plus an offset, and neither is constant."""
-    x, y = (values - values.mean() for values in (first, second))
-    sizes = float(np.abs(x).max()), float(np.abs(y).max())
-    if len(x) < 4 or min(sizes) <= SAME * max(np.abs(first).max(), np.abs(second).max()):
+    """Return whether one is the other times a factor plus an offset, and neither is constant."""
+    x = first - first.mean()
+    y = second - second.mean()
+    x_size = float(np.abs(x).max())
+    y_size = float(np.abs(y).max())
+    largest = max(np.abs(first).max(), np.abs(second).max())
+    if len(x) < 4 or min(x_size, y_size) <= COPY_TOLERANCE * largest:
         return False
-    x, y = x / sizes[0], y / sizes[1]
-    return float(np.abs(y - x * (x @ y) / (x @ x)).max()) <= SAME
+    x = x / x_size
+    y = y / y_size
+    return float(np.abs(y - x * (x @ y) / (x @ x)).max()) <= COPY_TOLERANCE
 
 
-def _alike(log: Log, quantity: str, first: str, second: str) -> bool:
-    """Whether both channels have that quantity, and it differs little between them."""
+def _is_symmetric(log: Log, quantity: str, first: str, second: str) -> bool:
+    """Return whether both channels have a quantity, and it is nearly equal or opposite in them."""
     values = by_channel(log, quantity)
     if first not in values or second not in values:
         return False
-    x, y = values[first], values[second]
-    apart = min(np.std(x - y), np.std(x + y))
-    return float(apart) <= ALIKE * float(max(np.ptp(x), np.ptp(y)))
+    x = values[first]
+    y = values[second]
+    difference = min(np.std(x - y), np.std(x + y))
+    return float(difference) <= SYMMETRY_TOLERANCE * float(max(np.ptp(x), np.ptp(y)))

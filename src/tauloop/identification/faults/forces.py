@@ -1,4 +1,4 @@
-"""Faults of measured forces that least squares would swallow: wrong signs of drives, nothing explained."""
+"""Faults of measured forces that least squares would hide: wrong signs, and unexplained forces."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.data import RegressionData
 
-#: A sign is wrong if turning it lessens the misfit of all outputs by this factor.
-TURNED = 2.0
-#: A friction coefficient that is negative by so many standard deviations is no matter of noise.
-CERTAIN = 10.0
-#: A residual of so many percent of an output's force leaves next to nothing explained; forces below
-#: this share of the largest of their unit do not count.
-UNEXPLAINED, SMALL = 90.0, 0.05
-#: Outputs are twins whose largest forces differ by less than this factor. One of them is worse
-#: where this many times as much of it is left, and this many percent.
-TWINS, TIMES_WORSE, LEAST_WORSE = 3.0, 10.0, 2.0
+#: A sign is wrong if changing it reduces the misfit of all outputs by this factor.
+MIN_SIGN_MISFIT_FALL = 2.0
+#: A friction coefficient that is negative by this number of standard deviations is not explained by
+#: noise.
+MIN_NEGATIVE_DEVIATIONS = 10.0
+#: A force is unexplained if its residual is larger than this, % of the force.
+MIN_UNEXPLAINED_PERCENT = 90.0
+#: Forces below this share of the largest force of the same unit are not checked.
+MIN_CHECKED_SHARE = 0.05
+#: Outputs are comparable if their largest forces differ by less than this factor.
+MAX_SIZE_RATIO = 3.0
+#: An output is explained far worse if its relative error is this number of times that of comparable
+#: outputs, and larger than this, % of the force.
+MIN_WORSE_RATIO, MIN_WORSE_PERCENT = 10.0, 2.0
 
 
 def wrong_signs(
@@ -29,18 +33,18 @@ def wrong_signs(
     dissipative: Sequence[str] = (),
     drives: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Problem, ...]:
-    """Outputs whose force has the wrong sign.
+    """Return a problem for each output whose force has the wrong sign.
 
-    Two signs of it: parameters that outputs share fit much better with one output turned round; or
-    friction comes out negative beyond doubt, which also shows it where outputs share nothing, or
-    all are turned.
+    A wrong sign shows in one of two ways. Parameters that outputs share fit much better if the sign
+    of one output is changed. Or the estimated friction is significantly negative; this also detects
+    wrong signs of outputs without shared parameters, and of all outputs.
 
     Args:
         data: the samples.
         dissipative: names of unknowns that cannot be negative, such as viscous and Coulomb
             friction.
-        drives: names of the drives that act on the joint of such an unknown; they are named instead
-            of it, once each.
+        drives: names of the drives that act on the joint of such an unknown; the problem is
+            reported once for each of them instead.
     """
     triangles = data.triangles
     names = [data.outputs[k] for k in data.kept]
@@ -51,41 +55,49 @@ def wrong_signs(
     signs = np.ones(len(names))
     misfit = first = _misfit(triangles, signs, weights)
     while True:
-        trials = [
-            _misfit(triangles, np.where(np.arange(len(signs)) == k, -signs, signs), weights)
-            for k in range(len(signs))
-        ]
+        trials = []
+        for number in range(len(signs)):
+            tried = np.where(np.arange(len(signs)) == number, -signs, signs)
+            trials.append(_misfit(triangles, tried, weights))
         best = int(np.argmin(trials))
-        if trials[best] * TURNED >= misfit:
+        if trials[best] * MIN_SIGN_MISFIT_FALL >= misfit:
             break
         signs[best] *= -1.0
         misfit = trials[best]
     if 2 * np.sum(signs < 0.0) > len(signs):
-        signs = -signs  # the same misfit: say it with fewer
+        # All signs reversed give the same misfit; report the smaller number of outputs.
+        signs = -signs
     problems = Problems()
     for k in np.flatnonzero(signs < 0.0):
-        what = f"has the wrong sign: with it turned the relative misfit of all outputs falls from {first:.3g} to "
-        remedy = "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file"
-        problems.add(f"force.{names[k]}", f"{what}{misfit:.3g}", remedy)
-    estimate = weighted_solution(signs_applied(triangles, signs), data.counts, weights)
+        what = (
+            "has the wrong sign: after a change of sign the relative misfit of all outputs falls "
+            f"from {first:.3g} to {misfit:.3g}"
+        )
+        remedy = (
+            "change the sign in the column's unit ('-1 N m'), or of the actuator's ratio in the "
+            "machine file"
+        )
+        problems.add(f"force.{names[k]}", what, remedy)
+    estimate = weighted_solution(with_signs(triangles, signs), data.counts, weights)
     negative: dict[str, list[str]] = {}
     for i, parameter in enumerate(base.base):
         ratio = estimate.values[i] / max(estimate.standard_deviations[i], np.finfo(float).tiny)
-        if parameter.representative in dissipative and ratio < -CERTAIN:
+        if parameter.representative in dissipative and ratio < -MIN_NEGATIVE_DEVIATIONS:
             acting = (drives or {}).get(parameter.representative, ())
             where = " and ".join(f"force.{drive}" for drive in acting) or parameter.representative
             negative.setdefault(where, []).append(
-                f"{parameter.representative} as {estimate.values[i]:.4g} {parameter.unit}, {-ratio:.3g} standard "
-                "deviations below zero"
+                f"{parameter.representative} is {estimate.values[i]:.4g} {parameter.unit}, "
+                f"{-ratio:.3g} standard deviations below zero"
             )
-    # passive joints then follow from the drives
+    # Wrong signs of drives cause negative friction of passive joints as well.
     if any(where not in dissipative for where in negative):
-        negative = {
-            where: figures for where, figures in negative.items() if where not in dissipative
-        }
-    for where, figures in negative.items():
-        what = f"gains energy from friction, which comes out negative: {'; '.join(figures)}"
-        remedy = "look at the signs of its force and position, or of all forces, or at what the friction model lacks"
+        negative = {where: values for where, values in negative.items() if where not in dissipative}
+    for where, values in negative.items():
+        what = f"gains energy from friction, which is estimated as negative: {'; '.join(values)}"
+        remedy = (
+            "check the signs of its force and position, or of all forces, or the terms that the "
+            "friction model lacks"
+        )
         problems.add(where, what, remedy)
     return tuple(problems)
 
@@ -93,10 +105,11 @@ def wrong_signs(
 def unexplained(
     training: Sequence[OutputFit], held_out: Sequence[OutputFit]
 ) -> tuple[Problem, ...]:
-    """Outputs of which the model explains next to nothing, in training and in held-out data alike.
+    """Return a problem for each output that the model hardly explains.
 
-    The residual is nearly as large as the force itself. Forces far smaller than those of other
-    outputs of the same unit are left alone: a drive that needs none has noise only.
+    The residual of such an output is nearly as large as its force, in training and held-out data.
+    Forces that are far smaller than those of other outputs of the same unit are not checked,
+    because they may consist of noise only.
 
     Args:
         training, held_out: fits of `Identification`.
@@ -104,77 +117,78 @@ def unexplained(
     largest: dict[str, float] = {}
     for fit in training:
         largest[fit.unit] = max(largest.get(fit.unit, 0.0), fit.scale)
-    judged = {fit.output: fit.relative_error_percent for fit in held_out}
-    return tuple(
-        Problem(
-            f"force.{fit.output}",
-            f"has next to nothing to do with the motion: what the model leaves of it is "
-            f"{fit.relative_error_percent:.3g} % in the training data"
-            + (
-                f" and {judged[fit.output]:.3g} % in the held-out data"
-                if fit.output in judged
-                else ""
-            ),
-            "look at the column that it is read from, at its order, unit and time, and at the machine file",
+    held_out_errors = {fit.output: fit.relative_error_percent for fit in held_out}
+    problems = Problems()
+    for fit in training:
+        error = min(fit.relative_error_percent, held_out_errors.get(fit.output, np.inf))
+        is_small = fit.scale <= MIN_CHECKED_SHARE * largest[fit.unit]
+        if is_small or error <= MIN_UNEXPLAINED_PERCENT:
+            continue
+        what = (
+            "is hardly explained by the motion: the residual of the model is "
+            f"{fit.relative_error_percent:.3g} % of it in the training data"
         )
-        for fit in training
-        if min(fit.relative_error_percent, judged.get(fit.output, np.inf)) > UNEXPLAINED
-        and fit.scale > SMALL * largest[fit.unit]
-    )
+        if fit.output in held_out_errors:
+            what += f" and {held_out_errors[fit.output]:.3g} % in the held-out data"
+        remedy = (
+            "check the column from which it is read, its order, unit and time, and the machine file"
+        )
+        problems.add(f"force.{fit.output}", what, remedy)
+    return tuple(problems)
 
 
-def worse_than_twins(
+def worse_than_comparable(
     training: Sequence[OutputFit], held_out: Sequence[OutputFit]
 ) -> tuple[Problem, ...]:
-    """Outputs that the model explains far worse than others of the same unit and of about the same size.
+    """Return a problem for each output that is explained far worse than comparable outputs.
+
+    Outputs are comparable if they have the same unit and forces of similar size.
 
     Args:
-        training, held_out: fits of `Identification`; an output counts with the smaller of both
-            errors.
+        training, held_out: fits of `Identification`; the smaller error of both is used for each
+            output.
     """
-    judged = {fit.output: fit.relative_error_percent for fit in held_out}
+    held_out_errors = {fit.output: fit.relative_error_percent for fit in held_out}
     errors = {
-        fit.output: min(fit.relative_error_percent, judged.get(fit.output, np.inf))
+        fit.output: min(fit.relative_error_percent, held_out_errors.get(fit.output, np.inf))
         for fit in training
     }
     problems = Problems()
     for fit in training:
-        twins = [
-            errors[other.output]
-            for other in training
-            if other.output != fit.output
-            and other.unit == fit.unit
-            and max(other.scale, fit.scale) < TWINS * min(other.scale, fit.scale)
-        ]
+        comparable = [errors[other.output] for other in training if _are_comparable(fit, other)]
+        if not comparable:
+            continue
         error = errors[fit.output]
-        if twins and error > max(TIMES_WORSE * float(np.median(twins)), LEAST_WORSE):
+        usual_error = float(np.median(comparable))
+        if error > max(MIN_WORSE_RATIO * usual_error, MIN_WORSE_PERCENT):
             what = (
-                f"is explained far worse than outputs of its size: the model leaves {error:.3g} % of it, and "
-                f"{np.median(twins):.3g} % of the others"
+                "is explained far worse than outputs of its size: the residual of the model is "
+                f"{error:.3g} % of it, but {usual_error:.3g} % of the others"
             )
-            problems.add(
-                f"force.{fit.output}",
-                what,
-                "check its sensor, its column, and what its joint has of its own",
-            )
+            remedy = "check its sensor, its column, and special properties of its joint"
+            problems.add(f"force.{fit.output}", what, remedy)
     return tuple(problems)
 
 
-def signs_applied(triangles: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Triangles (n_out, m, r + 1) with the forces of some outputs turned."""
-    turned = triangles.copy()
-    turned[:, :, -1] *= signs[:, None]
-    return turned
+def _are_comparable(fit: OutputFit, other: OutputFit) -> bool:
+    """Return whether two different outputs have the same unit and forces of similar size."""
+    if other.output == fit.output or other.unit != fit.unit:
+        return False
+    return max(other.scale, fit.scale) < MAX_SIZE_RATIO * min(other.scale, fit.scale)
+
+
+def with_signs(triangles: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Return triangles (n_out, m, r + 1) with the forces of each output multiplied by a sign."""
+    signed = triangles.copy()
+    signed[:, :, -1] *= signs[:, None]
+    return signed
 
 
 def _misfit(triangles: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> float:
-    """Root mean square over outputs of the residual's share of the force."""
-    rows = (weights[:, None, None] * signs_applied(triangles, signs)).reshape(
-        -1, triangles.shape[-1]
-    )
+    """Return the root mean square over outputs of the residual's share of the force."""
+    columns = triangles.shape[-1]
+    rows = (weights[:, None, None] * with_signs(triangles, signs)).reshape(-1, columns)
     triangle = np.asarray(np.linalg.qr(rows, mode="r"))
-    return (
-        float(abs(triangle[-1, -1]) / np.sqrt(len(signs)))
-        if len(triangle) == triangles.shape[-1]
-        else 0.0
-    )
+    if len(triangle) < columns:
+        return 0.0
+    return float(abs(triangle[-1, -1]) / np.sqrt(len(signs)))

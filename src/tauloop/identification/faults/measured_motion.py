@@ -1,10 +1,10 @@
-"""Motion and forces of one log at even steps, and the same with a fault of a channel undone."""
+"""Motion and forces of one log at even steps, and the corrections of faulty channels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.fft
@@ -16,30 +16,32 @@ from tauloop.logs.log import Log
 from tauloop.logs.signals import butterworth
 from tauloop.model import Model
 
-#: Where only slow motion is looked at, motion and forces are filtered at so many times the
-#: frequency below which so much of the velocities' power is.
-PLAIN, POWER = 8.0, 0.98
-#: Of forces that are decimated, frequencies are kept up to this share of the new sampling rate.
-PASSED = 0.4
+#: The slow motion of a log is low-passed at this multiple of the motion's highest frequency ...
+SLOW_CUTOFF_FACTOR = 8.0
+#: ... below which the velocities have this share of their power.
+MOTION_POWER_SHARE = 0.98
+#: Cut-off of forces that are decimated, as a share of the new sampling rate.
+DECIMATED_PASSBAND = 0.4
 
 
-#: Makes samples of all channels at some places from channels (N, n) over a whole log.
-Moved: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
+#: A function that returns changed samples of all channels. Its arguments are the channels (N, n)
+#: over the whole log and the indices of the samples.
+ChannelChange: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measured:
+class MeasuredMotion:
     """Motion and forces of one log, at even steps.
 
     Attributes:
         step: sampling period, s.
-        names: of the positions (n).
-        position, velocity, acceleration: (N, n), filtered alike, SI.
+        names: names of the positions (n).
+        position, velocity, acceleration: (N, n), with the same filter, SI.
         drives: names of the measured forces (n_f).
         forces: (N, n_f), SI.
-        periodic: the samples are whole periods, which may be shifted round.
-        usable: (N,) samples of which all forces count; all without it.
-        cutoff: of the low-pass of second order that the forces have passed, Hz; None for none.
+        periodic: whether the samples are whole periods, which may be shifted cyclically.
+        usable: (N,) whether all forces of a sample are valid; None if all samples are usable.
+        cutoff: cut-off, Hz, of the second-order low-pass of the forces; None for no filter.
     """
 
     step: float
@@ -53,59 +55,74 @@ class Measured:
     usable: np.ndarray | None = None
     cutoff: float | None = None
 
-    def changed(self, kind: str, change: Moved) -> Measured:
-        """With other forces, or of kind "position" with other positions, velocities and accelerations."""
-        at, names = np.arange(len(self.position)), ("position", "velocity", "acceleration")
-        parts: dict[str, Any] = {
-            name: change(getattr(self, name), at)
-            for name in (("forces",) if kind == "force" else names)
-        }
-        return replace(self, **parts)
+    def changed(self, quantity: str, change: ChannelChange) -> MeasuredMotion:
+        """Return the log with changed forces or a changed motion.
 
-    def slow(self) -> Measured:
-        """Low-passed a little above the motion's own frequencies."""
+        Args:
+            quantity: "force", or "position" to change positions, velocities and accelerations.
+            change: the change of the channels.
+        """
+        rows = np.arange(len(self.position))
+        if quantity == "force":
+            return replace(self, forces=change(self.forces, rows))
+        return replace(
+            self,
+            position=change(self.position, rows),
+            velocity=change(self.velocity, rows),
+            acceleration=change(self.acceleration, rows),
+        )
+
+    def slow(self) -> MeasuredMotion:
+        """Return the log, low-passed a little above the frequencies of the motion."""
         return self.slow_motion().changed("force", self._low_pass())
 
-    def slow_motion(self) -> Measured:
-        """With its motion alone low-passed a little above the motion's own frequencies; what rests stays at rest."""
+    def slow_motion(self) -> MeasuredMotion:
+        """Return the log with its motion alone low-passed a little above its frequencies.
+
+        Velocities that are zero remain zero.
+        """
         slow = self.changed("position", self._low_pass())
         return replace(slow, velocity=np.where(self.velocity == 0.0, 0.0, slow.velocity))
 
     @property
     def highest(self) -> float:
-        """Frequency, Hz, below which the share `POWER` of the velocities' power is."""
+        """Frequency, Hz, below which velocities have the share `MOTION_POWER_SHARE` of power."""
+        duration = len(self.velocity) * self.step
         size = np.maximum(np.sum(self.velocity**2), np.finfo(float).tiny)
         power = np.sum(np.abs(scipy.fft.rfft(self.velocity, axis=0)) ** 2 / size, axis=1)
-        highest = np.searchsorted(np.cumsum(power), POWER * power.sum()) / (
-            len(self.velocity) * self.step
-        )
-        return float(max(highest, 1.0 / (len(self.velocity) * self.step)))
+        highest = np.searchsorted(np.cumsum(power), MOTION_POWER_SHARE * power.sum()) / duration
+        return float(max(highest, 1.0 / duration))
 
-    def _low_pass(self) -> Moved:
-        cutoff, rate = min(PLAIN * self.highest, 0.4 / self.step), 1.0 / self.step
+    def _low_pass(self) -> ChannelChange:
+        """Return a low-pass a little above the frequencies of the motion."""
+        cutoff = min(SLOW_CUTOFF_FACTOR * self.highest, 0.4 / self.step)
+        rate = 1.0 / self.step
 
-        def filtered(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        def filtered(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
             return butterworth(x, rate=rate, cutoff=cutoff, order=2)
 
         return filtered
 
 
-def measured(model: Model, log: Log, *, decimation: int = 1, periodic: bool = False) -> Measured:
-    """Motion and measured forces of a log.
+def measured_motion(
+    model: Model, log: Log, *, decimation: int = 1, periodic: bool = False
+) -> MeasuredMotion:
+    """Return the motion and the measured forces of a log.
 
     Args:
         model: the machine.
-        log: prepared.
-        decimation: forces are filtered as this decimation would.
+        log: the prepared log.
+        decimation: factor of the decimation; forces get its filter, but all samples are retained.
         periodic: whether the samples are whole periods.
     """
     names = tuple(model.actuators.ports.position.columns)
     drives = tuple(a.name for a in model.mechanism.actuators if a.name in channels(log, "force"))
-    step, forces = sample_period(log), samples(log, "force", drives)
-    cutoff = PASSED / (step * decimation) if decimation > 1 else None
+    step = sample_period(log)
+    forces = samples(log, "force", drives)
+    cutoff = DECIMATED_PASSBAND / (step * decimation) if decimation > 1 else None
     if cutoff is not None:
         forces = butterworth(forces, rate=1.0 / step, cutoff=cutoff, order=2)
-    return Measured(
+    return MeasuredMotion(
         step=step,
         names=names,
         position=samples(log, "position", names),
@@ -119,42 +136,46 @@ def measured(model: Model, log: Log, *, decimation: int = 1, periodic: bool = Fa
     )
 
 
-def as_is(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Nothing is changed."""
-    return np.asarray(x[at])
+def unchanged(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return samples without a change."""
+    return np.asarray(x[rows])
 
 
-def scaled(column: int, factor: float) -> Moved:
-    """A channel times a factor."""
-    return all_scaled([column], factor)
+def scale_channel(column: int, factor: float) -> ChannelChange:
+    """Return a change that multiplies one channel by a factor."""
+    return scale_channels([column], factor)
 
 
-def all_scaled(columns: Sequence[int], factor: float) -> Moved:
-    """Some channels times a factor."""
+def scale_channels(columns: Sequence[int], factor: float) -> ChannelChange:
+    """Return a change that multiplies some channels by a factor."""
 
-    def moved(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-        return np.asarray(x[at] * np.where(np.isin(np.arange(x.shape[1]), columns), factor, 1.0))
+    def change(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        factors = np.where(np.isin(np.arange(x.shape[1]), columns), factor, 1.0)
+        return np.asarray(x[rows] * factors)
 
-    return moved
+    return change
 
 
-def exchanged(first: int, second: int) -> Moved:
-    """Two channels in each other's place."""
+def exchange_channels(first: int, second: int) -> ChannelChange:
+    """Return a change that exchanges two channels."""
 
-    def moved(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def change(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         order = np.arange(x.shape[1])
         order[[first, second]] = second, first
-        return np.asarray(x[at][:, order])
+        return np.asarray(x[rows][:, order])
 
-    return moved
+    return change
 
 
-def late_by(column: int, shift: int) -> Moved:
-    """A channel that came late by so many samples, put right; the ends of a log that is not periodic are not tried."""
+def shift_channel(column: int, delay: int) -> ChannelChange:
+    """Return a change that corrects a channel with a delay of some samples.
 
-    def moved(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-        values = x[at]
-        values[:, column] = x[(at + shift) % len(x), column]
+    The shift is cyclic: it is only valid for rows away from the ends of a log that is not periodic.
+    """
+
+    def change(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        values = x[rows]
+        values[:, column] = x[(rows + delay) % len(x), column]
         return np.asarray(values)
 
-    return moved
+    return change

@@ -1,4 +1,4 @@
-"""The misfit of one log, at samples spread over it, and what becomes of it when channels are changed."""
+"""Misfits of one log with measured and with changed channels, at samples spread over it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import numpy as np
 
 from tauloop.common.errors import PoseError
 from tauloop.identification.estimation.evaluation import overall
-from tauloop.identification.faults.measured_motion import Measured, Moved, as_is, late_by, scaled
+from tauloop.identification.faults.measured_motion import (
+    ChannelChange,
+    MeasuredMotion,
+    scale_channel,
+    shift_channel,
+    unchanged,
+)
 from tauloop.identification.friction.presliding import dahl_state
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.from_log import driven_transmission, regressor_rows
@@ -17,80 +23,86 @@ from tauloop.identification.regression.ties import Ties
 from tauloop.logs.signals import butterworth
 from tauloop.model import Model
 
-#: Samples on which faults are tried, evenly spread over the log.
-TRIED = 200
-#: Equations per parameter, below which a change of the misfit says nothing.
-EQUATIONS = 3
-#: Shifts of positions that are tried first, in steps; between them the minimum is that of a
+#: Largest number of samples on which faults are tested, spread evenly over the log.
+MAX_TESTED_SAMPLES = 200
+#: Smallest number of equations per parameter for which changes of the misfit are conclusive.
+MIN_EQUATIONS_PER_PARAMETER = 3
+#: Shifts of positions that are tried first, in steps. The minimum between them is that of a
 #: parabola.
-STEPS = (1, 2, 4, 8, 16)
-#: Ways over which friction turns round that are tried, as shares of a channel's stroke.
-WAYS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
-#: Ways that are tried about the best of these, as multiples of it.
-FINER = (0.62, 0.74, 0.86, 1.16, 1.34, 1.6)
-#: Relative misfits below this are rounding.
-ROUNDING = 1e-9
+SHIFT_STEPS = (1, 2, 4, 8, 16)
+#: Presliding lengths that are tried first, as shares of a channel's stroke.
+PRESLIDING_LENGTH_SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+#: Presliding lengths that are tried next, as multiples of the best of these.
+PRESLIDING_REFINEMENT_FACTORS = (0.62, 0.74, 0.86, 1.16, 1.34, 1.6)
+#: Relative misfits below this are rounding errors.
+MISFIT_ROUNDING = 1e-9
 
 
 class Misfits:
-    """A log fitted by the machine's base parameters; the misfit of an output is the norm of what is left over its own.
+    """The misfits of a log that is fitted by the machine's base parameters.
+
+    The misfit of an output is the norm of its residual divided by the norm of its force.
 
     Attributes:
         log: motion and forces.
-        step: shifts are multiples of so many samples.
-        reach: largest shift.
-        ways: drives whose friction is known to turn round over some way, m or rad: its columns are
-            beside the model's.
-        at: the samples that are looked at (M,).
-        can_tell: whether there are enough of them, in reach.
-        regressor: (M, n_out, r); together with the misfits there where it can tell.
-        misfits, misfit: of the outputs (n_out,), and of all.
+        step: shifts are multiples of this number of samples.
+        reach: largest shift, in samples.
+        presliding_lengths: length, m or rad, over which friction reverses, by drive, for drives
+            with known presliding friction; the regressor has additional columns for it.
+        rows: indices of the tested samples (M,).
+        is_conclusive: whether there are enough samples within the workspace.
+        regressor: (M, n_out, r); like the misfits only present if conclusive.
+        misfits: (n_out,) misfits of the outputs.
+        misfit: root mean square of them.
     """
 
     def __init__(
         self,
         model: Model,
-        log: Measured,
+        log: MeasuredMotion,
         output: str,
         ties: Ties | None,
         step: int,
-        ways: Mapping[str, float] | None = None,
+        presliding_lengths: Mapping[str, float] | None = None,
     ) -> None:
         """Fit the log; `output` and `ties` are those of its regression data."""
-        self._model, self.log, self._output, self._ties, self.step = model, log, output, ties, step
-        self.ways = dict(ways or {})
-        self._mixing, self._rows = measured_outputs(model, log, output)
-        reach = 0 if log.periodic else min(STEPS[-1] * step, len(log.position) // 10)
-        self.reach = min(STEPS[-1] * step, len(log.position) // 10)
-        count = len(log.position) - 2 * reach
+        self._model = model
+        self.log = log
+        self._output = output
+        self._ties = ties
+        self.step = step
+        self.presliding_lengths = dict(presliding_lengths or {})
+        self._mixing, self._output_rows = measured_outputs(model, log, output)
+        self.reach = min(SHIFT_STEPS[-1] * step, len(log.position) // 10)
+        margin = 0 if log.periodic else self.reach
+        rows = np.arange(margin, len(log.position) - margin)
+        if log.usable is not None:
+            rows = rows[log.usable[rows]]
+        spread = np.linspace(0, len(rows) - 1, min(MAX_TESTED_SAMPLES, len(rows)))
+        self.rows = rows[np.unique(spread.round().astype(int))]
         self._base: list[int] | slice = slice(None)
-        places = reach + np.arange(count)
-        places = places if log.usable is None else places[log.usable[places]]
-        self.at = places[
-            np.unique(np.linspace(0, len(places) - 1, min(TRIED, len(places))).round().astype(int))
-        ]
-        (regressor,) = self.regressors([as_is])
-        self.can_tell = regressor is not None
+        (regressor,) = self.regressors([unchanged])
+        self.is_conclusive = regressor is not None
         if regressor is None:
             return
-        unknowns = regressor.shape[-1]
-        columns = regressor.transpose(1, 0, 2)
-        self._base = list(
-            base_parameters(columns, tuple(map(str, range(unknowns))), ("",) * unknowns).independent
+        count = regressor.shape[-1]
+        base = base_parameters(
+            regressor.transpose(1, 0, 2), tuple(map(str, range(count))), ("",) * count
         )
-        self.regressor = self._beside(regressor[:, :, self._base], as_is)
-        self.can_tell = self.regressor.shape[0] * self.regressor.shape[1] >= EQUATIONS * len(
-            self._base
-        )
-        if self.can_tell:
-            self.misfits = self.of(self.regressor, self.forces())
+        self._base = list(base.independent)
+        self.regressor = self._with_presliding(regressor[:, :, self._base], unchanged)
+        equations = self.regressor.shape[0] * self.regressor.shape[1]
+        self.is_conclusive = equations >= MIN_EQUATIONS_PER_PARAMETER * len(self._base)
+        if self.is_conclusive:
+            self.misfits = self.misfits_of(self.regressor, self.forces())
             self.misfit = overall(self.misfits)
 
-    def again(self, log: Measured, ways: Mapping[str, float] | None = None) -> Misfits:
-        """Those of another log, or with friction that turns round over further ways."""
-        return Misfits(
-            self._model, log, self._output, self._ties, self.step, self.ways | dict(ways or {})
-        )
+    def with_log(
+        self, log: MeasuredMotion, presliding_lengths: Mapping[str, float] | None = None
+    ) -> Misfits:
+        """Return the misfits of another log, or with presliding friction of further drives."""
+        lengths = self.presliding_lengths | dict(presliding_lengths or {})
+        return Misfits(self._model, log, self._output, self._ties, self.step, lengths)
 
     @property
     def units(self) -> dict[str, str]:
@@ -99,148 +111,174 @@ class Misfits:
         return dict(zip(port.columns, port.units, strict=True))
 
     @cached_property
-    def _weighed(self) -> tuple[np.ndarray, np.ndarray]:
+    def _weighted_basis(self) -> tuple[np.ndarray, np.ndarray]:
         """Norms of the outputs' forces (n_out,), and a basis of the regressor weighted by them."""
         sizes = np.maximum(np.linalg.norm(self.forces(), axis=0), np.finfo(float).tiny)
-        return sizes, np.linalg.qr(
-            (self.regressor / sizes[:, None]).reshape(-1, self.regressor.shape[-1])
-        )[0]
+        columns = (self.regressor / sizes[:, None]).reshape(-1, self.regressor.shape[-1])
+        return sizes, np.linalg.qr(columns)[0]
 
-    def forces(self, change: Moved = as_is) -> np.ndarray:
-        """Forces of the outputs (M, n_out) at the tried samples, with those of the drives changed."""
-        return np.asarray(change(self.log.forces, self.at) @ self._mixing)
+    def forces(self, change: ChannelChange = unchanged) -> np.ndarray:
+        """Return the forces of the outputs (M, n_out) at the tested samples, after a change."""
+        return np.asarray(change(self.log.forces, self.rows) @ self._mixing)
 
-    def regressors(self, changes: Sequence[Moved]) -> list[np.ndarray | None]:
-        """Regressors (M, n_out, r) of changed motions, all made at once; None where the machine cannot move so."""
+    def regressors(self, changes: Sequence[ChannelChange]) -> list[np.ndarray | None]:
+        """Return the regressors (M, n_out, r) of changed motions, all calculated together.
+
+        A motion that the machine cannot follow has None.
+        """
         log = self.log
-        motions, starts, possible = [], [], []
+        motions = []
+        starts = []
+        is_possible = []
         for change in changes:
-            motion = [change(x, self.at) for x in (log.position, log.velocity, log.acceleration)]
+            motion = [change(x, self.rows) for x in (log.position, log.velocity, log.acceleration)]
             try:
-                starts += (
-                    [self._model.actuators.track(motion[0]).q] if self._model.assembly.rows else []
-                )
+                if self._model.assembly.rows:
+                    starts.append(self._model.actuators.track(motion[0]).q)
             except PoseError:
-                possible.append(False)
+                is_possible.append(False)
                 continue
-            possible.append(True)
+            is_possible.append(True)
             motions.append(motion)
         if not motions:
             return [None] * len(changes)
-        together = [np.concatenate(parts) for parts in zip(*motions, strict=True)]
+        position, velocity, acceleration = map(np.concatenate, zip(*motions, strict=True))
         start = np.concatenate(starts) if starts else None
         try:
             rows = regressor_rows(
-                self._model, (together[0], together[1], together[2]), self._output, start
+                self._model, (position, velocity, acceleration), self._output, start
             )
         except PoseError:
             return [None] * len(changes)
-        rows = rows[:, self._rows]
-        rows = (rows if self._ties is None else rows @ self._ties.matrix)[:, :, self._base]
-        whole = iter(np.split(rows, len(motions)))
+        rows = rows[:, self._output_rows]
+        if self._ties is not None:
+            rows = rows @ self._ties.matrix
+        of_motions = iter(np.split(rows[:, :, self._base], len(motions)))
         return [
-            self._beside(next(whole), change) if is_possible else None
-            for is_possible, change in zip(possible, changes, strict=True)
+            self._with_presliding(next(of_motions), change) if possible else None
+            for possible, change in zip(is_possible, changes, strict=True)
         ]
 
-    def _beside(self, regressor: np.ndarray, change: Moved) -> np.ndarray:
-        """The regressor with the columns of friction that turns round over some way, changed as the motion is."""
-        if not self.ways or isinstance(self._base, slice):
+    def _with_presliding(self, regressor: np.ndarray, change: ChannelChange) -> np.ndarray:
+        """Return the regressor with columns of known presliding friction, changed as the motion."""
+        if not self.presliding_lengths or isinstance(self._base, slice):
             return regressor
-        columns = [self._friction(drive, way, change) for drive, way in self.ways.items()]
+        columns = [
+            self._friction_columns(drive, length, change)
+            for drive, length in self.presliding_lengths.items()
+        ]
         return np.concatenate([regressor, *columns], axis=2)
 
-    def _friction(self, drive: str, way: float | None, change: Moved) -> np.ndarray:
-        """Columns (M, n_out, 2 or 3) of a drive's friction: at once, viscous, and turning round over some way.
+    def _friction_columns(
+        self, drive: str, length: float | None, change: ChannelChange
+    ) -> np.ndarray:
+        """Return the columns (M, n_out, 2 or 3) of a drive's friction.
 
-        They pass the filter that the forces have passed.
+        The columns are Coulomb friction, viscous friction, and presliding friction if a length is
+        given. They get the filter of the forces.
         """
-        log, k = self.log, self.log.names.index(drive)
+        log = self.log
+        k = log.names.index(drive)
         velocity = log.velocity[:, [k]]
         states = [np.sign(velocity), velocity]
-        states += [dahl_state(velocity, log.step, np.array([way]))] if way is not None else []
+        if length is not None:
+            states.append(dahl_state(velocity, log.step, np.array([length])))
         acting = self._mixing[log.drives.index(drive)]
-        every = np.zeros(log.velocity.shape)
+        all_channels = np.zeros(log.velocity.shape)
         columns = []
         for state in states:
             if log.cutoff is not None:
                 state = butterworth(state, rate=1.0 / log.step, cutoff=log.cutoff, order=2)
-            every[:, k] = state[:, 0]
-            columns.append(change(every, self.at)[:, k])
+            all_channels[:, k] = state[:, 0]
+            columns.append(change(all_channels, self.rows)[:, k])
         return np.asarray(np.stack(columns, axis=1)[:, None, :] * acting[None, :, None])
 
-    def with_friction(self, drive: str, way: float | None) -> np.ndarray:
-        """Misfits with a drive's friction beside the model's own, turning round over some way if there is one."""
-        columns = self._friction(drive, way, as_is)
-        return self.of(np.concatenate([self.regressor, columns], axis=2), self.forces())
+    def misfits_with_friction(self, drive: str, length: float | None) -> np.ndarray:
+        """Return the misfits with additional friction of a drive, with a length presliding too."""
+        columns = self._friction_columns(drive, length, unchanged)
+        return self.misfits_of(np.concatenate([self.regressor, columns], axis=2), self.forces())
 
-    def best_way(self, drive: str) -> tuple[float, np.ndarray]:
-        """The way over which a drive's friction turns round best, and the misfits with it."""
+    def best_presliding(self, drive: str) -> tuple[float, np.ndarray]:
+        """Return the best presliding length of a drive, and the misfits with it."""
         stroke = float(np.ptp(self.log.position[:, self.log.names.index(drive)]))
-        tried = [(share * stroke, self.with_friction(drive, share * stroke)) for share in WAYS]
-        best = min(tried, key=lambda pair: overall(pair[1]))
-        tried += [
-            (best[0] * factor, self.with_friction(drive, best[0] * factor)) for factor in FINER
-        ]
-        return min(tried, key=lambda pair: overall(pair[1]))
+        tried: list[tuple[float, np.ndarray]] = []
 
-    def shifted(self, column: int, shifts: Sequence[int]) -> dict[int, float]:
-        """Misfits of all outputs by shifts of a position, where the machine can move so."""
-        regressors = self.regressors([late_by(column, s) for s in shifts])
-        tried = zip(shifts, regressors, strict=True)
-        return {s: overall(self.of(rows, self.forces())) for s, rows in tried if rows is not None}
+        def best_of(lengths: Sequence[float]) -> tuple[float, np.ndarray]:
+            tried.extend((length, self.misfits_with_friction(drive, length)) for length in lengths)
+            return min(tried, key=lambda pair: overall(pair[1]))
 
-    def lessened(self, misfits: np.ndarray, by_all: float, by_one: float) -> bool:
-        """Whether misfits (n_out,) are less than these by such factors: that of all, and that of some output."""
-        return overall(misfits) * by_all <= self.misfit and bool(
-            np.any(misfits * by_one <= self.misfits)
-        )
+        length, _ = best_of([share * stroke for share in PRESLIDING_LENGTH_SHARES])
+        return best_of([length * factor for factor in PRESLIDING_REFINEMENT_FACTORS])
 
-    def fall(self, misfits: np.ndarray) -> str:
-        """From what misfits (n_out,) have fallen, in words."""
-        best = int(np.argmax(self.misfits / np.maximum(misfits, ROUNDING)))
+    def misfits_of_shifts(self, column: int, shifts: Sequence[int]) -> dict[int, float]:
+        """Return the misfit of all outputs by shift of a position, for shifts that are possible."""
+        regressors = self.regressors([shift_channel(column, shift) for shift in shifts])
+        misfits = {}
+        for shift, regressor in zip(shifts, regressors, strict=True):
+            if regressor is not None:
+                misfits[shift] = overall(self.misfits_of(regressor, self.forces()))
+        return misfits
+
+    def are_reduced(self, misfits: np.ndarray, by_all: float, by_one: float) -> bool:
+        """Return whether misfits (n_out,) are smaller than those of this log by two factors.
+
+        The first factor is of the overall misfit, the second of the misfit of any single output.
+        """
+        is_one_reduced = bool(np.any(misfits * by_one <= self.misfits))
+        return overall(misfits) * by_all <= self.misfit and is_one_reduced
+
+    def describe_fall(self, misfits: np.ndarray) -> str:
+        """Return in words how much misfits (n_out,) have fallen below those of this log."""
+        best = int(np.argmax(self.misfits / np.maximum(misfits, MISFIT_ROUNDING)))
         return (
-            f"the relative misfit of one output falls from {self.misfits[best]:.3g} to {misfits[best]:.3g}, "
-            f"of all from {self.misfit:.3g} to {overall(misfits):.3g}"
+            f"the relative misfit of one output falls from {self.misfits[best]:.3g} to "
+            f"{misfits[best]:.3g}, of all from {self.misfit:.3g} to {overall(misfits):.3g}"
         )
 
-    def of(self, regressor: np.ndarray, forces: np.ndarray) -> np.ndarray:
-        """Norm of every output's residual over that of its force, fitted together with these as weights."""
+    def misfits_of(self, regressor: np.ndarray, forces: np.ndarray) -> np.ndarray:
+        """Return the norm of every output's residual divided by that of its force (n_out,).
+
+        All outputs are fitted together, weighted by the norms of their forces.
+        """
         sizes = np.maximum(np.linalg.norm(forces, axis=0), np.finfo(float).tiny)
         columns = (regressor / sizes[:, None]).reshape(-1, regressor.shape[-1])
-        own = (forces / sizes).ravel()
+        weighted = (forces / sizes).ravel()
         basis = np.linalg.qr(columns)[0]
-        left = own - basis @ (basis.T @ own)
-        return np.linalg.norm(left.reshape(forces.shape), axis=0)
+        residual = weighted - basis @ (basis.T @ weighted)
+        return np.linalg.norm(residual.reshape(forces.shape), axis=0)
 
-    def late(self, column: int, shift: int) -> float:
-        """Misfit of all outputs by a shift of a force, with the weights of the forces as they are."""
-        sizes, basis = self._weighed
-        moved = (self.forces(late_by(column, shift)) / sizes).ravel()
-        power = moved @ moved - np.sum((basis.T @ moved) ** 2)
+    def misfit_of_late_force(self, column: int, shift: int) -> float:
+        """Return the misfit of all outputs for a shift of one force, with unchanged weights."""
+        sizes, basis = self._weighted_basis
+        forces = (self.forces(shift_channel(column, shift)) / sizes).ravel()
+        power = forces @ forces - np.sum((basis.T @ forces) ** 2)
         return float(np.sqrt(max(power, 0.0) / len(sizes)))
 
-    def scale(self, drive: int) -> float | None:
-        """Factor of one drive's force that suits the others best, by least squares; None where it is not positive."""
-        sizes, basis = self._weighed
-        both, others = self.forces(), self.forces(scaled(drive, 0.0))
-        own, known = (
-            x - basis @ (basis.T @ x)
-            for x in (((both - others) / sizes).ravel(), (others / sizes).ravel())
-        )
-        power = float(own @ own)
-        scale = -float(own @ known) / power if power > 0.0 else 0.0
+    def best_scale(self, drive: int) -> float | None:
+        """Return the factor of one drive's force that fits the other forces best, by least squares.
+
+        The result is None if the factor is not positive.
+        """
+        sizes, basis = self._weighted_basis
+        others = self.forces(scale_channel(drive, 0.0))
+        drive_alone = ((self.forces() - others) / sizes).ravel()
+        others_alone = (others / sizes).ravel()
+        drive_residual = drive_alone - basis @ (basis.T @ drive_alone)
+        others_residual = others_alone - basis @ (basis.T @ others_alone)
+        power = float(drive_residual @ drive_residual)
+        scale = -float(drive_residual @ others_residual) / power if power > 0.0 else 0.0
         return scale if scale > 0.0 else None
 
 
 def measured_outputs(
-    model: Model, log: Measured, output: str
+    model: Model, log: MeasuredMotion, output: str
 ) -> tuple[np.ndarray, Sequence[int] | slice]:
-    """B (n_f, n_out), for outputs that are B^T f of the measured forces f, and the regressor's rows of them."""
+    """Return the mapping from measured forces to outputs, and the regressor's rows of the outputs.
+
+    The outputs are B^T f of the measured forces f, with the mapping B (n_f, n_out).
+    """
     names = [actuator.name for actuator in model.mechanism.actuators]
     drives = [names.index(drive) for drive in log.drives]
-    return (
-        (driven_transmission(model)[drives], slice(None))
-        if output == "joints"
-        else (np.eye(len(drives)), drives)
-    )
+    if output == "joints":
+        return driven_transmission(model)[drives], slice(None)
+    return np.eye(len(drives)), drives

@@ -1,9 +1,9 @@
-"""What of a log's forces no term of the model has, though they follow speed, way, position or load.
+"""Detection of force laws that the model lacks: functions of speed, distance, position or load.
 
-Such a thing is alike in all logs, so that no scatter shows it: parameters are off by many of their
-deviations. Every law is fitted beside the model, and is missing where the model with it predicts
-blocks of the logs better that it was not fitted to, and its parameters move by more than their
-deviations.
+A missing law has the same effect in all logs. It therefore does not increase the scatter between
+logs, although parameters are in error by many standard deviations. Every law is fitted in addition
+to the model. It is missing if the model with it predicts held-out blocks of the logs better, and if
+parameters change by several standard deviations.
 """
 
 from __future__ import annotations
@@ -22,27 +22,31 @@ from tauloop.identification.regression.columns import asymmetric_friction, strib
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge
 
-#: A law is missing where it lessens the error of an output on blocks that were not fitted by this
-#: share, ...
-BETTER = 0.03
-#: ... in so many of them, ...
-ALIKE = 5
-#: ... and moves some base parameter by so many standard deviations, or lessens the error by so
-#: much, ...
-MOVED, MUCH = 3.0, 0.2
-#: ... while the output's residual is this share of its force or more: less is rounding.
-RESIDUAL = 1e-6
-#: Speeds that are tried, as shares of an element's largest, and ways, as shares of its stroke.
-SPEEDS, WAYS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35), (3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
-#: Harmonics of half the stroke that stand for a force that follows the position.
-HARMONICS = 6
-#: Columns that explain less of an output's residual power on the whole log are not tried further;
-#: so many kinds of an element are.
-PROMISING, TRIED = 0.03, 3
+#: A law is missing if it reduces the error of an output on held-out blocks by this share, ...
+MIN_ERROR_GAIN = 0.03
+#: ... in this number of blocks, ...
+MIN_BETTER_BLOCKS = 5
+#: ... and changes a base parameter by this number of standard deviations, ...
+MIN_SHIFT_DEVIATIONS = 3.0
+#: ... or reduces the error by this share.
+MIN_LARGE_ERROR_GAIN = 0.2
+#: Residuals below this share of the output's force are rounding errors.
+RESIDUAL_ROUNDING = 1e-6
+#: Stribeck velocities that are tried, as shares of an element's largest speed.
+STRIBECK_VELOCITY_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
+#: Presliding lengths that are tried, as shares of an element's stroke.
+TRIED_PRESLIDING_SHARES = (3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
+#: Number of harmonics of half the stroke that represent a force that depends on the position.
+POSITION_HARMONICS = 6
+#: Columns that explain a smaller share of an output's residual power on the whole log are not
+#: tried further.
+MIN_EXPLAINED_SHARE = 0.03
+#: Largest number of kinds of laws that are tried for an element.
+MAX_TRIED_KINDS = 3
 
 
-#: Errors (BLOCKS, n_kept) on blocks that were not fitted, and parameters of a fit.
-_Fit = tuple[np.ndarray, np.ndarray]
+#: Errors (BLOCKS, n_kept) on held-out blocks, and parameters of a fit.
+_FitResult = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,11 +54,11 @@ class _Law:
     """A law of the forces that a model may lack.
 
     Attributes:
-        element: whose friction or force it is.
+        element: the element with this friction or force.
         kind: "friction", "stribeck", "asymmetric", "presliding", "position" or "load".
-        size: Stribeck's speed (rad/s or m/s) or the way (rad or m); NaN for the others.
-        unit: of the size.
-        columns: (N, n_out, n) of every log.
+        size: Stribeck velocity (rad/s or m/s) or presliding length (rad or m); NaN for others.
+        unit: unit of the size.
+        columns: columns (N, n_out, n) for every log.
     """
 
     element: str
@@ -63,42 +67,47 @@ class _Law:
     size: float = np.nan
     unit: str = ""
 
-    def problem(self, coefficient: float, shown: str) -> Problem:
-        """The law as a finding.
+    def problem(self, coefficient: float, improvement: str) -> Problem:
+        """Return the law as a problem to report.
 
         Args:
-            coefficient: what it multiplies, SI; of several columns the first.
-            shown: what shows it.
+            coefficient: coefficient of its first column, SI.
+            improvement: description of what the law improves.
         """
-        small = "larger" if coefficient > 0.0 else "smaller"
+        size = f"{self.size:.2g} {self.unit}"
+        comparison = "larger" if coefficient > 0.0 else "smaller"
+        trend = "grows" if coefficient > 0.0 else "falls"
         what, remedy = {
             "friction": (
-                "has friction, and the model gives it none",
-                "give it friction in the machine file; zeros are unknowns as well (viscous, coulomb)",
+                "has friction, but the model has none for it",
+                "state friction in the machine file, which may be zero (viscous, coulomb), so that "
+                "it is estimated",
             ),
             "stribeck": (
-                f"has friction that is {small} below some {self.size:.2g} {self.unit} than Coulomb and viscous "
-                "friction make it (Stribeck's curve)",
-                f'fit it as well: --stribeck "{self.element}={self.size:.2g} {self.unit}"',
+                f"has friction that is {comparison} below about {size} than Coulomb and viscous "
+                "friction (Stribeck effect)",
+                f'fit it as well: --stribeck "{self.element}={size}"',
             ),
             "asymmetric": (
-                "has friction of another size in one direction than in the other",
+                "has different friction in the two directions",
                 f"fit it as well: --asymmetric {self.element}",
             ),
             "presliding": (
-                f"has friction that turns round over {self.size:.2g} {self.unit} after a reversal, not at once",
+                f"has friction that reverses over {size} after a reversal, not immediately",
                 f"fit it as well: --presliding {self.element}",
             ),
             "position": (
-                "has a force that follows its position and that the model lacks (a spring, a cable, cogging)",
+                "has a force that depends on its position and that the model lacks (a spring, a "
+                "cable, cogging)",
                 "put the spring into the machine file, or give the force by position (known_forces)",
             ),
             "load": (
-                f"has friction that {'grows' if coefficient > 0.0 else 'falls'} with the force it transmits",
-                "no law of the machine file has it: identify at the loads of use, and trust no bar of friction",
+                f"has friction that {trend} with the force it transmits",
+                "the machine file has no such law: identify at the loads of use, and do not rely on "
+                "the error bars of friction",
             ),
         }[self.kind]
-        return Problem(self.element, f"{what}: {shown}", remedy)
+        return Problem(self.element, f"{what}: {improvement}", remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +115,10 @@ class MissingLaw:
     """A law that the model lacks.
 
     Attributes:
-        element: whose friction or force it is.
+        element: the element with this friction or force.
         kind: "friction", "stribeck", "asymmetric", "presliding", "position" or "load".
-        problem: the finding.
-        size: Stribeck's speed (rad/s or m/s) or the way (rad or m); NaN for the others.
+        problem: the problem to report.
+        size: Stribeck velocity (rad/s or m/s) or presliding length (rad or m); NaN for others.
     """
 
     element: str
@@ -125,154 +134,163 @@ def missing_laws(
     elements: Sequence[str],
     result: Identification,
 ) -> tuple[MissingLaw, ...]:
-    """Laws that the model lacks, by element, the one that explains most first, then what is left.
+    """Return the laws that the model lacks.
 
-    Samples at which an output's own motion rests do not count: what friction holds there no law
-    tells.
+    The law that explains most is added first, then the law that explains most of the remaining
+    errors. Samples at which an output's own motion is at rest are ignored, because the friction
+    force at rest is undetermined.
 
     Args:
-        parts: the logs.
-        motions: at the same samples, with the filter that forces and regressor have passed: columns
-            of laws pass it.
-        elements: whose laws are looked for.
+        parts: regression data of the logs.
+        motions: motions at the same samples, with the filter of forces and regressor, which the
+            columns of laws get as well.
+        elements: elements whose laws are searched.
         result: the identification of the logs.
     """
-    if len(parts) > 1:  # logs may have measured other outputs
-        whole, ends = merge(parts), np.cumsum([len(part) for part in parts])
+    if len(parts) > 1:
+        # The logs may have measured different outputs; merged data have all of them.
+        merged = merge(parts)
+        edges = np.cumsum([len(part) for part in parts])
         parts = [
-            whole.part(slice(end - len(part), end)) for part, end in zip(parts, ends, strict=True)
+            merged.part(slice(end - len(part), end)) for part, end in zip(parts, edges, strict=True)
         ]
     speeds = [motion.of_outputs for motion in motions]
-    fits = BlockFits.of(parts, result, [np.abs(v) > REST * np.abs(v).max(axis=0) for v in speeds])
+    is_moving = [np.abs(speed) > REST * np.abs(speed).max(axis=0) for speed in speeds]
+    fits = BlockFits.of(parts, result, is_moving)
     laws: list[MissingLaw] = []
     before = fits.errors(), fits.values()
-    if (before[0].max(axis=0) < RESIDUAL * fits.largest).all():
+    if (before[0].max(axis=0) < RESIDUAL_ROUNDING * fits.largest).all():
         return ()
-    judged = []
+    candidates = []
     for element in elements:
-        own = tuple(
-            _laws(fits, motions, element, has_friction=f"{element}.coulomb" in parts[0].parameters)
-        )
-        for law in _promising(fits, own):
-            if judgement := _told(law, before, fits.both(law.columns), fits, result):
-                judged.append((judgement[0], law))
+        has_friction = f"{element}.coulomb" in parts[0].parameters
+        for law in _most_promising(fits, tuple(_laws(fits, motions, element, has_friction))):
+            if improvement := _improvement(law, before, fits.both(law.columns), fits, result):
+                candidates.append((improvement[0], law))
     fitted: tuple[np.ndarray, ...] | None = None
-    for _, law in sorted(judged, key=lambda pair: pair[0]):
-        columns = law.columns if fitted is None else tuple(map(_beside, fitted, law.columns))
+    for _, law in sorted(candidates, key=lambda pair: pair[0]):
+        columns = law.columns
+        if fitted is not None:
+            columns = tuple(map(_join_columns, fitted, law.columns))
         after = fits.both(columns)
-        if judgement := _told(law, before, after, fits, result):
+        if improvement := _improvement(law, before, after, fits, result):
             laws.append(
-                MissingLaw(element=law.element, kind=law.kind, problem=judgement[1], size=law.size)
+                MissingLaw(
+                    element=law.element, kind=law.kind, problem=improvement[1], size=law.size
+                )
             )
-            fitted, before = columns, after
+            fitted = columns
+            before = after
     return tuple(laws)
 
 
-def _told(
-    law: _Law, before: _Fit, after: _Fit, fits: BlockFits, result: Identification
+def _improvement(
+    law: _Law, before: _FitResult, after: _FitResult, fits: BlockFits, result: Identification
 ) -> tuple[float, Problem] | None:
-    """The law, and what is left of an error with it, if errors and parameters say that it is missing.
+    """Return the remaining share of the error with a law, and the problem, if the law is missing.
 
     Args:
         law: the law.
-        before, after: without and with it.
-        fits, result: what they are of.
+        before, after: errors and parameters of the fits without and with it.
+        fits: the fits of blocks.
+        result: the identification of the logs.
     """
-    (errors, values), (left, moved) = before, after
-    gain, count = gained(left, errors), len(result.values)
-    shifts = np.abs(moved[:count] - values[:count]) / result.standard_deviations
-    most, output = int(np.argmax(shifts)), gain.output
-    if gain.share < BETTER or not gain.is_fair or gain.alike < ALIKE:
+    errors, values = before
+    errors_after, values_after = after
+    gain = gained(errors_after, errors)
+    count = len(result.values)
+    shifts = np.abs(values_after[:count] - values[:count]) / result.standard_deviations
+    largest = int(np.argmax(shifts))
+    if gain.share < MIN_ERROR_GAIN or not gain.is_fair or gain.alike < MIN_BETTER_BLOCKS:
         return None
-    if shifts[most] < MOVED and gain.share < MUCH:
+    if shifts[largest] < MIN_SHIFT_DEVIATIONS and gain.share < MIN_LARGE_ERROR_GAIN:
         return None
-    percent = [float(100.0 * pooled(x)[output] / fits.largest[output]) for x in (errors, left)]
-    shown = (
-        f"with it the error of {result.training[output].output} where it was not fitted falls from {percent[0]:.3g} to "
-        f"{percent[1]:.3g} % of the largest force, and {result.base.base[most].short_name()} moves by "
-        f"{shifts[most]:.3g} of its standard deviations"
+    largest_force = fits.largest[gain.output]
+    percent_before = float(100.0 * pooled(errors)[gain.output] / largest_force)
+    percent_after = float(100.0 * pooled(errors_after)[gain.output] / largest_force)
+    improvement = (
+        f"with it the held-out error of {result.training[gain.output].output} falls from "
+        f"{percent_before:.3g} to {percent_after:.3g} % of the largest force, and "
+        f"{result.base.base[largest].short_name()} changes by {shifts[largest]:.3g} standard "
+        "deviations"
     )
-    return percent[1] / percent[0], law.problem(float(moved[-law.columns[0].shape[-1]]), shown)
+    coefficient = float(values_after[-law.columns[0].shape[-1]])
+    return percent_after / percent_before, law.problem(coefficient, improvement)
 
 
 def _laws(
-    fits: BlockFits, motions: Sequence[ElementMotion], element: str, *, has_friction: bool
+    fits: BlockFits, motions: Sequence[ElementMotion], element: str, has_friction: bool
 ) -> Iterator[_Law]:
-    """All that is tried of an element; nothing of one at rest."""
+    """Yield all laws that are tried for an element; none for an element at rest."""
     speeds, rows = zip(*(motion.of((element,)) for motion in motions), strict=True)
     largest = max(float(np.abs(speed).max()) for speed in speeds)
     stroke = max(motion.stroke(element) for motion in motions)
     if not (largest > 0.0 and stroke > 0.0):
         return
-    length = "rad" if motions[0].turns[element] else "m"
-    every = list(zip(motions, speeds, rows, strict=True))
+    length_unit = "rad" if motions[0].turns[element] else "m"
+    by_log = list(zip(motions, speeds, rows, strict=True))
+
+    def law(kind: str, columns: Sequence[np.ndarray], size: float = np.nan, unit: str = "") -> _Law:
+        filtered = _filtered(motions, columns)
+        return _Law(element=element, kind=kind, columns=filtered, size=size, unit=unit)
+
     if not has_friction:
-        plain = tuple(
+        columns = [
             row * np.stack([np.sign(speed[:, 0]), speed[:, 0]], axis=1)[:, None]
-            for _, speed, row in every
-        )
-        yield _Law(element=element, kind="friction", columns=_filtered(motions, plain))
-    for share in SPEEDS:
-        size = np.array([share * largest])
-        curve = tuple(stribeck_friction(speed, size, row) for _, speed, row in every)
-        yield _Law(
-            element=element,
-            kind="stribeck",
-            size=share * largest,
-            unit=f"{length}/s",
-            columns=_filtered(motions, curve),
-        )
-    sides = tuple(asymmetric_friction(speed, row) for _, speed, row in every)
-    yield _Law(element=element, kind="asymmetric", columns=_filtered(motions, sides))
-    for share in WAYS:
-        size = np.array([share * stroke])
-        turning = tuple(
-            row * presliding_state(speed, log.period, size)[:, None] for log, speed, row in every
-        )
-        yield _Law(
-            element=element,
-            kind="presliding",
-            size=share * stroke,
-            unit=length,
-            columns=_filtered(motions, turning),
-        )
-    places = [np.cumsum(speed[:, 0]) * log.period for log, speed, _ in every]
-    waves = tuple(
-        row * np.cos(np.pi * (x[:, None] - x.min()) / stroke * np.arange(1, HARMONICS + 1))[:, None]
-        for x, (_, _, row) in zip(places, every, strict=True)
-    )
-    yield _Law(element=element, kind="position", columns=_filtered(motions, waves))
-    loads = tuple(
-        row[: len(carried)] * (np.sign(speed[: len(carried), 0]) * np.abs(carried))[:, None, None]
-        for carried, (_, speed, row) in zip(
-            fits.carried([row for *_, row in every]), every, strict=True
-        )
-    )
-    yield _Law(element=element, kind="load", columns=_filtered(motions, loads))
+            for _, speed, row in by_log
+        ]
+        yield law("friction", columns)
+    for share in STRIBECK_VELOCITY_SHARES:
+        velocity = share * largest
+        columns = [stribeck_friction(speed, np.array([velocity]), row) for _, speed, row in by_log]
+        yield law("stribeck", columns, velocity, f"{length_unit}/s")
+    yield law("asymmetric", [asymmetric_friction(speed, row) for _, speed, row in by_log])
+    for share in TRIED_PRESLIDING_SHARES:
+        length = share * stroke
+        columns = [
+            row * presliding_state(speed, motion.period, np.array([length]))[:, None]
+            for motion, speed, row in by_log
+        ]
+        yield law("presliding", columns, length, length_unit)
+    columns = []
+    for motion, speed, row in by_log:
+        x = np.cumsum(speed[:, 0]) * motion.period
+        phase = np.pi * (x[:, None] - x.min()) / stroke
+        columns.append(row * np.cos(phase * np.arange(1, POSITION_HARMONICS + 1))[:, None])
+    yield law("position", columns)
+    columns = []
+    all_loads = fits.carried([row for _, _, row in by_log])
+    for load, (_, speed, row) in zip(all_loads, by_log, strict=True):
+        count = len(load)
+        friction = np.sign(speed[:count, 0]) * np.abs(load)
+        columns.append(row[:count] * friction[:, None, None])
+    yield law("load", columns)
 
 
 def _filtered(
     motions: Sequence[ElementMotion], columns: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, ...]:
-    """Return columns behind the filter of forces and regressor."""
+    """Return columns with the filter of forces and regressor."""
     return tuple(motion.decimated(column) for motion, column in zip(motions, columns, strict=True))
 
 
-def _promising(fits: BlockFits, laws: Sequence[_Law]) -> Iterator[_Law]:
-    """Of an element's laws those that explain most, each kind in its best size."""
+def _most_promising(fits: BlockFits, laws: Sequence[_Law]) -> Iterator[_Law]:
+    """Yield the laws of an element that explain most, each kind in its best size."""
     if not laws:
         return
-    together = [
-        np.concatenate(columns, axis=2)
-        for columns in zip(*(law.columns for law in laws), strict=True)
-    ]
+    columns_by_log = zip(*(law.columns for law in laws), strict=True)
+    all_columns = [np.concatenate(columns, axis=2) for columns in columns_by_log]
     edges = np.cumsum([law.columns[0].shape[-1] for law in laws])[:-1]
     best: dict[str, tuple[float, _Law]] = {}
-    for share, law in zip(np.split(fits.explained(together), edges), laws, strict=True):
-        if share.sum() >= PROMISING and share.sum() > best.get(law.kind, (0.0, law))[0]:
-            best[law.kind] = (float(share.sum()), law)
-    yield from (law for _, law in sorted(best.values(), key=lambda pair: -pair[0])[:TRIED])
+    for shares, law in zip(np.split(fits.explained(all_columns), edges), laws, strict=True):
+        share = shares.sum()
+        if share >= MIN_EXPLAINED_SHARE and share > best.get(law.kind, (0.0, law))[0]:
+            best[law.kind] = (float(share), law)
+    ranked = sorted(best.values(), key=lambda pair: -pair[0])
+    for _, law in ranked[:MAX_TRIED_KINDS]:
+        yield law
 
 
-def _beside(columns: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _join_columns(columns: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the columns of two laws next to each other."""
     return np.concatenate([columns, other], axis=2)

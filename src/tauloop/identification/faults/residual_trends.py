@@ -1,10 +1,10 @@
-"""What the residuals of a log still follow: time, warmth of the motion, bending of a transmission, a drifting clock.
+"""Trends in the residuals of a log: drift with time or heat, transmission compliance, clock drift.
 
-Each is a column that the model lacks. Of every output by itself, what its regressor, a constant and
-the derivative of the force (a delay) explain is taken out of forces and column alike (Frisch and
-Waugh 1933); what is left of the forces is fitted by what is left of the column. The coefficient's
-deviation is the sandwich over blocks of the log, so that a model error which comes and goes is no
-trend.
+Each trend is a column that the model lacks. The outputs are treated one by one. The part that the
+regressor, a constant and the derivative of the force (a delay) explain is projected out of both the
+forces and the column (Frisch and Waugh 1933). The remaining forces are then fitted by the remaining
+column. The standard deviation of the coefficient is the sandwich estimate over blocks of the log,
+so that intermittent model errors are not mistaken for a trend.
 """
 
 from __future__ import annotations
@@ -19,48 +19,60 @@ from tauloop.common.records import dataclass
 from tauloop.identification.regression.data import RegressionData
 from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band
 
-#: Blocks of a log; so many of them must tell the same sign.
-BLOCKS, ALIKE = 12, 11
-#: A trend is one beyond so many standard deviations, if it explains this share of the residual's
-#: power and has this share of the force's standard deviation. A measured arm whose model lacks much
-#: reaches 10 deviations and 9 %.
-DEVIATIONS, EXPLAINED, SIZE = 6.0, 0.3, 0.005
-#: With time can drift only what a motion shows again and again, alike: its force passes its mean so
-#: many times (by half its standard deviation), and its rate changes by less than this factor from
-#: the slowest block to the fastest.
-PASSES, HALF, STEADY = 16, 0.5, 3.0
-#: A delay must explain so much: of a measured arm whose model lacks much 35 % of one joint look
-#: like one.
-DELAYED = 0.4
-#: Share of the largest speed at which friction may fall as Stribeck's does.
-SLOW = 0.05
-#: Samples that are looked at, evenly spread over the log.
-LOOKED_AT = 6000
-#: Warmth fades in this share of the log.
-FADING = 1.0 / 3.0
-#: What the preparation takes off accelerations feigns bending; a bending transmission is so many
-#: times that.
-ATTENUATION = 3.0
-#: Directions of the columns below this share of the largest are none; a column of which less is
-#: left cannot be told.
-RANK, LEFT = 1e-8, 1e-3
+#: Number of blocks of a log.
+BLOCKS = 12
+#: Smallest number of blocks in which a trend must have the same sign.
+MIN_EQUAL_SIGNS = 11
+#: A trend has at least this number of standard deviations, ...
+MIN_DEVIATIONS = 6.0
+#: ... explains this share of the residual's power, ...
+MIN_EXPLAINED = 0.3
+#: ... and has this share of the force's standard deviation. A measured arm with large model errors
+#: reaches 10 standard deviations and 9 %.
+MIN_TREND_SIZE = 0.005
+#: Drifts are only detected for repeating motions, whose force crosses its mean this number of
+#: times, ...
+MIN_CROSSINGS = 16
+#: ... by this share of its standard deviation, ...
+MIN_CROSSING_SIZE = 0.5
+#: ... and whose rate of force differs by less than this factor between the slowest and the fastest
+#: block.
+MAX_RATE_RATIO = 3.0
+#: A delay must explain this share of the residual's power. On a measured arm with large model
+#: errors, 35 % of the residual of one joint resemble a delay.
+MIN_DELAY_EXPLAINED = 0.4
+#: Stribeck velocity of the friction that must not be mistaken for a delay, as a share of the
+#: largest speed.
+STRIBECK_VELOCITY_SHARE = 0.05
+#: Largest number of samples that are used, spread evenly over the log.
+MAX_TREND_SAMPLES = 6000
+#: Time constant of the heat, as a share of the log's duration.
+THERMAL_TIME_SHARE = 1.0 / 3.0
+#: The filter of the accelerations causes an apparent compliance. A compliance is only reported if
+#: it is this number of times larger.
+MIN_COMPLIANCE_RATIO = 3.0
+#: Directions of the columns with a smaller share of the largest singular value are ignored.
+RANK_TOLERANCE = 1e-8
+#: A column is indistinguishable from the regressor if the projection leaves a smaller share of it.
+MIN_REMAINING_SHARE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidualTrend:
-    """What an output's residual follows.
+    """A trend in the residual of an output.
 
     Attributes:
-        output, unit: the output.
-        kind: "offset", "friction" or "scale" with time or warmth; "delay"; "clock"; "compliance".
-        cause: of a drift, "time" or "warmth"; empty otherwise.
-        value: change of the offset, SI, or of friction or force as a share of themselves, from the
-            beginning to the end of the log (of warmth, from its least to its largest); delay of the
-            force behind the motion, s; drift of the clock, s/s: how much later per second forces
-            come; of compliance the inverse square, s^2, of the angular frequency at which the load
-            would swing with the motor held.
-        deviations: value over standard deviation.
-        explained: share of the residual's power.
+        output, unit: name and unit of the output.
+        kind: "offset", "friction" or "scale" for drifts with time or heat; "delay", "clock" or
+            "compliance".
+        cause: "time" or "warmth" for a drift; empty otherwise.
+        value: for a drift, the change of the offset, SI, or the relative change of friction or
+            force, from the beginning to the end of the log, or from the smallest to the largest
+            heat. For a delay, the delay of the force after the motion, s. For a clock, its drift,
+            s/s: by how much later per second the forces are. For compliance, the inverse square,
+            s^2, of the angular frequency at which the load would oscillate with the motor held.
+        deviations: value divided by its standard deviation.
+        explained: explained share of the residual's power.
     """
 
     output: str
@@ -72,31 +84,33 @@ class ResidualTrend:
     explained: float
 
     def __str__(self) -> str:
-        percent = f"{100.0 * self.value:+.3g} %"
         if self.kind == "delay":
-            return f"comes {'behind' if self.value > 0.0 else 'before'} the motion by {1e3 * abs(self.value):.3g} ms"
+            verb = "lags" if self.value > 0.0 else "leads"
+            return f"{verb} the motion by {1e3 * abs(self.value):.3g} ms"
         if self.kind == "clock":
-            return f"comes later and later behind the motion, by {1e6 * self.value:+.3g} us per second: clocks drift"
-        if self.kind == "compliance":
             return (
-                "follows the second derivative of the force: the transmission bends, its load swings at "
-                f"{1.0 / (2.0 * np.pi * np.sqrt(self.value)):.3g} Hz with the motor held"
+                "lags the motion more and more, by "
+                f"{1e6 * self.value:+.3g} us per second: the clocks drift"
             )
-        changed = f"{self.value:+.3g} {self.unit}" if self.kind == "offset" else percent
-        over = (
-            "from beginning to end"
-            if self.cause == "time"
-            else "from coldest to warmest, by force squared"
-        )
-        what = {"offset": "offset", "friction": "friction", "scale": "force for the same motion"}[
-            self.kind
-        ]
-        return f"drifts with {self.cause}: its {what} changes by {changed} {over}"
+        if self.kind == "compliance":
+            frequency = 1.0 / (2.0 * np.pi * np.sqrt(self.value))
+            return (
+                "has a residual that follows the second derivative of the force: the transmission "
+                f"is compliant, its load oscillates at {frequency:.3g} Hz with the motor held"
+            )
+        names = {"offset": "offset", "friction": "friction", "scale": "force for the same motion"}
+        change = f"{100.0 * self.value:+.3g} %"
+        if self.kind == "offset":
+            change = f"{self.value:+.3g} {self.unit}"
+        interval = "from beginning to end"
+        if self.cause != "time":
+            interval = "from coldest to warmest (heat from the square of the force)"
+        return f"drifts with {self.cause}: its {names[self.kind]} changes by {change} {interval}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Column:
-    """A column (N,) that a trend would have, and the value that one of it stands for."""
+    """The column (N,) of a possible trend, and the trend's value for a coefficient of one."""
 
     kind: str
     cause: str
@@ -112,108 +126,105 @@ def residual_trends(
     passed: Callable[[np.ndarray], np.ndarray] | None = None,
     speeds: np.ndarray | None = None,
 ) -> tuple[ResidualTrend, ...]:
-    """Trends of the residuals of one log, output by output; the one that explains most first, then what is left.
+    """Return the trends of the residuals of one log, for each output.
+
+    The trend of an output that explains most comes first, followed by trends of the remaining
+    residual.
 
     Args:
-        data: one log, evenly sampled, with its times.
+        data: regression data of one log, evenly sampled, with their times.
         friction: unknowns that are friction coefficients.
-        passed: what the preparation of the positions makes of a signal (N,) at the times of the
-            data; it takes off accelerations what a bending transmission adds. Nothing is taken off
-            without it.
-        speeds: velocities (N, n) of the motion at these times. A delay is looked for with them
-            only: friction of any shape follows velocities, as a delay of inertial forces does.
+        passed: function that applies the filter of the positions to a signal (N,) at the times of
+            the data. The filter reduces accelerations, which has the effect of an apparent
+            compliance. None for no filter.
+        speeds: velocities (N, n) of the motion at these times, which are required to detect a
+            delay: both friction of any shape and delayed inertial forces depend on velocities.
     """
     if data.time is None or len(data) - 2 * data.reach < max(4 * BLOCKS, MIN_SPECTRUM_SAMPLES):
         return ()
     trends: list[ResidualTrend] = []
     for k in data.kept:
-        rows = data.rows(k)
-        if len(rows) == len(data):
-            own = _of_output(data, int(k), friction, passed, speeds)
-            trends += (
-                replace(trend, output=data.outputs[k], unit=data.output_units[k]) for trend in own
-            )
+        if len(data.rows(k)) == len(data):
+            for trend in _output_trends(data, int(k), friction, passed, speeds):
+                trends.append(replace(trend, output=data.outputs[k], unit=data.output_units[k]))
     return tuple(trends)
 
 
 def trend_problems(trends: Sequence[ResidualTrend]) -> tuple[Problem, ...]:
-    """Trends as findings."""
+    """Return the trends as problems to report."""
     remedies = {
         "delay": "align force and motion in time",
         "clock": "record forces and positions with one clock, or align them at both ends of the log",
-        "compliance": "excite less far up, measure on the load's side, or model the drive line",
+        "compliance": "excite lower frequencies, measure on the load's side, or model the drive line",
         "offset": "warm up first, record shorter logs, and compare them (--compare-logs)",
     }
     return tuple(
         Problem(
             f"force.{trend.output}",
-            f"{trend} ({100.0 * trend.explained:.3g} % of what the model leaves, {abs(trend.deviations):.3g} "
-            "standard deviations)",
+            f"{trend} ({100.0 * trend.explained:.3g} % of the model's residual, "
+            f"{abs(trend.deviations):.3g} standard deviations)",
             remedies.get(trend.kind, remedies["offset"]),
         )
         for trend in trends
     )
 
 
-def _of_output(
+def _output_trends(
     data: RegressionData,
     k: int,
     friction: Sequence[str],
     passed: Callable[[np.ndarray], np.ndarray] | None,
     speeds: np.ndarray | None,
 ) -> Iterator[ResidualTrend]:
+    """Yield the trends of the output k, without its name and unit; see `residual_trends`."""
     regressor, forces = data.of_output(k)
     time = np.asarray(data.time)
     step = (time[-1] - time[0]) / (len(time) - 1)
     norms = np.linalg.norm(regressor, axis=0)
     used = np.flatnonzero(norms > 0.0)
     columns = regressor[:, used] / norms[used]
-    values, _, rank, _ = np.linalg.lstsq(columns, forces, rcond=RANK)
+    values, _, rank, _ = np.linalg.lstsq(columns, forces, rcond=RANK_TOLERANCE)
     if not rank:
         return
     predicted = columns @ values
-    rubbing = [i for i, j in enumerate(used) if data.unknowns[j] in friction]
-    rubbed = columns[:, rubbing] @ values[rubbing]
-    rate, _ = _derivatives(predicted - rubbed, step, data.reach)
-    rate += np.gradient(rubbed, step)
+    friction_columns = [i for i, j in enumerate(used) if data.unknowns[j] in friction]
+    friction_force = columns[:, friction_columns] @ values[friction_columns]
+    smooth_rate, _ = _derivatives(predicted - friction_force, step, data.reach)
+    rate = smooth_rate + np.gradient(friction_force, step)
     edge = max(2, data.reach)
-    at = np.linspace(edge, len(time) - 1 - edge, min(LOOKED_AT, len(time) - 2 * edge))
-    at = np.unique(at.round().astype(int))
-    left, sizes, _ = np.linalg.svd(columns[at], full_matrices=False)
-    basis = left[:, sizes > RANK * sizes[0]]
-    basis = _with(basis, np.ones(len(at)))
-    force = float(np.std(forces[at]))
-    late = _Column(
-        kind="delay",
-        cause="",
-        values=-_derivatives(predicted - rubbed, step, data.reach)[0],
-        scale=1.0,
-    )
-    if speeds is not None and (delayed := _delayed(late, at, basis, forces, speeds)):
-        yield delayed
-    for nuisance in (rate, late.values):
-        basis = _with(basis, nuisance[at])
-    residual = _off(basis, forces[at])
-    candidates = list(_columns(time, step, predicted, rate, rubbed, data.reach))
-    if not _repeats(predicted, rate):
+    count = min(MAX_TREND_SAMPLES, len(time) - 2 * edge)
+    rows = np.unique(np.linspace(edge, len(time) - 1 - edge, count).round().astype(int))
+    left, sizes, _ = np.linalg.svd(columns[rows], full_matrices=False)
+    basis = left[:, sizes > RANK_TOLERANCE * sizes[0]]
+    basis = _append_column(basis, np.ones(len(rows)))
+    deviation = float(np.std(forces[rows]))
+    delay = _Column(kind="delay", cause="", values=-smooth_rate, scale=1.0)
+    if speeds is not None:
+        trend = _delay_trend(delay, rows, basis, forces, speeds)
+        if trend is not None:
+            yield trend
+    for nuisance in (rate, delay.values):
+        basis = _append_column(basis, nuisance[rows])
+    residual = _project_out(basis, forces[rows])
+    candidates = list(_columns(time, step, predicted, rate, friction_force, data.reach))
+    if not _is_repeating(predicted, rate):
         candidates = [candidate for candidate in candidates if candidate.kind == "compliance"]
-    least = (
-        _feigned(predicted - passed(predicted), candidates, at, basis)
-        if passed is not None
-        else 0.0
-    )
+    apparent = 0.0
+    if passed is not None:
+        removed = predicted - passed(predicted)
+        apparent = _apparent_compliance(removed, candidates, rows, basis)
     while True:
-        judged = [
-            trend
-            for candidate in candidates
-            if (trend := _judged(candidate, at, basis, residual, force, least))
-        ]
-        if not judged:
+        found: list[tuple[ResidualTrend, _Column]] = []
+        for candidate in candidates:
+            trend = _significant_trend(candidate, rows, basis, residual, deviation, apparent)
+            if trend is not None:
+                found.append((trend, candidate))
+        if not found:
             return
-        best, column = max(judged, key=lambda pair: pair[0].explained)
+        best, column = max(found, key=lambda pair: pair[0].explained)
         yield best
-        basis = _with(basis, column.values[at])
-        residual = _off(basis, residual)
+        basis = _append_column(basis, column.values[rows])
+        residual = _project_out(basis, residual)
         candidates = [
             candidate
             for candidate in candidates
@@ -221,15 +232,19 @@ def _of_output(
         ]
 
 
-def _delayed(
-    late: _Column, at: np.ndarray, basis: np.ndarray, forces: np.ndarray, speeds: np.ndarray
+def _delay_trend(
+    delay: _Column, rows: np.ndarray, basis: np.ndarray, forces: np.ndarray, speeds: np.ndarray
 ) -> ResidualTrend | None:
-    """A delay of the force, by what no friction of this motion can be."""
-    for v in (speeds / np.maximum(np.abs(speeds).max(axis=0), np.finfo(float).tiny)).T:
-        for shape in (v, np.sign(v), v * np.abs(v), v**3, np.sign(v) * np.exp(-np.abs(v) / SLOW)):
-            basis = _with(basis, shape[at])
-    judged = _judged(late, at, basis, _off(basis, forces[at]), float(np.std(forces[at])), 0.0)
-    return None if judged is None or judged[0].explained < DELAYED else judged[0]
+    """Return the delay of a force that no friction of this motion explains, or None."""
+    largest = np.maximum(np.abs(speeds).max(axis=0), np.finfo(float).tiny)
+    for v in (speeds / largest).T:
+        sign = np.sign(v)
+        stribeck = sign * np.exp(-np.abs(v) / STRIBECK_VELOCITY_SHARE)
+        for shape in (v, sign, v * np.abs(v), v**3, stribeck):
+            basis = _append_column(basis, shape[rows])
+    residual = _project_out(basis, forces[rows])
+    trend = _significant_trend(delay, rows, basis, residual, float(np.std(forces[rows])), 0.0)
+    return None if trend is None or trend.explained < MIN_DELAY_EXPLAINED else trend
 
 
 def _columns(
@@ -237,83 +252,91 @@ def _columns(
     step: float,
     predicted: np.ndarray,
     rate: np.ndarray,
-    rubbing: np.ndarray,
+    friction_force: np.ndarray,
     reach: int,
 ) -> Iterator[_Column]:
-    """What a residual may follow."""
-    along = (time - time.mean()) / (time[-1] - time[0])
+    """Yield the columns of all trends except delays."""
+    duration = time[-1] - time[0]
     heat = predicted**2
     size = max(float(heat.mean()), np.finfo(float).tiny)
-    warmth = _faded(heat / size, step / (FADING * (time[-1] - time[0])))
-    warmth -= warmth.mean()
-    for cause, course in (("time", along), ("warmth", warmth)):
-        span = float(np.ptp(course))
-        yield _Column(kind="offset", cause=cause, values=course, scale=span)
-        yield _Column(kind="scale", cause=cause, values=course * predicted, scale=span)
-        if rubbing.any():
-            yield _Column(kind="friction", cause=cause, values=course * rubbing, scale=span)
+    warmth = _thermal_lag(heat / size, step / (THERMAL_TIME_SHARE * duration))
+    drifts = {"time": (time - time.mean()) / duration, "warmth": warmth - warmth.mean()}
+    for cause, drift in drifts.items():
+        span = float(np.ptp(drift))
+        yield _Column(kind="offset", cause=cause, values=drift, scale=span)
+        yield _Column(kind="scale", cause=cause, values=drift * predicted, scale=span)
+        if friction_force.any():
+            yield _Column(kind="friction", cause=cause, values=drift * friction_force, scale=span)
     yield _Column(kind="clock", cause="", values=-(time - time.mean()) * rate, scale=1.0)
-    smooth = predicted - rubbing  # the jumps of friction have no second derivative
-    yield _Column(
-        kind="compliance", cause="", values=-_derivatives(smooth, step, reach)[1], scale=1.0
-    )
+    # The jumps of friction have no second derivative.
+    _, second = _derivatives(predicted - friction_force, step, reach)
+    yield _Column(kind="compliance", cause="", values=-second, scale=1.0)
 
 
 def _derivatives(smooth: np.ndarray, step: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first two derivatives (N,) of a force, zero where a filter lacked samples (`RegressionData.reach`)."""
+    """Return the first two derivatives (N,) of a force.
+
+    They are zero at the ends, where a filter lacked samples (`RegressionData.reach`).
+    """
     first, second = np.zeros(len(smooth)), np.zeros(len(smooth))
     inside = slice(reach, len(smooth) - reach)
     _, first[inside], second[inside] = in_band(smooth[inside], rate=1.0 / step)
     return first, second
 
 
-def _repeats(predicted: np.ndarray, rate: np.ndarray) -> bool:
-    """Whether a motion shows about the same again and again, so that what changes is not the motion."""
-    above = predicted - predicted.mean()
-    far = np.abs(above) > HALF * above.std()
-    passes = int(np.sum(np.diff(np.sign(above[far])) != 0.0))
-    speeds = np.array([np.sqrt(np.mean(part**2)) for part in np.array_split(rate, BLOCKS // 2)])
-    return passes >= PASSES and float(speeds.max()) < STEADY * float(speeds.min())
+def _is_repeating(predicted: np.ndarray, rate: np.ndarray) -> bool:
+    """Return whether a motion repeats, so that it does not cause changes of the residual."""
+    deviation = predicted - predicted.mean()
+    is_far = np.abs(deviation) > MIN_CROSSING_SIZE * deviation.std()
+    crossings = int(np.sum(np.diff(np.sign(deviation[is_far])) != 0.0))
+    rates = np.array([np.sqrt(np.mean(part**2)) for part in np.array_split(rate, BLOCKS // 2)])
+    return crossings >= MIN_CROSSINGS and float(rates.max()) < MAX_RATE_RATIO * float(rates.min())
 
 
-def _faded(heat: np.ndarray, share: float) -> np.ndarray:
-    """First-order lag of the heat, from cold: w' = heat - w, with time in its own constants."""
-    along = np.arange(len(heat)) * share
-    stretched = np.cumsum(heat * np.exp(along - along[-1])) * share
-    return np.asarray(stretched * np.exp(along[-1] - along))
+def _thermal_lag(heat: np.ndarray, step: float) -> np.ndarray:
+    """Return the first-order lag w of the heat, w' = heat - w, starting cold.
+
+    Args:
+        heat: (N,) heat flow.
+        step: sampling period, in time constants of the lag.
+    """
+    time = np.arange(len(heat)) * step
+    scaled = np.cumsum(heat * np.exp(time - time[-1])) * step
+    return np.asarray(scaled * np.exp(time[-1] - time))
 
 
-def _judged(
+def _significant_trend(
     column: _Column,
-    at: np.ndarray,
+    rows: np.ndarray,
     basis: np.ndarray,
     residual: np.ndarray,
-    force: float,
-    least: float,
-) -> tuple[ResidualTrend, _Column] | None:
-    """The trend of a column, if it is one."""
-    values = column.values[at]
-    own = _off(basis, values)
-    power = float(own @ own)
-    if power <= LEFT**2 * float(values @ values):
+    force_deviation: float,
+    apparent_compliance: float,
+) -> ResidualTrend | None:
+    """Return the trend of a column, or None if it is not significant."""
+    values = column.values[rows]
+    remaining = _project_out(basis, values)
+    power = float(remaining @ remaining)
+    if power <= MIN_REMAINING_SHARE**2 * float(values @ values):
         return None
-    value = float(own @ residual) / power
-    rest = residual - value * own
-    parts = np.array([part.sum() for part in np.array_split(own * rest, BLOCKS)])
-    deviation = np.sqrt(BLOCKS / (BLOCKS - 1.0) * (parts @ parts)) / power
-    signs = [part.sum() * value > 0.0 for part in np.array_split(own * residual, BLOCKS)]
+    value = float(remaining @ residual) / power
+    rest = residual - value * remaining
+    scores = np.array([block.sum() for block in np.array_split(remaining * rest, BLOCKS)])
+    deviation = np.sqrt(BLOCKS / (BLOCKS - 1.0) * (scores @ scores)) / power
+    block_values = [block.sum() for block in np.array_split(remaining * residual, BLOCKS)]
+    equal_signs = sum(block_value * value > 0.0 for block_value in block_values)
     explained = 1.0 - float(rest @ rest) / max(float(residual @ residual), np.finfo(float).tiny)
-    size = abs(value) * np.sqrt(power / len(at))
+    size = abs(value) * np.sqrt(power / len(rows))
     if (
-        abs(value) < DEVIATIONS * deviation
-        or explained < EXPLAINED
-        or sum(signs) < ALIKE
-        or size < SIZE * force
+        abs(value) < MIN_DEVIATIONS * deviation
+        or explained < MIN_EXPLAINED
+        or equal_signs < MIN_EQUAL_SIGNS
+        or size < MIN_TREND_SIZE * force_deviation
     ):
         return None
-    if column.kind == "compliance" and value < ATTENUATION * least:
+    if column.kind == "compliance" and value < MIN_COMPLIANCE_RATIO * apparent_compliance:
         return None
-    trend = ResidualTrend(
+    return ResidualTrend(
         output="",
         unit="",
         kind=column.kind,
@@ -322,38 +345,37 @@ def _judged(
         deviations=value / max(float(deviation), np.finfo(float).tiny),
         explained=explained,
     )
-    return trend, column
 
 
-def _feigned(
-    lost: np.ndarray, candidates: Sequence[_Column], at: np.ndarray, basis: np.ndarray
+def _apparent_compliance(
+    removed: np.ndarray, candidates: Sequence[_Column], rows: np.ndarray, basis: np.ndarray
 ) -> float:
-    """What the preparation of the positions feigns of `ResidualTrend.value` of a bending transmission, s^2.
+    """Return the compliance that the filter of the positions seems to cause.
 
     Args:
-        lost: (N,) what it takes off the predicted force.
-        candidates, at, basis: the columns, the samples and what is taken out of them.
+        removed: (N,) part of the predicted force that the filter removes.
+        candidates: the columns of trends, including that of compliance.
+        rows: the samples that are used.
+        basis: basis that is projected out of the columns.
+
+    Returns:
+        `ResidualTrend.value` of a compliance, s^2.
     """
-    own = next(
-        _off(basis, candidate.values[at])
-        for candidate in candidates
-        if candidate.kind == "compliance"
-    )
-    power = float(own @ own)
-    return float(own @ lost[at]) / power if power > 0.0 else 0.0
+    compliance = next(candidate for candidate in candidates if candidate.kind == "compliance")
+    remaining = _project_out(basis, compliance.values[rows])
+    power = float(remaining @ remaining)
+    return float(remaining @ removed[rows]) / power if power > 0.0 else 0.0
 
 
-def _with(basis: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """The orthonormal basis (N, r) with one more column, unless it is in it."""
-    own = _off(basis, _off(basis, column))
-    size = float(np.linalg.norm(own))
-    return (
-        basis
-        if size <= RANK * np.linalg.norm(column)
-        else np.hstack([basis, (own / size)[:, None]])
-    )
+def _append_column(basis: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Return the orthonormal basis (N, r) with one more column, unless it is in its span."""
+    remaining = _project_out(basis, _project_out(basis, column))
+    size = float(np.linalg.norm(remaining))
+    if size <= RANK_TOLERANCE * np.linalg.norm(column):
+        return basis
+    return np.hstack([basis, (remaining / size)[:, None]])
 
 
-def _off(basis: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """What of a column is not in the basis."""
+def _project_out(basis: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Return the part of a column that is orthogonal to a basis."""
     return np.asarray(column - basis @ (basis.T @ column))

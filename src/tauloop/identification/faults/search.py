@@ -1,4 +1,4 @@
-"""The search for what is wrong with logs: of each by itself, then what the fit shows."""
+"""Search for faults of logs: first of each log alone, then with the fit."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tauloop.identification.estimation.block_fits import LONGEST
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.channels import channel_faults
 from tauloop.identification.faults.dead_channels import copied, dead
-from tauloop.identification.faults.forces import unexplained, worse_than_twins, wrong_signs
+from tauloop.identification.faults.forces import unexplained, worse_than_comparable, wrong_signs
 from tauloop.identification.faults.late_forces import (
     EARLY_FRICTION,
-    LONGEST as LONGEST_LATE,
+    MAX_LATE_SAMPLES,
     LateForce,
     late_forces,
-    seem_late,
+    possibly_late_outputs,
 )
-from tauloop.identification.faults.measured_motion import Measured, measured
+from tauloop.identification.faults.measured_motion import MeasuredMotion, measured_motion
 from tauloop.identification.faults.missing_laws import MissingLaw, missing_laws
 from tauloop.identification.faults.residual_trends import (
     ResidualTrend,
@@ -50,36 +50,35 @@ from tauloop.logs import Signals, butterworth, channels, common_cutoff, sample_p
 from tauloop.logs.rates import wider
 from tauloop.model import Model
 
-#: Last parts of the names of friction coefficients, which cannot be negative.
-FRICTION = ("viscous", "coulomb")
-#: A friction coefficient next to a presliding column is negative beyond this many standard
+#: Last components of the names of friction coefficients, which cannot be negative.
+FRICTION_COEFFICIENTS = ("viscous", "coulomb")
+#: A friction coefficient next to a presliding column is negative beyond this number of standard
 #: deviations.
-NEGATIVE = 4.0
-#: Explanations of `late_forces` that are of friction alone.
+MIN_NEGATIVE_DEVIATIONS = 4.0
+#: Explanations of `late_forces` that are friction.
 FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 #: Kinds of trends that `late_forces` explains.
 LATE_TRENDS = ("delay", "compliance")
-#: Laws of friction that options name, as their finding's remedy does.
+#: Laws of friction that options can add to the fit; the remedies of their problems state how.
 FITTED_LAWS = ("stribeck", "asymmetric", PRESLIDING)
-#: A filter whose cut-off is no smaller than this share of the decimated rate has no effect on what
-#: is left.
-NYQUIST = 0.45
+#: Filters with a cut-off above this share of the decimated rate do not affect decimated samples.
+MAX_EFFECTIVE_CUTOFF = 0.45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FoundMotion:
-    """What of a log's motion the search needs once the log itself is gone.
+class SearchMotion:
+    """The part of a log's motion that the search needs after the log has been released.
 
     Attributes:
-        name: of the log.
+        name: name of the log.
         velocity: (N, n) at the times of its regression data, SI.
-        position, acceleration: of the first `LONGEST` of them.
-        period: between two samples of the log, s.
-        factor: of the decimation.
-        cutoff, order: of the filter of its positions; infinite for none.
-        beginning: motion and forces of its first samples, at its own rate.
-        common_cutoff: of the filter that forces and regressor pass, as a share of the rate of the
-            regression data; None for none.
+        position, acceleration: at the first `LONGEST` of these times.
+        period: sampling period of the log, s.
+        factor: factor of the decimation.
+        cutoff, order: cut-off, Hz, and order of the filter of its positions; infinite for none.
+        beginning: motion and forces of the first samples, at the log's sampling rate.
+        common_cutoff: cut-off of the filter of forces and regressor, as a share of the rate of the
+            regression data; None for no filter.
     """
 
     name: str
@@ -90,42 +89,46 @@ class FoundMotion:
     factor: int
     cutoff: float
     order: int
-    beginning: Measured
+    beginning: MeasuredMotion
     common_cutoff: float | None
 
-    def passed(self, part: RegressionData) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Return what the filter of the accelerations makes of a signal at the times of the regression data."""
-        if part.time is None or len(part) < 2:
+    def acceleration_filter(
+        self, data: RegressionData
+    ) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Return the filter of the accelerations, for signals at the times of the data."""
+        if data.time is None or len(data) < 2:
             return None
-        step = float(part.time[-1] - part.time[0]) / (len(part) - 1)
+        step = float(data.time[-1] - data.time[0]) / (len(data) - 1)
         cutoff = wider(self.cutoff, 1.0 / self.period) if np.isfinite(self.cutoff) else np.inf
 
-        def passed(x: np.ndarray) -> np.ndarray:
-            if cutoff * step < NYQUIST:
+        def filtered(x: np.ndarray) -> np.ndarray:
+            if cutoff * step < MAX_EFFECTIVE_CUTOFF:
                 x = butterworth(x, rate=1.0 / step, cutoff=cutoff, order=self.order)
             return x
 
-        return passed
+        return filtered
 
 
-def found_motion(
-    model: Model, log: MeasuredLog, prepared: Signals, part: RegressionData
-) -> FoundMotion:
-    """Motion of a log at the times of its regression data."""
+def search_motion(
+    model: Model, log: MeasuredLog, prepared: Signals, data: RegressionData
+) -> SearchMotion:
+    """Return the motion of a log at the times of its regression data."""
     names = model.actuators.ports.position.columns
-    kept = prepared.part(slice(None, None, log.factor))
+    count = len(data)
+    decimated = prepared.part(slice(None, None, log.factor))
+    beginning = decimated.part(slice(None, LONGEST))
     cutoffs = [log.how.cutoff_of(name) for name in channels(log.log, "position")]
     shared = common_cutoff(prepared, replace(log.how, decimation=log.factor))
-    return FoundMotion(
+    return SearchMotion(
         name=log.name,
-        velocity=samples(kept, "velocity", names)[: len(part)],
-        position=samples(kept.part(slice(None, LONGEST)), "position", names)[: len(part)],
-        acceleration=samples(kept.part(slice(None, LONGEST)), "acceleration", names)[: len(part)],
+        velocity=samples(decimated, "velocity", names)[:count],
+        position=samples(beginning, "position", names)[:count],
+        acceleration=samples(beginning, "acceleration", names)[:count],
         period=sample_period(log.log),
         factor=log.factor,
         cutoff=min((cutoff for cutoff in cutoffs if cutoff is not None), default=np.inf),
         order=log.how.order,
-        beginning=measured(model, prepared.part(slice(None, LONGEST_LATE))),
+        beginning=measured_motion(model, prepared.part(slice(None, MAX_LATE_SAMPLES))),
         common_cutoff=None if shared is None else shared * log.factor,
     )
 
@@ -138,95 +141,100 @@ def faults_of_log(
     options: IdentificationOptions,
     ties: Ties | None,
 ) -> LogFaults:
-    """Return faults of the channels of a log, with its name where it is one of several (`count`).
+    """Return the faults of the channels of a log, with its name if it is one of several (`count`).
 
-    Forces of unknown scale, whose gains are sought, tell nothing of single channels. Where a
-    channel is clipped, dead or a copy, or the motion does not repeat, no other fault is looked for:
-    the misfit is no sign of it.
+    If gains of the forces are estimated, no single channel is tested with the model, because the
+    scale of the forces is unknown. If a channel is clipped, dead or a copy, or the motion does not
+    repeat, no other fault is searched, because the misfit may have this cause.
     """
     names = model.actuators.ports.position.columns
+    is_periodic = log.average is not None
     laws: tuple[MissingLaw, ...] = ()
-    moved = [name for name in names if name not in options.preparation.hold]
-    own = (
+    driven = [name for name in names if name not in options.preparation.hold]
+    problems = (
         *clipped(log.log, limits=force_limits(model)),
-        *dead(log.log, moved),
-        *copied(log.log, moved),
+        *dead(log.log, driven),
+        *copied(log.log, driven),
     )
     if log.average is not None:
-        own += (*not_repeated(log.average), *cut_off(log.average, log.highest))
-    if not options.terms.gains and not own and not model.assembly.is_redundant:
+        problems += (*not_repeated(log.average), *cut_off(log.average, log.highest))
+    if not options.terms.gains and not problems and not model.assembly.is_redundant:
         with naming_log(log, count):
-            motion = measured(
-                model, prepared, decimation=log.factor, periodic=log.average is not None
+            motion = measured_motion(model, prepared, decimation=log.factor, periodic=is_periodic)
+        problems = wrong_time_unit(model, motion, output=options.output)
+        if not problems:
+            faults = channel_faults(
+                model,
+                motion,
+                output=options.output,
+                ties=ties,
+                step=log.factor,
+                presliding=bool(options.terms.presliding),
             )
-        output, slides = options.output, bool(options.terms.presliding)
-        own = wrong_time_unit(model, motion, output=output)
-        if not own:
-            own, late = _wrong_channels(
-                model, motion, prepared, output=output, ties=ties, log=log, slides=slides
-            )
-            laws = offered_presliding(model, late)
-    own += jitter(log.log, names)
-    return LogFaults(problems=tuple(of_log(log.name, count, problem) for problem in own), laws=laws)
-
-
-def _wrong_channels(
-    model: Model,
-    motion: Measured,
-    prepared: Signals,
-    *,
-    output: str,
-    ties: Ties | None,
-    log: MeasuredLog,
-    slides: bool,
-) -> tuple[tuple[Problem, ...], tuple[LateForce, ...]]:
-    """Return channels that are wrong, or the causes of late forces, which compete where nothing else is wrong."""
-    faults = channel_faults(
-        model, motion, output=output, ties=ties, step=log.factor, presliding=slides
+            problems = tuple(fault.problem for fault in faults)
+            if faults and all(fault.is_late for fault in faults):
+                beginning = measured_motion(
+                    model, prepared.part(slice(None, MAX_LATE_SAMPLES)), periodic=is_periodic
+                )
+                explained = late_forces(model, beginning, output=options.output)
+                problems, late = _explain_late_channels(model, problems, explained)
+                laws = presliding_laws(model, late)
+    problems += jitter(log.log, names)
+    return LogFaults(
+        problems=tuple(of_log(log.name, count, problem) for problem in problems), laws=laws
     )
-    if faults and all(fault.is_late for fault in faults):
-        beginning = measured(
-            model, prepared.part(slice(None, LONGEST_LATE)), periodic=log.average is not None
+
+
+def _explain_late_channels(
+    model: Model, problems: Sequence[Problem], late: Sequence[LateForce]
+) -> tuple[tuple[Problem, ...], tuple[LateForce, ...]]:
+    """Return the problems of late channels with the causes of late forces in their place.
+
+    Args:
+        model: the machine.
+        problems: problems of the channels, all of which are late.
+        late: late forces with their causes.
+
+    Returns:
+        The problems, and the late forces that replace them, if they do.
+    """
+    other_causes = tuple(force for force in late if force.kind != EARLY_FRICTION)
+    early: set[str] = set()
+    for force in late:
+        if force not in other_causes:
+            early.update((f"force.{force.output}", f"position.{force.output}"))
+    problems = tuple(problem for problem in problems if problem.where not in early)
+    if other_causes and all(problem.where.startswith("force.") for problem in problems):
+        causes = tuple(
+            force.problem(friction_element(model, force.output)) for force in other_causes
         )
-        late = late_forces(model, beginning, output=output)
-        named = [force for force in late if force.kind != EARLY_FRICTION]
-        early = {
-            f"{kind}.{force.output}"
-            for force in late
-            if force not in named
-            for kind in ("force", "position")
-        }
-        faults = tuple(fault for fault in faults if fault.problem.where not in early)
-        if named and all(fault.problem.where.startswith("force.") for fault in faults):
-            return tuple(
-                force.problem(rubbing_element(model, force.output)) for force in named
-            ), tuple(named)
-    return tuple(fault.problem for fault in faults), ()
+        return causes, other_causes
+    return problems, ()
 
 
-def offered_presliding(model: Model, late: Sequence[LateForce]) -> tuple[MissingLaw, ...]:
-    """Return presliding friction of late forces as laws, where nothing else makes a force late."""
+def presliding_laws(model: Model, late: Sequence[LateForce]) -> tuple[MissingLaw, ...]:
+    """Return the presliding friction of late forces as laws; none if a force has another cause."""
     if any(force.kind != "presliding" for force in late):
         return ()
     laws = []
     for force in late:
-        element = rubbing_element(model, force.output)
-        length = force.ranked[0].size
-        laws.append(
-            MissingLaw(
-                element=element, kind=PRESLIDING, problem=force.problem(element), size=length
-            )
-        )
+        element = friction_element(model, force.output)
+        laws.append(_presliding_law(element, force, force.problem(element)))
     return tuple(laws)
+
+
+def _presliding_law(element: str, force: LateForce, problem: Problem) -> MissingLaw:
+    """Return the presliding friction that explains a late force as a law."""
+    return MissingLaw(element=element, kind=PRESLIDING, problem=problem, size=force.ranked[0].size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFaults:
-    """What is wrong with a log by itself.
+    """The faults of a log alone.
 
     Attributes:
-        problems: the findings.
-        laws: of friction that explain all of them.
+        problems: the problems to report.
+        laws: laws of friction that explain all of them.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -235,12 +243,12 @@ class LogFaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitFaults:
-    """What a fit shows.
+    """The faults that a fit shows.
 
     Attributes:
-        problems: the findings.
-        not_shown: zeros and factors that the forces do not show, in words.
-        laws: of friction that the fit may have as well.
+        problems: the problems to report.
+        not_shown: descriptions of zeros and factors that the forces do not determine.
+        laws: laws of friction that can be added to the fit.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -250,7 +258,7 @@ class FitFaults:
 
 def faults_of_fit(
     model: Model,
-    motions: Sequence[FoundMotion],
+    motions: Sequence[SearchMotion],
     parts: Sequence[RegressionData],
     result: Identification,
     training: RegressionData,
@@ -258,149 +266,150 @@ def faults_of_fit(
     output: str,
     presliding: PreslidingChoice | None = None,
 ) -> FitFaults:
-    """What the fit shows where channels have no other fault: drives that gain energy from friction, trends, laws.
+    """Return the faults that the fit shows: wrong signs, zeros, scales, trends, late forces, laws.
 
-    Friction of a shape that the model lacks can come out negative, so that laws go before the signs
-    of their drives. Late forces look like friction of another shape, so that no law is named before
-    `late_forces` has been asked. Without motions, of periods that are averaged, only the signs are
-    checked.
+    The channels must have no other fault. Friction of a shape that the model lacks can be estimated
+    as negative, so that laws take precedence over wrong signs of their drives. Late forces resemble
+    friction of another shape, so that laws are only reported after `late_forces` has been applied.
+    Without motions, as for averaged periods, only the signs are checked.
 
     Args:
         model: the machine.
-        motions, parts: of the logs.
-        result: the fit to their training data.
-        training: these.
-        output: of the fit.
-        presliding: lengths that were chosen for it.
+        motions, parts: motion and regression data of each log.
+        result: the fit to the training data.
+        training: the training data.
+        output: output of the fit.
+        presliding: presliding lengths that were chosen for the fit.
     """
-    mine, drives = friction(model, training)
-    turned = wrong_signs(training, mine, drives)
+    unknowns, drives = friction(model, training)
+    sign_problems = wrong_signs(training, unknowns, drives)
     if not motions:
-        return FitFaults(problems=turned)
-    trends: list[list[ResidualTrend]] = []
-    for moved, part in zip(motions, parts, strict=True):
-        rubbing = friction(model, part)[0]
-        trends.append(
-            list(residual_trends(part, rubbing, passed=moved.passed(part), speeds=moved.velocity))
+        return FitFaults(problems=sign_problems)
+    count = len(motions)
+    trends: list[tuple[ResidualTrend, ...]] = []
+    for motion, part in zip(motions, parts, strict=True):
+        unknowns, _ = friction(model, part)
+        passed = motion.acceleration_filter(part)
+        trends.append(residual_trends(part, unknowns, passed=passed, speeds=motion.velocity))
+    scales = Problems()
+    not_shown: list[str] = []
+    for motion, part in () if sign_problems else zip(motions, parts, strict=True):
+        search = zeros_and_scales(
+            model, motion.beginning, part, factor=motion.factor, output=output
         )
-    scales, not_shown = Problems(), list[str]()
-    for moved, part in () if turned else zip(motions, parts, strict=True):
-        search = zeros_and_scales(model, moved.beginning, part, factor=moved.factor, output=output)
-        not_shown += (
-            text if len(motions) == 1 else f"{moved.name}: {text}" for text in search.not_shown
-        )
+        not_shown += (text if count == 1 else f"{motion.name}: {text}" for text in search.not_shown)
         if search.causes:
-            scales.append(of_log(moved.name, len(motions), wrong_scale_problem(search.causes)))
+            scales.append(of_log(motion.name, count, wrong_scale_problem(search.causes)))
     laws: tuple[MissingLaw, ...] = ()
-    if turned or not (scales or any(trends)):
-        along = [
-            _element_motion(model, moved, part, output)
-            for moved, part in zip(motions, parts, strict=True)
+    if sign_problems or not (scales or any(trends)):
+        element_motions = [
+            _element_motion(model, motion, part, output)
+            for motion, part in zip(motions, parts, strict=True)
         ]
-        laws = missing_laws(parts, along, _rubbing(model, parts[0]), result)
-    fitted_lengths = {} if presliding is None else dict(presliding.lengths)
-    late: list[tuple[FoundMotion, LateForce]] = []
-    for moved, part, followed in zip(motions, parts, trends, strict=True):
-        is_suspicious = bool(turned or laws or fitted_lengths)
-        only = {trend.output for trend in followed if trend.kind in LATE_TRENDS} | {
-            *seem_late(part)
-        }
-        if is_suspicious or only:
+        laws = missing_laws(parts, element_motions, _friction_owners(model, parts[0]), result)
+    lengths = {} if presliding is None else dict(presliding.lengths)
+    is_suspicious = bool(sign_problems or laws or lengths)
+    late: list[tuple[SearchMotion, LateForce]] = []
+    for motion, part, log_trends in zip(motions, parts, trends, strict=True):
+        outputs = {trend.output for trend in log_trends if trend.kind in LATE_TRENDS}
+        outputs.update(possibly_late_outputs(part))
+        if is_suspicious or outputs:
             explained = late_forces(
-                model, moved.beginning, output=output, only=None if is_suspicious else only
+                model, motion.beginning, output=output, only=None if is_suspicious else outputs
             )
-            late += [(moved, force) for force in explained]
+            late += [(motion, force) for force in explained]
     if scales and all(force.kind in FRICTION_KINDS for _, force in late):
         return FitFaults(problems=tuple(scales), not_shown=tuple(not_shown))
-    judged = _judged(model, late, trends, laws, turned, result, motions, fitted_lengths)
-    return replace(judged, not_shown=tuple(not_shown))
+    faults = _ranked_faults(model, late, trends, laws, sign_problems, result, motions, lengths)
+    return replace(faults, not_shown=tuple(not_shown))
 
 
 def _element_motion(
-    model: Model, moved: FoundMotion, part: RegressionData, output: str
+    model: Model, motion: SearchMotion, part: RegressionData, output: str
 ) -> ElementMotion:
-    """Return the motion of all elements at the times of regression data, with the filter that these have passed."""
-    velocity = moved.velocity[:LONGEST]
-    motion = motion_of_elements(
-        model, moved.position, velocity, period=moved.period * moved.factor, output=output
+    """Return the motion of all elements at the times of regression data, with the same filter."""
+    velocity = motion.velocity[:LONGEST]
+    elements_motion = motion_of_elements(
+        model, motion.position, velocity, period=motion.period * motion.factor, output=output
     )
     present = None if part.present is None else part.present[: len(velocity)]
-    return replace(motion, cutoff=moved.common_cutoff, present=present)
+    return replace(elements_motion, cutoff=motion.common_cutoff, present=present)
 
 
-def _judged(
+def _ranked_faults(
     model: Model,
-    late: Sequence[tuple[FoundMotion, LateForce]],
+    late: Sequence[tuple[SearchMotion, LateForce]],
     trends: Sequence[Sequence[ResidualTrend]],
     laws: Sequence[MissingLaw],
-    turned: Sequence[Problem],
+    sign_problems: Sequence[Problem],
     result: Identification,
-    motions: Sequence[FoundMotion],
+    motions: Sequence[SearchMotion],
     lengths: Mapping[str, float],
 ) -> FitFaults:
-    """The findings: late forces first, then trends, then laws, and signs of drives that no law explains.
+    """Return the faults to report: late forces, trends, laws, and wrong signs that no law explains.
 
-    Presliding friction is named where `missing_laws` names no other law of its element: Stribeck's
-    curve, or friction that the machine file has not at all, looks like it as well.
+    Presliding friction is only reported if `missing_laws` reports no other law of its element,
+    because Stribeck friction, or friction that the machine file lacks, has a similar effect.
     """
-    count, problems = len(motions), Problems()
-    acting = _acting(model)
-    sliding = {
-        name
-        for _, force in late
-        if force.kind == "presliding"
-        for name, drives in acting.items()
-        if force.output in (name, *drives)
-    }
-    problems += presliding_problems(result, lengths, sliding, motions, model)
-    soft = {
-        rubbing_element(model, force.output) for _, force in late if force.kind == EARLY_FRICTION
-    }
+    count = len(motions)
+    drives_of = _acting_drives(model)
+    certain: set[str] = set()
+    early: set[str] = set()
+    for _, force in late:
+        if force.kind == "presliding":
+            certain.update(
+                name for name, drives in drives_of.items() if force.output in (name, *drives)
+            )
+        elif force.kind == EARLY_FRICTION:
+            early.add(friction_element(model, force.output))
+    problems = Problems(presliding_problems(result, lengths, certain, motions, model))
     other_laws = {law.element for law in laws if law.kind != "presliding"}
-    # a shape of friction that is fitted already explains what a late force is compared without
+    # Late forces are compared without the friction curves that the fit has already. Such curves
+    # explain a late force unless the element lacks presliding friction as well.
     lacking = {law.element for law in laws if law.kind == "presliding"}
-    other_laws |= _shaped(result) - lacking
+    other_laws |= _elements_with_friction_curves(result) - lacking
     offered: list[MissingLaw] = []
-    for moved, force in late:
-        element = rubbing_element(model, force.output)
-        is_fitted = any(force.output in (name, *acting.get(name, ())) for name in lengths)
+    for motion, force in late:
+        element = friction_element(model, force.output)
+        is_fitted = any(force.output in (name, *drives_of.get(name, ())) for name in lengths)
         if force.kind == "presliding" and (is_fitted or element in other_laws):
             continue
         problem = force.problem(element)
-        problems.append(of_log(moved.name, count, problem))
+        problems.append(of_log(motion.name, count, problem))
         if force.kind == "presliding":
-            offered.append(
-                MissingLaw(
-                    element=element, kind=PRESLIDING, problem=problem, size=force.ranked[0].size
-                )
-            )
-    explained = {(moved.name, force.output) for moved, force in late}
-    for moved, followed in zip(motions, trends, strict=True):
-        left = [
+            offered.append(_presliding_law(element, force, problem))
+    explained = {(motion.name, force.output) for motion, force in late}
+    for motion, log_trends in zip(motions, trends, strict=True):
+        unexplained_trends = [
             trend
-            for trend in followed
-            if not turned
-            and not (trend.kind in LATE_TRENDS and (moved.name, trend.output) in explained)
+            for trend in log_trends
+            if trend.kind not in LATE_TRENDS or (motion.name, trend.output) not in explained
         ]
-        problems += (of_log(moved.name, count, problem) for problem in trend_problems(left))
+        if not sign_problems:
+            problems += (
+                of_log(motion.name, count, problem)
+                for problem in trend_problems(unexplained_trends)
+            )
     is_late = any(force.kind not in FRICTION_KINDS for _, force in late)
-    if is_late or (any(trends) and not turned):
+    if is_late or (any(trends) and not sign_problems):
         return FitFaults(problems=tuple(problems))
-    named: set[str] = set()
+    explained_forces = {f"force.{force.output}" for _, force in late}
     for law in laws:
-        drives = [f"force.{drive}" for drive in acting[law.element]]
-        named.update(drives)
-        is_explained = law.kind == "presliding" or (law.kind == "stribeck" and law.element in soft)
-        if not (is_explained and drives):
+        drives = [f"force.{drive}" for drive in drives_of[law.element]]
+        explained_forces.update(drives)
+        is_early_friction = law.kind == "stribeck" and law.element in early
+        is_reported = law.kind == "presliding" or is_early_friction
+        if not (is_reported and drives):
             problems.append(law.problem)
             offered += [law] if law.kind in FITTED_LAWS else []
-    named.update(f"force.{force.output}" for _, force in late)
-    kept = tuple(problem for problem in turned if problem.where not in named)
-    return FitFaults(problems=(*kept, *problems), laws=tuple(offered))
+    remaining_signs = tuple(
+        problem for problem in sign_problems if problem.where not in explained_forces
+    )
+    return FitFaults(problems=(*remaining_signs, *problems), laws=tuple(offered))
 
 
-def _shaped(result: Identification) -> set[str]:
-    """Return the elements whose friction has columns of Stribeck's curve or of an asymmetry."""
+def _elements_with_friction_curves(result: Identification) -> set[str]:
+    """Return the elements whose friction has columns of Stribeck friction or of an asymmetry."""
     endings = (".stribeck", ".coulomb_asymmetry", ".viscous_asymmetry")
     return {
         name.rpartition(".")[0] for name in result.regressor_parameters if name.endswith(endings)
@@ -411,87 +420,93 @@ def presliding_problems(
     result: Identification,
     lengths: Mapping[str, float],
     certain: Collection[str],
-    motions: Sequence[FoundMotion],
+    motions: Sequence[SearchMotion],
     model: Model,
 ) -> tuple[Problem, ...]:
-    """Presliding columns that stand for something else: a coefficient below zero, or a length of less than a sample.
+    """Return a problem for each presliding column that describes another effect than presliding.
+
+    Such a column has a negative coefficient, or a length below the travel between two samples.
 
     Args:
         result: the fit with the columns.
-        lengths: over which friction turns round, m or rad, by element.
-        certain: elements whose presliding friction `late_forces` has told from a delay.
-        motions: of the logs.
+        lengths: length over which friction reverses, m or rad, by element.
+        certain: elements whose presliding friction `late_forces` distinguishes from a delay.
+        motions: motions of the logs.
         model: the machine.
     """
     problems = Problems()
-    names = model.actuators.ports.position.columns
-    acting = _acting(model)
+    drives_of = _acting_drives(model)
+    estimates = list(zip(result.base.base, result.values, result.standard_deviations, strict=True))
     for element, length in lengths.items():
-        for kind in (FRICTION[1], PRESLIDING):
-            for parameter, value, deviation in zip(
-                result.base.base, result.values, result.standard_deviations, strict=True
-            ):
-                if (
-                    parameter.representative == f"{element}.{kind}"
-                    and value < -NEGATIVE * deviation
-                ):
-                    what = (
-                        f"comes out negative next to the column of presliding friction: {value:.3g} +- {deviation:.2g} "
-                        f"{parameter.unit}, so that this column stands for something else"
+        for coefficient in (f"{element}.coulomb", f"{element}.{PRESLIDING}"):
+            for parameter, value, deviation in estimates:
+                is_negative = value < -MIN_NEGATIVE_DEVIATIONS * deviation
+                if parameter.representative == coefficient and is_negative:
+                    problems.add(
+                        coefficient,
+                        "is negative in a fit with presliding friction: "
+                        f"{value:.3g} +- {deviation:.2g} {parameter.unit}, so that the presliding "
+                        "column describes another effect",
+                        f"align force and motion in time, and leave out --presliding {element}",
                     )
-                    remedy = f"align force and motion in time, and leave out --presliding {element}"
-                    problems.add(f"{element}.{kind}", what, remedy)
-        for moved in motions if element not in certain else ():
-            own = [list(names).index(drive) for drive in acting.get(element, ()) if drive in names]
-            travel = [
-                float(np.sqrt(np.mean(moved.velocity[:, k] ** 2))) * moved.period for k in own
-            ]
-            if travel and length < max(travel):
-                what = (
-                    f"turns round over {length:.2g}, less than the {max(travel):.2g} that its drive moves from one "
-                    "sample to the next: a force that is late by part of a sample looks the same"
-                )
+        if element in certain:
+            continue
+        for motion in motions:
+            travel = _largest_travel(model, motion, drives_of.get(element, ()))
+            if length < travel:
                 problems.add(
                     f"{element}.{PRESLIDING}",
-                    what,
+                    f"reverses over {length:.2g}, less than the {travel:.2g} that its drive moves "
+                    "from one sample to the next: a force that is late by a fraction of a sample "
+                    "has the same effect",
                     "align force and motion in time, or sample faster",
                 )
                 break
     return tuple(problems)
 
 
-def rubbing_element(model: Model, output: str) -> str:
-    """The element with dry friction that an output's drive alone acts on, by which `--presliding` names it."""
-    rubbing = {
+def _largest_travel(model: Model, motion: SearchMotion, drives: Sequence[str]) -> float:
+    """Return the largest travel (RMS) of drives between two samples of a log."""
+    names = list(model.actuators.ports.position.columns)
+    travel = [0.0]
+    for drive in drives:
+        if drive in names:
+            speed = motion.velocity[:, names.index(drive)]
+            travel.append(float(np.sqrt(np.mean(speed**2))) * motion.period)
+    return max(travel)
+
+
+def friction_element(model: Model, output: str) -> str:
+    """Return the element with Coulomb friction that only the drive of an output acts on.
+
+    The option `--presliding` refers to the friction by this name.
+    """
+    with_friction = {
         parameter.name.rpartition(".")[0]
         for parameter in model.parameters
-        if parameter.role == FRICTION[1]
+        if parameter.role == "coulomb"
     }
-    if output in rubbing:
+    if output in with_friction:
         return output
-    own = [
-        element
-        for element, drives in _acting(model).items()
-        if drives == (output,) and element in rubbing
-    ]
-    return own[0] if own else output
+    for element, drives in _acting_drives(model).items():
+        if drives == (output,) and element in with_friction:
+            return element
+    return output
 
 
-def _rubbing(model: Model, data: RegressionData) -> tuple[str, ...]:
-    """Elements with friction of their own, and the drives that act on none of them."""
-    acting = _acting(model)
-    owners = {
-        name.rpartition(".")[0] for name in data.parameters if name.endswith(f".{FRICTION[1]}")
-    }
+def _friction_owners(model: Model, data: RegressionData) -> tuple[str, ...]:
+    """Return the elements with Coulomb friction, and the drives that act on none of them."""
+    drives_of = _acting_drives(model)
+    owners = {name.rpartition(".")[0] for name in data.parameters if name.endswith(".coulomb")}
     owners &= set(elements(model))
-    covered = {drive for owner in owners for drive in acting[owner]}
+    covered = {drive for owner in owners for drive in drives_of[owner]}
     drives = (actuator.name for actuator in model.mechanism.actuators)
     return (*sorted(owners), *(name for name in drives if name not in covered))
 
 
 @contextmanager
-def naming(faults: Sequence[Problem]) -> Iterator[None]:
-    """Put the faults before the problems of a fit that is refused: they may be its cause."""
+def faults_first(faults: Sequence[Problem]) -> Iterator[None]:
+    """List the faults before the problems of a refused fit, because they may be its cause."""
     try:
         yield
     except IdentificationError as error:
@@ -499,57 +514,62 @@ def naming(faults: Sequence[Problem]) -> Iterator[None]:
 
 
 def judged_faults(result: Identification, faults: Sequence[Problem]) -> tuple[Problem, ...]:
-    """The faults; where there are none, outputs that the model explains hardly, or far worse than their twins."""
+    """Return the faults, or if there are none, outputs that the model hardly explains.
+
+    If there are no such outputs either, outputs that are explained far worse than comparable ones
+    are returned.
+    """
     if faults:
         return tuple(faults)
-    return unexplained(result.training, result.held_out) or worse_than_twins(
-        result.training, result.held_out
-    )
+    problems = unexplained(result.training, result.held_out)
+    return problems or worse_than_comparable(result.training, result.held_out)
 
 
 def fault_diagnostic(faults: Sequence[Problem]) -> Diagnostic:
-    """The faults as a figure of the result, so that it is doubtful where there are any."""
+    """Return the number of faults as a diagnostic, which makes a result with faults doubtful."""
     names = ", ".join(dict.fromkeys(problem.where for problem in faults))
-    advice = f"see the findings on {names}; mend the log or the machine file first"
+    advice = f"see the findings on {names}; correct the log or the machine file first"
     return diagnostic("faults of the data", len(faults), at_most=0.0, advice=advice)
 
 
 def friction(
     model: Model, data: RegressionData
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """Unknowns that are friction coefficients, and the drives that act on the joint of each."""
-    acting = _acting(model)
-    sliding = [
-        name.removesuffix(f".{PRESLIDING}")
-        for name in data.parameters
-        if name.endswith(f".{PRESLIDING}")
-    ]
-    turning = {drive for name in sliding for drive in acting.get(name, ())}
+    """Return the unknowns that are friction coefficients, and the drives that act on each joint.
+
+    Friction of a drive with presliding columns is left out, because only both together must
+    dissipate energy.
+    """
+    drives_of = _acting_drives(model)
+    with_presliding: set[str] = set()
+    for name in data.parameters:
+        if name.endswith(f".{PRESLIDING}"):
+            with_presliding.update(drives_of.get(name.removesuffix(f".{PRESLIDING}"), ()))
     matrix = np.eye(len(data.parameters)) if data.ties is None else data.ties.matrix
     unknowns: dict[str, tuple[str, ...]] = {}
     for unknown, column in zip(data.unknowns, matrix.T, strict=True):
-        parts = [data.parameters[i].rpartition(".") for i in np.flatnonzero(column)]
-        if any(set(acting.get(owner, ())) & turning for owner, _, _ in parts):
-            continue  # only both together lose energy
-        if parts and column.min() >= 0.0 and all(kind in FRICTION for _, _, kind in parts):
-            unknowns[unknown] = tuple(
-                dict.fromkeys(drive for owner, _, _ in parts for drive in acting.get(owner, ()))
-            )
+        names = [data.parameters[i].rpartition(".") for i in np.flatnonzero(column)]
+        drives = [drive for owner, _, _ in names for drive in drives_of.get(owner, ())]
+        if with_presliding.intersection(drives):
+            continue
+        is_friction = all(role in FRICTION_COEFFICIENTS for _, _, role in names)
+        if names and column.min() >= 0.0 and is_friction:
+            unknowns[unknown] = tuple(dict.fromkeys(drives))
     return tuple(unknowns), {unknown: drives for unknown, drives in unknowns.items() if drives}
 
 
-def _acting(model: Model) -> dict[str, tuple[str, ...]]:
-    """The drives that act on each element: joints, losses, and the drives themselves."""
+def _acting_drives(model: Model) -> dict[str, tuple[str, ...]]:
+    """Return the drives that act on each element: joints, losses, and the drives themselves."""
     transmission = model.assembly.loops.transmission
     names = [actuator.name for actuator in model.mechanism.actuators]
-    acting: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
+    drives_of: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
     for loss in model.mechanism.losses:
-        places = [model.topology.velocity_names.index(name) for name, _ in loss.terms]
-        acting[loss.name] = tuple(
-            name for name, row in zip(names, transmission, strict=True) if row[places].any()
+        columns = [model.topology.velocity_names.index(name) for name, _ in loss.terms]
+        drives_of[loss.name] = tuple(
+            name for name, row in zip(names, transmission, strict=True) if row[columns].any()
         )
     for k, joint in enumerate(model.topology.velocity_names):
-        acting[joint] = tuple(
+        drives_of[joint] = tuple(
             name for name, ratio in zip(names, transmission[:, k], strict=True) if ratio
         )
-    return acting
+    return drives_of

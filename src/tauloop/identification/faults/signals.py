@@ -1,4 +1,4 @@
-"""Faults of single channels that need no model: forces that stay at a limit, samples that jump."""
+"""Detection of faults of single channels without a model: forces at a limit, samples that jump."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from tauloop.logs.log import Log, by_channel, samples
 def clipped(
     log: Log, quantity: str = "force", limits: Mapping[str, float] | None = None
 ) -> tuple[Problem, ...]:
-    """Channels that stay at their largest or smallest value for several samples, as a limit makes them.
+    """Return a problem for each channel that stays at its largest or smallest value.
 
-    Either at exactly that value, or, where noise was added behind the limit, within a small share
-    of the range of it, while the machine moves; or at the limit that the machine's description
-    states. Nothing is said of forces whose samples at a limit the log leaves out
-    (`without_saturated`), where enough others are left.
+    A clipped channel has several consecutive samples at exactly this value, or, if noise was added
+    after the limit, within a small share of its range, while the machine moves. A force may also be
+    at the limit that the machine file states. Forces are not reported if the log leaves out their
+    samples at a limit (`without_saturated`) and enough other samples remain.
 
     Args:
         log: the log as measured, before any filter.
-        quantity: which channels are looked at.
-        limits: largest absolute value of channels, SI, such as the drives' largest forces.
+        quantity: quantity of the channels that are checked.
+        limits: largest absolute values of channels, SI, such as the drives' largest forces.
 
     Returns:
-        One problem for each end of a channel, with the value and how many samples are at it.
+        One problem for each limit of a channel, with the value and the number of samples at it.
     """
     problems = Problems()
     moves = moving(log)
     for name, values in by_channel(log, quantity).items():
-        left = (
-            samples(log, LEFT_OUT, (name,))[:, 0] != 0.0
-            if quantity == "force" and name in left_out(log)
-            else None
-        )
+        marks = None
+        if quantity == "force" and name in left_out(log):
+            marks = samples(log, LEFT_OUT, (name,))[:, 0] != 0.0
         for limit in limits_reached(values, moves, (limits or {}).get(name)):
-            if left is not None and left[limit.at].all():
+            if marks is not None and marks[limit.at].all():
                 continue
             word = "largest" if limit.is_upper else "smallest"
             what = (
                 f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, "
-                f"{MIN_PLATEAU_SAMPLES} or more in a row: "
+                f"{MIN_PLATEAU_SAMPLES} or more in a row: it is clipped{limit.why}"
             )
             remedy = "excite less, raise the drive's limit, or leave these samples out"
-            problems.add(f"{quantity}.{name}", f"{what}it is clipped{limit.why}", remedy)
+            problems.add(f"{quantity}.{name}", what, remedy)
     return tuple(problems)
 
 
 def spikes(log: Log) -> tuple[Problem, ...]:
-    """Positions and forces of which single samples lie far off both neighbours, as a lost bit or message makes them.
+    """Return a problem for each position and force with samples far from both their neighbours.
+
+    Lost bits or messages cause such samples.
 
     Returns:
-        One problem for each channel: how many samples, when, and the first of them with its
-        neighbours (see `tauloop.logs.checks.bad_samples`).
+        One problem for each channel, with the number and times of the samples, and the first of
+        them with its neighbours (see `tauloop.logs.checks.bad_samples`).
     """
     return tuple(stretch.problem for stretch in bad_samples(log) if stretch.kind == "spikes")

@@ -1,98 +1,113 @@
-"""Whether the times of a log are in the unit that it says, judged by the inertias of the machine file."""
+"""Detection of a wrong unit of time in a log, by the inertias of the machine file."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tauloop.common.errors import PoseError, Problem
-from tauloop.identification.faults.measured_motion import Measured
+from tauloop.identification.faults.measured_motion import MeasuredMotion
 from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
 
-#: Samples on which units are tried, evenly spread over the log.
-TRIED = 200
-#: Seconds that one unit of the stamps may be where the log says 1 s, and their names.
-UNITS = {1e-3: "ms", 1e-6: "us"}
-#: Inertial forces are those of another unit when they are as near to its square as this factor:
-#: machine files err by less, and units differ by far more.
-NEAR = 5.0
-#: Without the other unit so many times as much of the forces must stay unexplained.
-BETTER = 1.4
-#: Roles of the parameters that are left free: the machine file seldom knows friction.
-FREE = ("viscous", "coulomb", "offset")
+#: Largest number of samples that are used, spread evenly over the log.
+MAX_TESTED_SAMPLES = 200
+#: Possible units of time stamps that are stated in seconds, by their size in seconds.
+POSSIBLE_TIME_UNITS = {1e-3: "ms", 1e-6: "us"}
+#: Inertial forces belong to another unit if they agree with the square of its factor up to this
+#: factor. Machine files have smaller errors, and units differ by far more.
+MAX_INERTIA_FACTOR = 5.0
+#: With the stated unit, the residual must be larger by at least this factor.
+MIN_RESIDUAL_RATIO = 1.4
+#: Roles of the parameters that are fitted freely, because machine files seldom state friction.
+FREE_ROLES = ("viscous", "coulomb", "offset")
 
 
 def wrong_time_unit(
-    model: Model, log: Measured, *, output: str = "actuators"
+    model: Model, log: MeasuredMotion, *, output: str = "actuators"
 ) -> tuple[Problem, ...]:
-    """Whether inertial forces are what the machine file says only where time is in another unit than the log says.
+    """Return a problem if inertial forces agree with the machine file only in another unit of time.
 
-    Forces are fitted by g G + x A + friction, where G are the machine file's forces at rest and A
-    those that motion adds (with the file's inertias), every output weighted by its own force,
-    friction free. With times in a unit of s seconds that are said to be seconds, x / g is 1 / s^2;
-    x alone without forces at rest.
+    Forces are fitted by g G + x A + friction. G are the forces at rest of the machine file, and A
+    the forces that motion adds with the inertias of the file. Friction is free, and every output is
+    weighted by its own force. If times are stated in seconds, but their unit is s seconds, then
+    x / g = 1 / s^2. Without forces at rest, x = 1 / s^2.
 
     Args:
-        model: the machine as its file has it.
+        model: the machine as its file describes it.
         log: its motion and forces.
-        output: of `regressor_rows`.
+        output: output of `regressor_rows`.
 
     Returns:
-        One problem where x / g is that of ms or us to a factor of 5, and x = g leaves 1.4 times as
-        much of the forces unexplained; none where the machine file has no inertias, or actuators
-        are redundant.
+        One problem if x / g agrees with ms or us up to a factor of `MAX_INERTIA_FACTOR`, and x = g
+        has a residual that is larger by `MIN_RESIDUAL_RATIO`. The result is empty if the machine
+        file has no inertias, or if actuators are redundant.
     """
     if model.assembly.is_redundant:
         return ()
     mixing, rows = measured_outputs(model, log, output)
     forces = log.forces @ mixing
-    at = np.unique(np.linspace(0, len(forces) - 1, min(TRIED, len(forces))).round().astype(int))
-    position, velocity, acceleration = (
-        x[at] for x in (log.position, log.velocity, log.acceleration)
-    )
+    spread = np.linspace(0, len(forces) - 1, min(MAX_TESTED_SAMPLES, len(forces)))
+    tested = np.unique(spread.round().astype(int))
+    position = log.position[tested]
+    velocity = log.velocity[tested]
+    acceleration = log.acceleration[tested]
     try:
         start = model.actuators.track(position).q if model.assembly.rows else None
-        still = regressor_rows(
+        at_rest = regressor_rows(
             model, (position, 0.0 * velocity, 0.0 * acceleration), output, start
         )[:, rows]
-        moved = regressor_rows(model, (position, velocity, acceleration), output, start)[:, rows]
+        in_motion = regressor_rows(model, (position, velocity, acceleration), output, start)
+        in_motion = in_motion[:, rows]
     except PoseError:
         return ()
-    sizes = np.maximum(np.linalg.norm(forces[at], axis=0), np.finfo(float).tiny)
+    sizes = np.maximum(np.linalg.norm(forces[tested], axis=0), np.finfo(float).tiny)
 
-    def weighed(columns: np.ndarray) -> np.ndarray:
+    def weighted(columns: np.ndarray) -> np.ndarray:
+        """Return columns (M n_out, n), weighted by the sizes of the outputs' forces."""
         return np.asarray(
-            (columns / sizes[:, None]).reshape(sizes.size * len(at), columns.shape[2])
+            (columns / sizes[:, None]).reshape(sizes.size * len(tested), columns.shape[2])
         )
 
-    free = np.array([parameter.role in FREE for parameter in model.parameters])
-    rest = still[:, :, ~free] @ model.pi[~free]
-    motion = moved[:, :, ~free] @ model.pi[~free] - rest
-    friction, own = weighed(moved[:, :, free]), weighed(np.stack([rest, motion], axis=2))
-    wanted = weighed(forces[at][:, :, None])[:, 0]
-    own = own[:, np.linalg.norm(own, axis=0) > 0.0]
-    if not np.any(motion):
+    is_free = np.array([parameter.role in FREE_ROLES for parameter in model.parameters])
+    rest_force = at_rest[:, :, ~is_free] @ model.pi[~is_free]
+    motion_force = in_motion[:, :, ~is_free] @ model.pi[~is_free] - rest_force
+    if not np.any(motion_force):
         return ()
-    together, separate = np.hstack([own.sum(axis=1)[:, None], friction]), np.hstack([own, friction])
-    _, stated = _fitted(together, wanted)
-    factors, best = _fitted(separate, wanted)
-    ratio = factors[1] / factors[0] if np.any(rest) else factors[0]
-    unit = next((unit for unit in UNITS if 1.0 / NEAR < ratio * unit**2 < NEAR), None)
-    if unit is None or (np.any(rest) and (factors[0] <= 0.0 or stated < BETTER * best)):
+    has_rest_force = bool(np.any(rest_force))
+    friction = weighted(in_motion[:, :, is_free])
+    known = weighted(np.stack([rest_force, motion_force], axis=2))
+    known = known[:, np.linalg.norm(known, axis=0) > 0.0]
+    measured = weighted(forces[tested][:, :, None])[:, 0]
+    _, stated_residual = _least_squares(np.hstack([known.sum(axis=1)[:, None], friction]), measured)
+    factors, residual = _least_squares(np.hstack([known, friction]), measured)
+    ratio = factors[1] / factors[0] if has_rest_force else factors[0]
+    unit = _unit_of_ratio(ratio)
+    if unit is None:
+        return ()
+    is_confirmed = factors[0] > 0.0 and stated_residual >= MIN_RESIDUAL_RATIO * residual
+    if has_rest_force and not is_confirmed:
         return ()
     what = (
-        f"seems to be in {UNITS[unit]} where the log says s (one sample every {log.step:g} s): forces of inertia are "
-        f"{ratio:.3g} times those that follow from the machine file"
+        f"seems to be in {unit}, but the log states s (one sample every {log.step:g} s): "
+        f"inertial forces are {ratio:.3g} times those of the machine file"
     )
-    if np.any(rest):
+    if has_rest_force:
         what += f", forces at rest {factors[0]:.3g} times"
-    return (Problem("time", what, f"correct the unit of the time column, 'time [{UNITS[unit]}]'"),)
+    return (Problem("time", what, f"correct the unit of the time column, 'time [{unit}]'"),)
 
 
-def _fitted(columns: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients of least squares, and the norm of what is left."""
+def _unit_of_ratio(ratio: float) -> str | None:
+    """Return the unit of time for which a ratio of inertial forces is plausible."""
+    for size, name in POSSIBLE_TIME_UNITS.items():
+        if 1.0 / MAX_INERTIA_FACTOR < ratio * size**2 < MAX_INERTIA_FACTOR:
+            return name
+    return None
+
+
+def _least_squares(columns: np.ndarray, measured: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the coefficients of least squares, and the norm of the residual."""
     norms = np.linalg.norm(columns, axis=0)
     norms[norms == 0.0] = 1.0
-    solution = np.linalg.lstsq(columns / norms, wanted, rcond=None)[0]
-    return solution / norms, float(np.linalg.norm(wanted - columns / norms @ solution))
+    solution = np.linalg.lstsq(columns / norms, measured, rcond=None)[0]
+    return solution / norms, float(np.linalg.norm(measured - columns / norms @ solution))

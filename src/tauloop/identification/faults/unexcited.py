@@ -1,4 +1,4 @@
-"""What the forces of a machine could tell and a log does not: the directions that its motion leaves out."""
+"""Detection of parameters that a log does not excite, although other motions of the machine do."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import leading_transmission
 from tauloop.model import Model
 
-#: Random states that stand for all motions of the machine.
-STATES = 200
-#: A direction is left out when a log shows it less than this share of the best, columns of unit
-#: norm.
-LEFT_OUT = 1e-8
-#: Parameters named of each direction, with at least this share of the largest.
-NAMED, SHARE = 3, 0.3
+#: Number of random states that represent all motions of the machine.
+RANDOM_STATES = 200
+#: A direction is unexcited if its singular value is below this share of the largest one, for
+#: columns of unit norm.
+MIN_EXCITED_SHARE = 1e-8
+#: Largest number of parameters that are reported for each direction, ...
+MAX_REPORTED_PARAMETERS = 3
+#: ... and their smallest share of the largest component.
+MIN_REPORTED_SHARE = 0.3
 
 
 def unexcited(
     model: Model, data: RegressionData, rng: np.random.Generator, *, output: str = "actuators"
 ) -> tuple[Problem, ...]:
-    """Directions of the base parameters that random motions of the machine tell, and these data do not.
+    """Return a problem for each direction of the base parameters that the data do not excite.
 
-    The base parameters of random states are those of the machine itself, for the outputs that were
-    measured. Of their columns in the data, each of unit norm in random states, singular vectors
-    with (nearly) no singular value are named.
+    The base parameters of random states are those of the machine itself, for the measured outputs.
+    Their columns in the data are scaled so that they have unit norm in random states. Directions
+    are singular vectors of these columns whose singular values are nearly zero.
 
     Args:
         model: the machine.
         data: its regression data.
-        rng: source of the states.
-        output: that of the data.
+        rng: random number generator for the states.
+        output: output of the data.
 
     Returns:
-        One problem for each direction: which parameters, and how far the data are from showing
-        them.
+        One problem for each direction, with the parameters concerned and the degree of excitation.
     """
-    regressor = _of_random_states(model, rng, output)
+    regressor = _random_regressor(model, rng, output)
     everything = replace(
         data,
         regressor=regressor,
@@ -49,50 +50,61 @@ def unexcited(
         present=None,
         logs=None,
     )
-    rich, own = (
-        part.triangles[:, :, :-1].reshape(-1, len(data.unknowns)) for part in (everything, data)
-    )
-    base = base_parameters(rich, data.unknowns, data.unknown_units)
-    norms = np.linalg.norm(rich[:, base.independent], axis=0)
-    _, sizes, directions = np.linalg.svd(own[:, base.independent] / norms, full_matrices=False)
+    of_machine = everything.triangles[:, :, :-1].reshape(-1, len(data.unknowns))
+    of_data = data.triangles[:, :, :-1].reshape(-1, len(data.unknowns))
+    base = base_parameters(of_machine, data.unknowns, data.unknown_units)
+    norms = np.linalg.norm(of_machine[:, base.independent], axis=0)
+    _, sizes, directions = np.linalg.svd(of_data[:, base.independent] / norms, full_matrices=False)
     problems = Problems()
     for size, direction in zip(sizes, directions, strict=True):
-        if size > LEFT_OUT * sizes[0]:
+        if size > MIN_EXCITED_SHARE * sizes[0]:
             continue
         shares = np.abs(direction)
-        named = [
+        reported = [
             base.base[i].short_name()
-            for i in np.argsort(-shares)[:NAMED]
-            if shares[i] >= SHARE * shares.max()
+            for i in np.argsort(-shares)[:MAX_REPORTED_PARAMETERS]
+            if shares[i] >= MIN_REPORTED_SHARE * shares.max()
         ]
         what = (
-            f"its motion says nothing of {' with '.join(named)}: forces show it "
-            f"{size / sizes[0]:.1g} times as much as "
+            f"its motion does not excite {' with '.join(reported)}: the effect on the forces is "
+            f"{size / sizes[0]:.1g} times that of the best direction "
+            f"(limit: {MIN_EXCITED_SHARE:g})"
         )
-        remedy = "record a motion in which these axes move with changing speeds, directions and accelerations"
-        problems.add("log", f"{what}the best direction (above {LEFT_OUT:g} is asked)", remedy)
+        remedy = (
+            "record a motion in which these axes move with changing speeds, directions and "
+            "accelerations"
+        )
+        problems.add("log", what, remedy)
     return tuple(problems)
 
 
-def _of_random_states(model: Model, rng: np.random.Generator, output: str) -> np.ndarray:
-    """Regressor (STATES, n_out, n_pi) of random motions."""
-    leading, driven = list(model.assembly.leading), list(model.assembly.leading_driven)
+def _random_regressor(model: Model, rng: np.random.Generator, output: str) -> np.ndarray:
+    """Return the regressor (RANDOM_STATES, n_out, n_pi) of random motions."""
+    leading = list(model.assembly.leading)
+    driven = list(model.assembly.leading_driven)
     transmission = leading_transmission(model)
+    start: np.ndarray | None
     if model.assembly.rows:
-        # a tenth of a second that serial arms need not wait
+        # The import takes a tenth of a second, which serial arms do not need.
         from tauloop.kinematics.states import random_states
 
-        states = random_states(model, STATES, rng)
-        start, position = states.q, model.actuator_position(states.q)[:, leading]
-        rates = [part[:, driven] for part in (states.v, states.a)]
-    else:  # any positions will do
+        states = random_states(model, RANDOM_STATES, rng)
+        start = states.q
+        position = model.actuator_position(states.q)[:, leading]
+        driven_velocity = states.v[:, driven]
+        driven_acceleration = states.a[:, driven]
+    else:
+        # Without loops, all positions are possible.
+        shape = (RANDOM_STATES, len(driven))
         scale = model.assembly.loops.velocity_scale[driven]
-        moves, *rates = (rng.normal(size=(STATES, len(driven))) * scale for _ in range(3))
-        start, position = (
-            None,
-            model.actuator_position(model.assembly.q)[leading] + moves @ transmission.T,
-        )
-    velocity, acceleration = (part @ transmission.T for part in rates)
+        offset = rng.normal(size=shape) * scale
+        driven_velocity = rng.normal(size=shape) * scale
+        driven_acceleration = rng.normal(size=shape) * scale
+        start = None
+        reference = model.actuator_position(model.assembly.q)[leading]
+        position = reference + offset @ transmission.T
+    velocity = driven_velocity @ transmission.T
+    acceleration = driven_acceleration @ transmission.T
     return model.actuators.regressor(
         position, velocity, acceleration, output=model.determined(output), start=start
     )

@@ -1,54 +1,63 @@
-"""Zeros of encoders, ratios of gears and torque constants that are wrong, as far as forces show them.
+"""Detection of wrong encoder zeros, gear ratios and torque constants from the forces.
 
-Each adds a column to the regression: the derivative of the predicted forces by the zero, by the
-ratio, or by the factor of one force. It is named where the column explains the residual beyond its
-own deviation, and explains most of what is above the noise of the forces, so that a model which
-lacks much names nothing. Its size is refined by Gauss and Newton. Causes that explain as much are
-named with it: forces do not distinguish them.
+Each cause adds a column to the regression: the derivative of the predicted forces with respect to
+the zero, the ratio, or the factor of one force. A cause is reported if the coefficient of its
+column is significant, and if the column explains a large share of the residual above the noise of
+the forces. With a model that lacks much, nothing is therefore reported. The size of the cause is
+refined by Gauss-Newton steps. Other causes that explain nearly as much are reported with it,
+because the forces do not distinguish them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, PoseError, Problem
 from tauloop.common.records import dataclass
-from tauloop.identification.faults.measured_motion import Measured
+from tauloop.identification.faults.measured_motion import MeasuredMotion
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
 
-#: Samples that are compared, at most, spread over the log; and fewest.
-COMPARED, FEWEST = 1500, 120
-#: Blocks over which the deviation of a size is taken.
-BLOCKS = 12
-#: A size is certain beyond this many standard deviations, ...
-CERTAIN = 6.0
-#: ... if its column explains this share of the residual's power, and of what of it is above the
-#: noise.
-EXPLAINED, OF_EXCESS = 0.015, 0.4
-#: Least zero, as a share of the channel's range, and least change of a ratio and of a force that
-#: are named.
-LEAST = {"zero": 0.02, "ratio": 0.03, "gear": 0.03, "force": 0.08}
-#: Forces do not show a zero or a factor whose standard deviation is above this share.
-COARSE = {"zero": 0.03, "force": 0.1}
-#: Causes whose columns explain this share of what the best explains are not distinguished from it.
-ALIKE = 0.8
-#: Step of derivatives, as a share of the range or of one; steps of Gauss and Newton.
-STEP, REFINED = 1e-4, 4
-#: A position too large by a factor g is known by 1 - 1 / g, which is at most this.
-LARGEST = 0.95
-#: Directions of unit-norm columns below this share of the largest are none; a column of which less
-#: than the second share is left next to them shows nothing (a zero's column has noise of
-#: accelerations that they have not).
-RANK = 1e-8
-LEFT = {"zero": 0.02, "ratio": 5e-3, "gear": 5e-3, "force": 5e-3}
-#: A cubic through four neighbours misses white noise by this many of its standard deviations.
-OFF_CUBIC = float(np.sqrt(1.0 + 34.0 / 36.0))
+#: Largest number of samples that are used, spread evenly over the log.
+MAX_COMPARED_SAMPLES = 1500
+#: Smallest number of samples of a log that is checked.
+MIN_COMPARED_SAMPLES = 120
+#: Number of blocks for the standard deviation of a size.
+DEVIATION_BLOCKS = 12
+#: A size is significant beyond this number of standard deviations, ...
+MIN_DEVIATIONS = 6.0
+#: ... if its column explains this share of the residual's power, ...
+MIN_EXPLAINED = 0.015
+#: ... and this share of the power above the noise.
+MIN_EXPLAINED_EXCESS = 0.4
+#: Smallest sizes that are reported: a zero as a share of the channel's range, and a relative change
+#: of a ratio or of a force.
+MIN_SIZE = {"zero": 0.02, "ratio": 0.03, "gear": 0.03, "force": 0.08}
+#: Forces do not determine a zero or a factor with a larger standard deviation than this share.
+MAX_DEVIATION_SHARE = {"zero": 0.03, "force": 0.1}
+#: Causes that explain more than this share of the residual that the best cause explains are not
+#: distinguished from it.
+MIN_EQUIVALENT_SHARE = 0.8
+#: Step of difference quotients, as a share of the range or of one.
+DIFFERENCE_STEP = 1e-4
+#: Number of Gauss-Newton steps.
+GAUSS_NEWTON_STEPS = 4
+#: Largest value of 1 - 1 / g, where g is the factor by which a position is too large.
+MAX_RATIO_SIZE = 0.95
+#: Directions of unit-norm columns below this share of the largest singular value are ignored.
+RANK_TOLERANCE = 1e-8
+#: Smallest share of a column that must remain after the regressor is projected out. The limit is
+#: larger for zeros, whose columns contain noise of the accelerations that the regressor lacks.
+MIN_REMAINING_SHARE = {"zero": 0.02, "ratio": 5e-3, "gear": 5e-3, "force": 5e-3}
+#: Standard deviation of the difference of white noise from a cubic through four neighbours, in
+#: standard deviations of the noise.
+CUBIC_DIFFERENCE_DEVIATION = float(np.sqrt(1.0 + 34.0 / 36.0))
 #: The median of absolute values of a normal distribution, in standard deviations.
-MEDIAN = 0.6745
+NORMAL_MEDIAN = 0.6745
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +67,12 @@ class WrongScale:
     Attributes:
         kind: "zero", "ratio" (of a position alone), "gear" (a position is too large by the factor
             by which the force of the same drive is too small) or "force".
-        channel: of the position or the force.
-        size: by how much positions are off, m or rad; the factor by which a position or a force is
-            too large.
+        channel: channel of the position or the force.
+        size: offset of positions, m or rad, or the factor by which a position or a force is too
+            large.
         deviation: standard deviation of the size.
-        explained: share of the residual's power.
-        unit: of a zero.
+        explained: explained share of the residual's power.
+        unit: unit of a zero.
     """
 
     kind: str
@@ -81,25 +90,27 @@ class WrongScale:
     def __str__(self) -> str:
         if self.kind == "zero":
             if self.unit == "rad":
-                return f"has its zero off by {np.degrees(self.size):.3g} +- {np.degrees(self.deviation):.2g} deg"
-            return f"has its zero off by {self.size:.3g} +- {self.deviation:.2g} {self.unit}"
+                size = np.degrees(self.size)
+                deviation = np.degrees(self.deviation)
+                return f"has a zero error of {size:.3g} +- {deviation:.2g} deg"
+            return f"has a zero error of {self.size:.3g} +- {self.deviation:.2g} {self.unit}"
+        factor = f"{self.size:.4g} +- {self.deviation:.2g}"
         if self.kind == "gear":
             return (
-                f"belongs to another gear ratio: it is {self.size:.4g} +- {self.deviation:.2g} times as large as the "
-                "other channels make it, and the force of its drive smaller by the same factor"
+                f"belongs to another gear ratio: it is {factor} times as large as the other "
+                "channels require, and the force of its drive is smaller by the same factor"
             )
-        return f"is {self.size:.4g} +- {self.deviation:.2g} times as large as the other channels make it"
+        return f"is {factor} times as large as the other channels require"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSearch:
-    """What forces show of zeros, ratios and factors.
+    """The wrong zeros, ratios and factors that forces show.
 
     Attributes:
-        causes: those that they contradict: the one that explains most, then those that explain as
-            much.
-        not_shown: zeros and factors that they do not show, in words: an error would go unnoticed
-            into the parameters.
+        causes: the cause that explains most, followed by those that explain nearly as much.
+        not_shown: descriptions of zeros and factors that the forces do not determine. Their errors
+            would distort the parameters without being noticed.
     """
 
     causes: tuple[WrongScale, ...] = ()
@@ -107,51 +118,58 @@ class ScaleSearch:
 
 
 def zeros_and_scales(
-    model: Model, log: Measured, data: RegressionData, *, factor: int, output: str = "actuators"
+    model: Model,
+    log: MeasuredMotion,
+    data: RegressionData,
+    *,
+    factor: int,
+    output: str = "actuators",
 ) -> ScaleSearch:
-    """Find a zero, a ratio or a factor that forces contradict, and those that they do not show.
+    """Return zeros, ratios and factors that forces contradict, and those they do not determine.
 
     Args:
         model: the machine.
         log: the beginning of its motion.
         data: the regression data of the log.
-        factor: of the decimation.
-        output: of the data.
+        factor: factor of the decimation.
+        output: output of the data.
     """
     count = min(len(data), len(log.position) // factor)
-    if model.assembly.is_redundant or log.periodic or count < FEWEST:
+    if model.assembly.is_redundant or log.periodic or count < MIN_COMPARED_SAMPLES:
         return ScaleSearch()
-    rows = np.unique(np.linspace(0, count - 1, min(count, COMPARED)).round().astype(int))
+    rows = np.unique(
+        np.linspace(0, count - 1, min(count, MAX_COMPARED_SAMPLES)).round().astype(int)
+    )
     try:
         comparison = _Comparison(model, log, data, rows, factor, output)
         columns = list(comparison.columns())
     except (PoseError, AssemblyError):
         return ScaleSearch()
-    judged = [(column, *comparison.judged(column.values, column.kind)) for column in columns]
-    certain = [
-        (column, size, deviation, explained)
-        for column, size, deviation, explained in judged
-        if abs(size) > max(CERTAIN * deviation, LEAST[column.kind] * column.range)
-        and explained > max(EXPLAINED, OF_EXCESS * comparison.excess)
-    ]
-    not_shown = [
-        _not_shown(column, deviation)
-        for column, _, deviation, _ in judged
-        if deviation > COARSE.get(column.kind, np.inf) * column.range
-    ]
-    if not certain:
+    min_explained = max(MIN_EXPLAINED, MIN_EXPLAINED_EXCESS * comparison.excess)
+    significant: list[tuple[_Derivative, _SizeEstimate]] = []
+    not_shown: list[str] = []
+    for column in columns:
+        estimate = comparison.estimate(column.values, column.kind)
+        min_size = max(MIN_DEVIATIONS * estimate.deviation, MIN_SIZE[column.kind] * column.range)
+        if abs(estimate.size) > min_size and estimate.explained > min_explained:
+            significant.append((column, estimate))
+        max_deviation = MAX_DEVIATION_SHARE.get(column.kind, np.inf) * column.range
+        if estimate.deviation > max_deviation:
+            not_shown.append(_not_shown(column, estimate.deviation))
+    if not significant:
         return ScaleSearch(not_shown=tuple(not_shown))
-    certain.sort(key=lambda entry: -entry[3])
-    alike = [entry for entry in certain if entry[3] >= ALIKE * certain[0][3]]
+    significant.sort(key=lambda pair: -pair[1].explained)
+    equivalent = MIN_EQUIVALENT_SHARE * significant[0][1].explained
     causes = tuple(
-        comparison.refined(column, size, deviation, share)
-        for column, size, deviation, share in alike
+        comparison.refined(column, estimate)
+        for column, estimate in significant
+        if estimate.explained >= equivalent
     )
     return ScaleSearch(causes=causes, not_shown=tuple(not_shown))
 
 
 def _not_shown(column: _Derivative, deviation: float) -> str:
-    """A zero or a factor that forces do not show."""
+    """Return the description of a zero or a factor that forces do not determine."""
     subject = f"the zero of position.{column.channel}"
     if column.kind == "force":
         subject = f"the factor of force.{column.channel} (torque constant, gear)"
@@ -168,7 +186,7 @@ def _not_shown(column: _Derivative, deviation: float) -> str:
 
 
 def wrong_scale_problem(causes: Sequence[WrongScale]) -> Problem:
-    """The first cause as a finding, with those that forces do not distinguish from it."""
+    """Return the problem of the first cause, with causes that forces do not distinguish from it."""
     first, *others = causes
     what = f"{first} ({100.0 * first.explained:.2g} % of the residual)"
     if others:
@@ -179,15 +197,22 @@ def wrong_scale_problem(causes: Sequence[WrongScale]) -> Problem:
         "zero": "calibrate the encoder's zero, or correct it in the log",
         "ratio": "check the gear ratio and the unit of the position",
         "gear": "correct the gear ratio by which position and force of this drive are converted",
-        "force": "check the torque constant, the gear ratio and the unit of the force; a known mass decides between "
-        "drives (--known)",
+        "force": "check the torque constant, the gear ratio and the unit of the force; a known mass "
+        "distinguishes between drives (--known)",
     }
     return Problem(first.where, what, remedies[first.kind])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Derivative:
-    """Derivative (M, n_out) of the predicted forces by one size, and the motion or forces with the size taken out."""
+    """Derivative of the predicted forces with respect to one size.
+
+    Attributes:
+        kind, channel, unit: as of `WrongScale`.
+        index: index of the position, or of the force among the measured outputs.
+        range: range of the position for a zero; 1 for factors.
+        values: (M, n_out) derivative.
+    """
 
     kind: str
     channel: str
@@ -197,64 +222,90 @@ class _Derivative:
     values: np.ndarray
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SizeEstimate:
+    """Estimate of the coefficient of a column.
+
+    Attributes:
+        size: the coefficient.
+        deviation: its standard deviation; infinite if the column cannot be distinguished from the
+            regressor.
+        explained: explained share of the residual's power.
+    """
+
+    size: float
+    deviation: float
+    explained: float
+
+
 class _Comparison:
-    """Forces and regressor at some samples, weighted, and what of the residual further columns explain."""
+    """Weighted forces and regressor at some samples, and estimates of additional columns."""
 
     def __init__(
         self,
         model: Model,
-        log: Measured,
+        log: MeasuredMotion,
         data: RegressionData,
         rows: np.ndarray,
         factor: int,
         output: str,
     ) -> None:
-        self._model, self._output, self._log = model, output, log
-        at, slow = rows * factor, log.slow_motion()
-        self._measured_motion = (log.position[at], log.velocity[at], log.acceleration[at])
-        self._slow_motion = (slow.position[at], slow.velocity[at], slow.acceleration[at])
+        """Fit the data at some rows, weighted by the residuals of the outputs."""
+        self._model = model
+        self._output = output
+        self._log = log
+        samples = rows * factor
+        slow = log.slow_motion()
+        self._measured_motion = (
+            log.position[samples],
+            log.velocity[samples],
+            log.acceleration[samples],
+        )
+        self._slow_motion = (
+            slow.position[samples],
+            slow.velocity[samples],
+            slow.acceleration[samples],
+        )
         self._ranges = np.ptp(log.position, axis=0)
-        self._outputs, self._kept = data.outputs, data.kept
-        self._ties, self._parameters = data.relations, data.parameters
+        self._outputs = data.outputs
+        self._kept = data.kept
+        self._ties = data.relations
+        self._parameters = data.parameters
         self._measured = data.regressor[rows][:, data.kept]
-        forces = data.forces[rows][:, data.kept]
-        present = (
-            np.ones(forces.shape)
-            if data.present is None
-            else data.present[rows][:, data.kept].astype(float)
-        )
-        self._forces, self._present = forces, present
-        self._rigid, self._slow_rigid = (
-            self._rows_at(*self._measured_motion),
-            self._rows_at(*self._slow_motion),
-        )
+        self._forces = data.forces[rows][:, data.kept]
+        self._present = np.ones(self._forces.shape)
+        if data.present is not None:
+            self._present = data.present[rows][:, data.kept].astype(float)
+        self._rigid = self._regressor(*self._measured_motion)
+        self._slow_rigid = self._regressor(*self._slow_motion)
         self._weights = np.ones(len(data.kept))
         for _ in range(2):
             self._fit(self._measured, self._forces)
             sizes = np.sqrt(np.mean(self._residual**2, axis=0)) * self._weights
             self._weights = np.maximum(sizes, np.finfo(float).tiny)
-        # derivatives by sizes are of the motion without the filter that data have passed, as these
-        # columns are
+        # The derivatives are of the motion without the filter of the data. They are compared with
+        # columns without this filter.
         self._fit(self._rigid, self._forces)
         self._unfiltered_basis = self._basis
         self._fit(self._measured, self._forces)
         noise = _white_noise(data.forces[:, data.kept])
         self.excess = max(1.0 - float(np.mean((noise / self._weights) ** 2)), 0.0)
 
-    def _rows_at(
+    def _regressor(
         self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray
     ) -> np.ndarray:
+        """Return the regressor of a motion for the measured outputs, with columns as the data."""
         start = self._model.actuators.track(position).q if self._model.assembly.rows else None
         rows = regressor_rows(self._model, (position, velocity, acceleration), self._output, start)
         names = [parameter.name for parameter in self._model.parameters]
         columns = [self._parameters.index(name) for name in names]
-        # payloads and further friction have columns as well
-        every = np.zeros((*rows.shape[:2], len(self._parameters)))
-        every[:, :, columns] = rows
-        return every[:, self._kept]
+        # The data have additional columns for payloads and friction laws.
+        all_columns = np.zeros((*rows.shape[:2], len(self._parameters)))
+        all_columns[:, :, columns] = rows
+        return all_columns[:, self._kept]
 
     def _fit(self, regressor: np.ndarray, forces: np.ndarray) -> None:
-        """Weighted least squares; keeps parameters, the basis of the columns and the weighted residual."""
+        """Store the parameters of weighted least squares, the basis, and the weighted residual."""
         weights = self._present / self._weights
         forces = forces - regressor @ self._ties.offset
         regressor = regressor @ self._ties.matrix
@@ -262,141 +313,159 @@ class _Comparison:
         norms = np.linalg.norm(columns, axis=0)
         used = norms > 0.0
         left, sizes, right = np.linalg.svd(columns[:, used] / norms[used], full_matrices=False)
-        shown = sizes > RANK * sizes[0]
-        self._basis = left[:, shown]
-        wanted = (forces * weights).ravel()
-        along = self._basis.T @ wanted
+        is_shown = sizes > RANK_TOLERANCE * sizes[0]
+        self._basis = left[:, is_shown]
+        weighted = (forces * weights).ravel()
+        components = self._basis.T @ weighted
         values = np.zeros(regressor.shape[2])
-        values[used] = (right[shown].T @ (along / sizes[shown])) / norms[used]
+        values[used] = (right[is_shown].T @ (components / sizes[is_shown])) / norms[used]
         self._values = self._ties.expand(values)
-        self._residual = (wanted - self._basis @ along).reshape(forces.shape)
+        self._residual = (weighted - self._basis @ components).reshape(forces.shape)
 
     def columns(self) -> Iterator[_Derivative]:
-        """All columns that are tried."""
+        """Yield the columns of all possible causes."""
         port = self._model.actuators.ports.position
         units = dict(zip(port.columns, port.units, strict=True))
         for k, name in enumerate(self._log.names):
             if self._ranges[k] <= 0.0:
                 continue
-            for kind, size in (("zero", float(self._ranges[k])), ("ratio", 1.0)):
-                step = STEP * size
-                moved = self._rows_at(*_changed(self._measured_motion, kind, k, -step))
-                # forces of the true motion less those of the measured one, per unit of the size
-                values = (moved - self._rigid) @ self._values / step
-                yield _Derivative(
-                    kind=kind, channel=name, index=k, range=size, unit=units[name], values=values
-                )
-                place = self._place_of(name)
-                if kind == "ratio" and place is not None:
-                    both = values - self._prediction_of(place)
-                    yield _Derivative(
-                        kind="gear",
-                        channel=name,
-                        index=k,
-                        range=size,
-                        unit=units[name],
-                        values=both,
-                    )
-        for place, k in enumerate(self._kept):
-            values = self._prediction_of(place)
+            zero = self._position_derivative("zero", name, k, float(self._ranges[k]), units[name])
+            yield zero
+            ratio = self._position_derivative("ratio", name, k, 1.0, units[name])
+            yield ratio
+            output = self._output_of_drive(name)
+            if output is not None:
+                values = ratio.values - self._prediction_of(output)
+                yield replace(ratio, kind="gear", values=values)
+        for output, k in enumerate(self._kept):
             yield _Derivative(
                 kind="force",
                 channel=self._outputs[k],
-                index=place,
+                index=output,
                 range=1.0,
                 unit="",
-                values=values,
+                values=self._prediction_of(output),
             )
 
-    def _prediction_of(self, place: int) -> np.ndarray:
-        """Predicted forces (M, n_out) of one output, and zero of the others."""
-        alone = np.arange(len(self._kept)) == place
-        return np.asarray((self._measured @ self._values) * alone)
+    def _position_derivative(
+        self, kind: str, name: str, k: int, size: float, unit: str
+    ) -> _Derivative:
+        """Return the derivative of the forces with respect to a zero or a ratio of a position."""
+        step = DIFFERENCE_STEP * size
+        changed = self._regressor(*_changed_motion(self._measured_motion, kind, k, -step))
+        # Forces of the true motion minus those of the measured motion, per unit of the size.
+        values = (changed - self._rigid) @ self._values / step
+        return _Derivative(kind=kind, channel=name, index=k, range=size, unit=unit, values=values)
 
-    def _place_of(self, channel: str) -> int | None:
-        """Place of the force of the same drive among the outputs, if it is one."""
+    def _prediction_of(self, output: int) -> np.ndarray:
+        """Return the predicted forces (M, n_out) of one output, with zeros for the others."""
+        is_output = np.arange(len(self._kept)) == output
+        return np.asarray((self._measured @ self._values) * is_output)
+
+    def _output_of_drive(self, channel: str) -> int | None:
+        """Return the index of a drive's force among the measured outputs; None if it is none."""
         names = [self._outputs[k] for k in self._kept]
         return names.index(channel) if self._output == "actuators" and channel in names else None
 
-    def judged(self, values: np.ndarray, kind: str) -> tuple[float, float, float]:
-        """Size of a column, its deviation over blocks of the log, and the share of the residual that it explains."""
-        column = (values * self._present / self._weights).ravel()
-        own = column - self._basis @ (self._basis.T @ column)
-        power = float(own @ own)
-        alone = column - self._unfiltered_basis @ (self._unfiltered_basis.T @ column)
-        if float(alone @ alone) <= LEFT[kind] ** 2 * float(column @ column) or power == 0.0:
-            return 0.0, np.inf, 0.0
-        residual = self._residual.ravel()
-        size = float(own @ residual) / power
-        rest = residual - size * own
-        scores = (own * rest).reshape(self._residual.shape)
-        parts = np.array([part.sum() for part in np.array_split(scores, BLOCKS)])
-        deviation = float(np.sqrt(BLOCKS / (BLOCKS - 1.0) * (parts @ parts))) / power
-        whole = float(residual @ residual)
-        return size, deviation, 1.0 - float(rest @ rest) / max(whole, np.finfo(float).tiny)
+    def estimate(self, values: np.ndarray, kind: str) -> _SizeEstimate:
+        """Return the estimate of a column's coefficient.
 
-    def refined(
-        self, column: _Derivative, size: float, deviation: float, explained: float
-    ) -> WrongScale:
-        """The cause, its size by some steps of Gauss and Newton."""
+        Its standard deviation is that of block sums over the log.
+        """
+        column = (values * self._present / self._weights).ravel()
+        remaining = column - self._basis @ (self._basis.T @ column)
+        power = float(remaining @ remaining)
+        unfiltered = column - self._unfiltered_basis @ (self._unfiltered_basis.T @ column)
+        min_power = MIN_REMAINING_SHARE[kind] ** 2 * float(column @ column)
+        if float(unfiltered @ unfiltered) <= min_power or power == 0.0:
+            return _SizeEstimate(size=0.0, deviation=np.inf, explained=0.0)
+        residual = self._residual.ravel()
+        size = float(remaining @ residual) / power
+        rest = residual - size * remaining
+        scores = (remaining * rest).reshape(self._residual.shape)
+        sums = np.array([block.sum() for block in np.array_split(scores, DEVIATION_BLOCKS)])
+        deviation = (
+            float(np.sqrt(DEVIATION_BLOCKS / (DEVIATION_BLOCKS - 1.0) * (sums @ sums))) / power
+        )
+        whole = max(float(residual @ residual), np.finfo(float).tiny)
+        return _SizeEstimate(
+            size=size, deviation=deviation, explained=1.0 - float(rest @ rest) / whole
+        )
+
+    def refined(self, column: _Derivative, first: _SizeEstimate) -> WrongScale:
+        """Return the cause of a column, with its size refined by Gauss-Newton steps."""
         if column.kind == "force":
-            return self._refined_force(column, size, deviation, explained)
-        weights, place, total, change = self._weights, self._place_of(column.channel), 0.0, size
-        step = STEP * column.range
+            return self._refined_force(column, first)
+        weights = self._weights
+        output = self._output_of_drive(column.channel)
+        step = DIFFERENCE_STEP * column.range
+        size = 0.0
+        change = first.size
+        deviation = first.deviation
         try:
-            for _ in range(REFINED):
-                total = min(total + change, LARGEST) if column.kind != "zero" else total + change
-                rows = self._rows_at(
-                    *_changed(self._slow_motion, column.kind, column.index, -total)
-                )
+            for _ in range(GAUSS_NEWTON_STEPS):
+                size += change
+                if column.kind != "zero":
+                    size = min(size, MAX_RATIO_SIZE)
+                corrected = self._corrected_regressor(column, size)
                 scale = np.ones(len(self._kept))
                 if column.kind == "gear":
-                    scale[place] = 1.0 / (1.0 - total)
-                # the filtered columns of the log, changed as those of a motion without noise, which
-                # would make all sizes smaller
-                columns = self._measured + rows - self._slow_rigid
+                    scale[output] = 1.0 / (1.0 - size)
+                # The filtered columns of the log are changed by the difference that a motion
+                # without noise has. Noise would make all sizes smaller.
+                columns = self._measured + corrected - self._slow_rigid
                 self._weights = weights * scale
                 self._fit(columns, self._forces * scale)
-                moved = self._rows_at(
-                    *_changed(self._slow_motion, column.kind, column.index, -total - step)
-                )
-                values = (moved - rows) @ self._values / step
+                further = self._corrected_regressor(column, size + step)
+                values = (further - corrected) @ self._values / step
                 if column.kind == "gear":
-                    values -= (
-                        (columns @ self._values) * (np.arange(len(scale)) == place) * scale[place]
-                    )
-                change, deviation, _ = self.judged(values, column.kind)
+                    is_output = np.arange(len(scale)) == output
+                    values -= (columns @ self._values) * is_output * scale[output]
+                estimate = self.estimate(values, column.kind)
+                change = estimate.size
+                deviation = estimate.deviation
         except (PoseError, AssemblyError):
-            total = size
+            size = first.size
         self._weights = weights
         self._fit(self._measured, self._forces)
         if column.kind == "zero":
-            return _as_cause(column, total, deviation, explained)
-        factor = 1.0 / (1.0 - min(total, LARGEST))
-        return _as_cause(column, factor, deviation * factor**2, explained)
+            return _wrong_scale(column, size, deviation, first.explained)
+        factor = 1.0 / (1.0 - min(size, MAX_RATIO_SIZE))
+        return _wrong_scale(column, factor, deviation * factor**2, first.explained)
 
-    def _refined_force(
-        self, column: _Derivative, size: float, deviation: float, explained: float
-    ) -> WrongScale:
-        """As `refined`, of the factor of a force: it and its weight are divided by the factor."""
-        weights, factor, k = self._weights, 1.0, column.index
-        for _ in range(REFINED):
-            factor *= 1.0 + max(size, -0.5)
+    def _corrected_regressor(self, column: _Derivative, size: float) -> np.ndarray:
+        """Return the regressor of the slow motion with a zero or a ratio corrected by a size."""
+        return self._regressor(
+            *_changed_motion(self._slow_motion, column.kind, column.index, -size)
+        )
+
+    def _refined_force(self, column: _Derivative, first: _SizeEstimate) -> WrongScale:
+        """Return the cause of a force's column, with its factor refined by Gauss-Newton steps.
+
+        The force and its weight are divided by the factor.
+        """
+        weights = self._weights
+        factor = 1.0
+        k = column.index
+        estimate = first
+        for _ in range(GAUSS_NEWTON_STEPS):
+            factor *= 1.0 + max(estimate.size, -0.5)
             scale = np.where(np.arange(self._forces.shape[1]) == k, factor, 1.0)
             self._weights = weights / scale
             self._fit(self._measured, self._forces / scale)
             values = np.zeros(self._forces.shape)
             values[:, k] = self._measured[:, k] @ self._values
-            size, deviation, _ = self.judged(values, column.kind)
+            estimate = self.estimate(values, column.kind)
         self._weights = weights
         self._fit(self._measured, self._forces)
-        return _as_cause(column, factor * (1.0 + size), factor * deviation, explained)
+        size = factor * (1.0 + estimate.size)
+        return _wrong_scale(column, size, factor * estimate.deviation, first.explained)
 
 
-def _changed(
+def _changed_motion(
     motion: tuple[np.ndarray, np.ndarray, np.ndarray], kind: str, k: int, size: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A motion with one position moved by a size, or made larger by it."""
+    """Return a motion with an offset of one position, or with this position scaled by 1 + size."""
     position, velocity, acceleration = (x.copy() for x in motion)
     if kind == "zero":
         position[:, k] += size
@@ -406,7 +475,10 @@ def _changed(
     return position, velocity, acceleration
 
 
-def _as_cause(column: _Derivative, size: float, deviation: float, explained: float) -> WrongScale:
+def _wrong_scale(
+    column: _Derivative, size: float, deviation: float, explained: float
+) -> WrongScale:
+    """Return the cause of a column."""
     return WrongScale(
         kind=column.kind,
         channel=column.channel,
@@ -418,6 +490,7 @@ def _as_cause(column: _Derivative, size: float, deviation: float, explained: flo
 
 
 def _white_noise(forces: np.ndarray) -> np.ndarray:
-    """Standard deviation (n,) of white noise on smooth signals (N, n), without a model of them."""
-    off = forces[2:-2] - (4.0 * (forces[1:-3] + forces[3:-1]) - forces[:-4] - forces[4:]) / 6.0
-    return np.asarray(np.median(np.abs(off), axis=0) / (MEDIAN * OFF_CUBIC))
+    """Return the standard deviation (n,) of white noise on smooth signals (N, n)."""
+    cubic = (4.0 * (forces[1:-3] + forces[3:-1]) - forces[:-4] - forces[4:]) / 6.0
+    median = np.median(np.abs(forces[2:-2] - cubic), axis=0)
+    return np.asarray(median / (NORMAL_MEDIAN * CUBIC_DIFFERENCE_DEVIATION))

@@ -1,1 +1,1 @@
-"""Friction beside the machine file's: motion of single elements, asymmetric, Stribeck and presliding columns."""
+"""Friction that the machine file lacks: asymmetric, Stribeck and presliding friction."""

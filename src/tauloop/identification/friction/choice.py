@@ -1,8 +1,9 @@
-"""Laws of friction that neither the machine file nor the user states: chosen by validation on a part of the logs.
+"""Choice of friction laws by validation on a part of the logs.
 
-A standstill that was chosen without them takes their place where friction turns round slowly, since
-it takes friction off at low speed, and so does a source of velocity: with the laws both are tried
-again.
+A law is chosen here if neither the machine file nor the user states it. A standstill that was
+chosen without the laws may compensate for missing presliding friction, because it removes friction
+at low speed. The same is true of a source of velocity. Both are therefore tried again with the
+laws.
 """
 
 from __future__ import annotations
@@ -23,23 +24,25 @@ from tauloop.identification.preparation.prepare import PreparedLogs
 from tauloop.logs import Preparation
 from tauloop.logs.velocities import SOURCES
 
-#: Rounds of naming laws; a choice is taken where the validation error is smaller by this share.
-ROUNDS, BETTER = 2, 0.01
+#: Largest number of rounds in which laws are added.
+MAX_ROUNDS = 2
+#: A choice is accepted if it reduces the validation error by this share.
+MIN_ERROR_REDUCTION = 0.01
 
-#: Identify the machine from some logs with some terms, with the findings or the fit alone; None
-#: where the logs do not support it.
-Identified: TypeAlias = Callable[[PreparedLogs, TermOptions], MachineIdentification | None]
-FittedAlone: TypeAlias = Callable[[PreparedLogs, TermOptions], Identification | None]
+#: A function that identifies the machine from logs with terms; None if the logs do not support it.
+IdentifyWithTerms: TypeAlias = Callable[[PreparedLogs, TermOptions], MachineIdentification | None]
+#: The same without the search for faults.
+FitWithTerms: TypeAlias = Callable[[PreparedLogs, TermOptions], Identification | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrictionChoice:
-    """Laws of friction that validation chose.
+    """Laws of friction that were chosen by validation.
 
     Attributes:
-        terms: with them.
-        terms_changed: whether there are any.
-        changes: options of the preparation that are better with them, by name.
+        terms: the terms with the laws.
+        terms_changed: whether laws were added.
+        changes: options of the preparation that are better with the laws, by name.
         notes: the choices in words.
     """
 
@@ -51,14 +54,14 @@ class FrictionChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Round:
-    """Laws after some rounds.
+    """The laws after some rounds.
 
     Attributes:
-        terms: with the laws.
-        laws: that were named.
-        error: validation error with them, %; infinite where nothing was identified.
-        plain: without any.
-        lengths: over which presliding friction turns round.
+        terms: the terms with the laws.
+        laws: the laws.
+        error: validation error with the laws, %; infinite if the identification failed.
+        plain: validation error without any law, %.
+        lengths: presliding lengths, by element.
     """
 
     terms: TermOptions
@@ -71,86 +74,97 @@ class _Round:
 def choose_friction(
     prepared: PreparedLogs,
     terms: TermOptions,
-    identified: Identified,
-    fitted_alone: FittedAlone,
+    identify_with: IdentifyWithTerms,
+    fit_with: FitWithTerms,
     *,
     velocities: Sequence[str] = (),
 ) -> FrictionChoice:
-    """Return the laws of friction that lessen the validation error, if any.
+    """Return the laws of friction that reduce the validation error, if there are any.
 
-    Each round names the laws that the findings of the fit before ask for.
+    Each round adds the laws that the findings of the previous fit report as missing.
 
     Args:
-        prepared: the part of the logs that chooses.
-        terms: as stated.
-        identified, fitted_alone: see `Identified`.
+        prepared: the part of the logs that is used for the choice.
+        terms: the stated terms.
+        identify_with: identification with terms.
+        fit_with: fit with terms.
         velocities: channels whose measured velocity may be used.
     """
-    best, changes = _rounds(prepared, terms, identified), dict[str, Any]()
+    best = _add_laws(prepared, terms, identify_with)
+    changes: dict[str, Any] = {}
     chosen = {choice.option: choice.value for choice in prepared.channels.chosen}
     standstill = Preparation(cutoff=None).standstill
     if chosen.get("standstill", standstill) != standstill:
-        other = _rounds(prepared.changed(standstill=standstill), terms, identified)
-        if other.laws and other.error * (1.0 + BETTER) <= best.error:
-            plain = min(best.plain, other.plain)
-            best, changes = replace(other, plain=plain), {"standstill": standstill}
+        other = _add_laws(prepared.changed(standstill=standstill), terms, identify_with)
+        if other.laws and other.error * (1.0 + MIN_ERROR_REDUCTION) <= best.error:
+            best = replace(other, plain=min(best.plain, other.plain))
+            changes["standstill"] = standstill
     if not best.laws:
         return FrictionChoice(terms=terms)
-    notes = [_in_words(best, changes)]
+    notes = [_law_note(best, changes)]
     if velocities:
-        source = _best_source(prepared.changed(**changes), best, fitted_alone, velocities)
+        source = _best_source(prepared.changed(**changes), best, fit_with, velocities)
         if source is not None:
-            changes["velocities"] = dict.fromkeys(velocities, source[0])
-            notes.append(source[1])
+            name, note = source
+            changes["velocities"] = dict.fromkeys(velocities, name)
+            notes.append(note)
     return FrictionChoice(terms=best.terms, terms_changed=True, changes=changes, notes=tuple(notes))
 
 
-def _in_words(best: _Round, changes: Mapping[str, Any]) -> str:
-    """Return the laws with the errors that decided."""
+def _law_note(best: _Round, changes: Mapping[str, Any]) -> str:
+    """Return a note on the laws, with the validation errors."""
     listed = ", ".join(f"{law.kind} {law.element}" for law in best.laws)
-    text = f"friction chosen by validation: {listed}; error {best.error:.3g} % with, {best.plain:.3g} % without"
+    text = (
+        f"friction chosen by validation: {listed}; error {best.error:.3g} % with it, "
+        f"{best.plain:.3g} % without"
+    )
     if "standstill" in changes:
-        text += f"; standstill {changes['standstill']:g} with them"
+        text += f"; with it standstill {changes['standstill']:g}"
     return text
 
 
-def _rounds(prepared: PreparedLogs, terms: TermOptions, identified: Identified) -> _Round:
-    """Return the laws that findings ask for, round by round as long as the error falls."""
+def _add_laws(
+    prepared: PreparedLogs, terms: TermOptions, identify_with: IdentifyWithTerms
+) -> _Round:
+    """Add laws that are reported as missing, as long as the validation error falls."""
     laws: list[MissingLaw] = []
-    result = identified(prepared, terms)
+    result = identify_with(prepared, terms)
     plain = error = _validation_error(_fit_of(result))
-    for _ in range(ROUNDS):
-        offered = () if result is None else result.friction_laws
-        if not offered:
+    for _ in range(MAX_ROUNDS):
+        missing = () if result is None else result.friction_laws
+        if not missing:
             break
-        named = _with_laws(terms, offered)
-        after = identified(prepared, named)
-        less = _validation_error(_fit_of(after))
-        if less * (1.0 + BETTER) > error:
+        terms_with_laws = _with_laws(terms, missing)
+        result_with_laws = identify_with(prepared, terms_with_laws)
+        error_with_laws = _validation_error(_fit_of(result_with_laws))
+        if error_with_laws * (1.0 + MIN_ERROR_REDUCTION) > error:
             break
-        laws += offered
-        terms, result, error = named, after, less
+        laws += missing
+        terms = terms_with_laws
+        result = result_with_laws
+        error = error_with_laws
     lengths = {} if result is None or result.presliding is None else result.presliding.lengths
     return _Round(terms=terms, laws=tuple(laws), error=error, plain=plain, lengths=lengths)
 
 
 def _best_source(
-    prepared: PreparedLogs, best: _Round, fitted_alone: FittedAlone, velocities: Sequence[str]
+    prepared: PreparedLogs, best: _Round, fit_with: FitWithTerms, velocities: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Return the source of all velocities that is better with the laws than those before, and that in words."""
+    """Return a source of all velocities that is better with the laws, and a note, or None."""
     terms = replace(best.terms, presliding=dict(best.lengths))
     errors = {}
     for source in SOURCES:
         trial = prepared.changed(velocities=dict.fromkeys(velocities, source))
-        errors[source] = _validation_error(fitted_alone(trial, terms))
+        errors[source] = _validation_error(fit_with(trial, terms))
     source = min(errors, key=errors.__getitem__)
-    if errors[source] * (1.0 + BETTER) > best.error:
+    if errors[source] * (1.0 + MIN_ERROR_REDUCTION) > best.error:
         return None
     others = ", ".join(f"{name}: {error:.3g} %" for name, error in errors.items() if name != source)
-    return (
-        source,
-        f"velocity {source} chosen by validation with this friction: error {errors[source]:.3g} % ({others})",
+    note = (
+        f"velocity {source} chosen by validation with this friction: error "
+        f"{errors[source]:.3g} % ({others})"
     )
+    return source, note
 
 
 def _fit_of(result: MachineIdentification | None) -> Identification | None:
@@ -159,27 +173,22 @@ def _fit_of(result: MachineIdentification | None) -> Identification | None:
 
 
 def _validation_error(fitted: Identification | None) -> float:
-    """Return the root mean square of the outputs' errors on the part that judges, % of the largest force."""
+    """Return the RMS of the outputs' errors on the held-out part, % of the largest force."""
     if fitted is None:
         return float("inf")
     return float(np.sqrt(np.mean([output.rmse_percent**2 for output in fitted.held_out])))
 
 
 def _with_laws(terms: TermOptions, laws: Sequence[MissingLaw]) -> TermOptions:
-    """Return the terms with laws of friction; a length of presliding is searched again."""
-    asymmetric = [law.element for law in laws if law.kind == "asymmetric"]
-    return replace(
-        terms,
-        asymmetric=(
-            *terms.asymmetric,
-            *(name for name in asymmetric if name not in terms.asymmetric),
-        ),
-        stribeck={
-            **terms.stribeck,
-            **{law.element: law.size for law in laws if law.kind == "stribeck"},
-        },
-        presliding={
-            **terms.presliding,
-            **{law.element: "" for law in laws if law.kind == PRESLIDING},
-        },
-    )
+    """Return the terms with laws of friction; presliding lengths are searched again."""
+    asymmetric = list(terms.asymmetric)
+    stribeck = dict(terms.stribeck)
+    presliding = dict(terms.presliding)
+    for law in laws:
+        if law.kind == "asymmetric" and law.element not in terms.asymmetric:
+            asymmetric.append(law.element)
+        elif law.kind == "stribeck":
+            stribeck[law.element] = law.size
+        elif law.kind == PRESLIDING:
+            presliding[law.element] = ""
+    return replace(terms, asymmetric=tuple(asymmetric), stribeck=stribeck, presliding=presliding)

@@ -1,4 +1,6 @@
-"""Columns of asymmetric and Stribeck friction of any freedom or motor along a log, passive joints too.
+"""Columns of asymmetric and Stribeck friction of joints, rods and motors along a log.
+
+The joints may be passive.
 
 Source: Armstrong-Helouvry, Dupont and Canudas de Wit 1994, A survey of models, analysis tools and
 compensation methods for the control of machines with friction.
@@ -30,28 +32,31 @@ def friction_columns(
     stribeck: Mapping[str, float] | None = None,
     output: str = "actuators",
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
-    """Columns for `with_columns`, beside `regression_data` of the same log, preparation and output.
+    """Return columns of friction to be added with `with_columns`.
 
-    Friction f on an element (a joint's freedom, a telescopic rod, a motor) that moves at v_e = J_e
-    w, w the speeds of the leading actuators, adds J_e^T f to the forces on these (virtual work).
-    Each element in `asymmetric` has a column of |sign(v_e)| (``NAME.coulomb_asymmetry``) and one of
-    |v_e| (``NAME.viscous_asymmetry``), each in `stribeck` has one of sign(v_e) exp(-(v_e / v_s)^2)
-    (``NAME.stribeck``), as `asymmetric_friction` and `stribeck_friction` say.
+    The log, preparation and output must be those of the `regression_data`. An element is a freedom
+    of a joint, a telescopic rod, or a motor. It moves at the speed v_e = J_e w, where w are the
+    speeds of the leading actuators. Friction f on it adds J_e^T f to the forces on the actuators
+    (virtual work). Each element in `asymmetric` has the columns |sign(v_e)|
+    (``NAME.coulomb_asymmetry``) and |v_e| (``NAME.viscous_asymmetry``). Each element in `stribeck`
+    has the column sign(v_e) exp(-(v_e / v_s)^2) (``NAME.stribeck``). See `asymmetric_friction` and
+    `stribeck_friction`.
 
     Args:
         model: the machine.
-        log: positions of all actuators, or of the leading ones of many.
+        log: log with the positions of all actuators; of redundant actuators, the leading ones.
         preparation: filtering, trimming, decimation.
         asymmetric: names of elements.
-        stribeck: Stribeck speed v_s (rad/s or m/s) by name of the element.
+        stribeck: Stribeck velocity v_s (rad/s or m/s) by name of the element.
         output: "actuators", or "joints" for forces on the driven coordinates.
 
     Returns:
         Columns (N, n_out, n_new), their names and their units.
 
     Raises:
-        IdentificationError: a name is no element, or a speed is not positive; all problems.
-        InputError: no such output.
+        IdentificationError: a name is not an element, or a velocity is not positive; lists all
+            problems.
+        InputError: the output does not exist.
         LogError: positions are missing, misspelt or in another unit than the machine's.
         PoseError: the motion leaves the workspace of the described machine.
     """
@@ -63,16 +68,16 @@ def friction_columns(
 def columns_along(
     motion: ElementMotion, asymmetric: Sequence[str], stribeck: Mapping[str, float]
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
-    """As `friction_columns`, of a motion that is known, with at least one element."""
+    """Return the columns of `friction_columns` for a known motion and at least one element."""
     parts: list[np.ndarray] = []
     names: list[str] = []
     units: list[str] = []
     if asymmetric:
         parts.append(asymmetric_friction(*motion.of(asymmetric)))
-        names += [
-            f"{name}.{kind}_asymmetry" for kind in ("coulomb", "viscous") for name in asymmetric
-        ]
-        units += [*map(motion.force_unit, asymmetric), *map(motion.damping_unit, asymmetric)]
+        names += [f"{name}.coulomb_asymmetry" for name in asymmetric]
+        names += [f"{name}.viscous_asymmetry" for name in asymmetric]
+        units += map(motion.force_unit, asymmetric)
+        units += map(motion.damping_unit, asymmetric)
     if stribeck:
         speed, rows = motion.of(tuple(stribeck))
         parts.append(stribeck_friction(speed, np.array(list(stribeck.values())), rows))

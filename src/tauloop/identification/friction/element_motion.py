@@ -1,4 +1,4 @@
-"""Motion of single elements of a machine along a log, passive joints too, and forces on them in the outputs."""
+"""Motion of the elements of a machine along a log, and the effect of forces on them."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ElementMotion(Shown):
-    """Speeds of the freedoms of joints, telescopic rods and motors at the log's own rate.
+    """Motion of the freedoms of joints, telescopic rods and motors, at the log's sampling rate.
 
-    An element moves at v_e = J_e w, with w the speeds of the leading actuators; a force f on it
-    adds J_e^T f to the forces on these (virtual work).
+    An element moves at v_e = J_e w, where w are the speeds of the leading actuators. A force f on
+    it adds J_e^T f to the forces on the actuators (virtual work).
 
     Attributes:
-        turns: whether each element turns, by name.
+        turns: whether each element is rotational, by name.
         jacobian: J (N, n_elements, n).
         velocity: w (N, n).
-        mixing: what the forces on the leading actuators are in the outputs (n, n_out), or None for
-            themselves.
-        period: s.
-        factor: of the decimation.
-        cutoff: that forces and regressor pass, as a share of the sampling rate; None for none.
-        present: (N, n_out) rows that count, or None for all.
+        mixing: mapping (n, n_out) from the forces on the leading actuators to the outputs; None if
+            the outputs are these forces.
+        period: sampling period, s.
+        factor: factor of the decimation.
+        cutoff: cut-off of the filter of forces and regressor, as a share of the sampling rate; None
+            for no filter.
+        present: (N, n_out) whether a row is valid; None if all are.
     """
 
     turns: dict[str, bool]
@@ -59,42 +60,40 @@ class ElementMotion(Shown):
     present: np.ndarray | None
 
     def of(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Speeds (N, n_e) of some elements, and rows (N, n_out, n_e) of a unit of force on each."""
+        """Return speeds (N, n_e) of elements, and rows (N, n_out, n_e) of unit forces on them."""
         J = self.jacobian[:, [list(self.turns).index(name) for name in names]]
         speed = np.einsum("nem,nm->ne", J, self.velocity)
         rows = J if self.mixing is None else J @ self.mixing
         return speed, rows.transpose(0, 2, 1)
 
     def stroke(self, name: str) -> float:
-        """Range of an element's motion, m or rad."""
+        """Return the range of an element's motion, m or rad."""
         speed, _ = self.of((name,))
         return float(np.ptp(np.cumsum(speed[:, 0]) * self.period))
 
     @property
     def of_outputs(self) -> np.ndarray:
-        """Speeds (N, n_out) of the outputs' own motion: w, or that of the driven coordinates."""
-        return (
-            self.velocity
-            if self.mixing is None
-            else np.asarray(self.velocity @ np.linalg.pinv(self.mixing).T)
-        )
+        """Speeds (N, n_out) of the outputs' own motion: of actuators, or of driven coordinates."""
+        if self.mixing is None:
+            return self.velocity
+        return np.asarray(self.velocity @ np.linalg.pinv(self.mixing).T)
 
     def force_unit(self, name: str) -> str:
-        """Unit of a force on an element."""
+        """Return the unit of a force on an element."""
         return "N m" if self.turns[name] else "N"
 
     def damping_unit(self, name: str) -> str:
-        """Unit of a force by speed."""
+        """Return the unit of a force divided by a speed of an element."""
         return "N m s/rad" if self.turns[name] else "N s/m"
 
     def decimated(self, columns: np.ndarray) -> np.ndarray:
-        """Return columns (N, n_out, n_new) decimated as the regressor is, and zero where it has no row.
+        """Return columns (N, n_out, n_new), decimated as the regressor, with zeros in invalid rows.
 
-        Outputs on which no column acts are zero without any filter.
+        Outputs without an effect of the columns are set to zero without filtering.
         """
-        counted = columns if self.present is None else columns * self.present[:, :, None]
+        valid = columns if self.present is None else columns * self.present[:, :, None]
         acting = np.flatnonzero(columns.any(axis=(0, 2)))
-        filtered = decimate(counted[:, acting], self.factor, self.cutoff)
+        filtered = decimate(valid[:, acting], self.factor, self.cutoff)
         thinned = np.zeros((len(filtered), *columns.shape[1:]))
         thinned[:, acting] = filtered
         if self.present is None:
@@ -110,17 +109,17 @@ def element_motion(
     output: str = "actuators",
     prepared: Signals | None = None,
 ) -> ElementMotion:
-    """Motion of all elements of a machine along a log.
+    """Return the motion of all elements of a machine along a log.
 
     Args:
         model: the machine.
-        log: positions of all actuators, or of the leading ones of many.
+        log: log with the positions of all actuators; of redundant actuators, the leading ones.
         preparation: filtering, trimming, decimation.
         output: "actuators", or "joints" for forces on the driven coordinates.
-        prepared: the log as `prepared_signals` prepares it, where that is done already.
+        prepared: the log after `prepared_signals`, if it has been applied already.
 
     Raises:
-        InputError: no such output.
+        InputError: the output does not exist.
         LogError: positions are missing, misspelt or in another unit than the machine's.
         PoseError: the motion leaves the workspace of the described machine.
     """
@@ -128,8 +127,9 @@ def element_motion(
     if prepared is None:
         preparation = with_cutoffs(log, preparation)
         prepared = prepared_signals(log, preparation)
-    port = model.actuators.ports.position.columns
-    position, velocity = (samples(prepared, kind, port) for kind in ("position", "velocity"))
+    names = model.actuators.ports.position.columns
+    position = samples(prepared, "position", names)
+    velocity = samples(prepared, "velocity", names)
     motion = motion_of_elements(model, position, velocity, period=sample_period(log), output=output)
     return replace(
         motion,
@@ -147,7 +147,13 @@ def motion_of_elements(
     period: float,
     output: str = "actuators",
 ) -> ElementMotion:
-    """Motion of all elements where the leading actuators move so: positions and velocities (N, n) every `period`, SI.
+    """Return the motion of all elements for a motion of the leading actuators.
+
+    Args:
+        model: the machine.
+        position, velocity: (N, n) motion of the leading actuators, SI.
+        period: sampling period, s.
+        output: "actuators", or "joints" for forces on the driven coordinates.
 
     Raises:
         PoseError: the motion leaves the workspace of the described machine.
@@ -167,27 +173,28 @@ def motion_of_elements(
 
 
 def elements(model: Model) -> dict[str, bool]:
-    """Whether each element that may have friction turns (rad/s, N m) or slides: freedoms of joints, rods, motors."""
-    actuators = model.mechanism.actuators
-    names = (*model.topology.velocity_names, *(actuator.name for actuator in actuators))
-    turns = (
-        *model.topology.angular,
-        *(model.topology.motor_turns(actuator) for actuator in actuators),
-    )
-    return dict(zip(names, turns, strict=True))
+    """Return whether each element that may have friction is rotational, by name.
+
+    Elements are the freedoms of joints, telescopic rods, and motors. Rotational elements have units
+    of rad/s and N m, the others m/s and N.
+    """
+    turns = dict(zip(model.topology.velocity_names, model.topology.angular, strict=True))
+    for actuator in model.mechanism.actuators:
+        turns[actuator.name] = model.topology.motor_turns(actuator)
+    return turns
 
 
 def require_elements(model: Model, names: Sequence[str]) -> None:
-    """Refuse names that are no element, or none at all.
+    """Refuse an empty list of names, and names that are not elements.
 
     Raises:
-        IdentificationError: with all problems.
+        IdentificationError: lists all problems.
     """
     known = elements(model)
-    what = "is no freedom of a joint, telescopic rod or motor with a coordinate of its own"
+    what = "is not a freedom of a joint, telescopic rod or motor with its own coordinate"
     problems = unknown_names(names, known, what)
     if not names:
         problems.append(
-            Problem("friction", "no element is named", f"choose among {', '.join(known)}")
+            Problem("friction", "no element is given", f"choose among {', '.join(known)}")
         )
     IdentificationError.raise_if_any(problems)

@@ -1,4 +1,4 @@
-"""Presliding friction: the state of Dahl's model along a motion, and columns whose lengths validation finds.
+"""Presliding friction: the state of Dahl's model, and columns with lengths chosen by validation.
 
 Source: Dahl 1968, A solid friction model.
 """
@@ -20,44 +20,46 @@ from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge, split_each
 
-#: Last part of the name of such a column.
+#: Last component of the name of a presliding column.
 PRESLIDING = "presliding"
-#: Lengths that are tried, as shares of an element's stroke.
-SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
-#: Lengths that are tried about the best of these, as multiples of it, and again about the best of
-#: those.
-FINER = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
-#: A length is taken where it lessens the error of an output over all blocks by this share and in
+#: Lengths that are tried first, as shares of an element's stroke.
+FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
+#: Lengths of three further rounds, as multiples of the best length so far.
+LENGTH_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
+#: A length is chosen if it reduces the error of an output over all blocks by this share, and in
 #: every block.
-BETTER = 0.02
-#: Elements are gone through so many times at most.
-SWEEPS = 3
+MIN_PRESLIDING_GAIN = 0.02
+#: Largest number of sweeps over all elements.
+MAX_LENGTH_SWEEPS = 3
 #: An element below this share of its largest speed is at rest.
 REST = 1e-3
 
 
 def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
-    """State z (N, n) of dz/dx = (1 - z sign(v)) / length, from -1 to 1; friction is F z, and F sign(v) when it slides.
+    """Return the state z (N, n) of Dahl's model, dz/dx = (1 - z sign(v)) / length, from -1 to 1.
 
-    Between two samples the motion is taken as going one way: z goes to s + (z - s) exp(-|dx| /
-    length), s = sign(dx), which is exact (Dahl 1968, A solid friction model, with the exponent
-    one). z is zero at the first sample: what was before is not known, and forgotten after a few
-    lengths. All samples are made together, in log2(N) passes.
+    The friction force is F z, which becomes F sign(v) in sliding. The motion between two samples
+    is taken as monotonic. Then z changes to s + (z - s) exp(-|dx| / length), with s = sign(dx),
+    which is the exact solution (Dahl 1968, A solid friction model, with the exponent one). z is
+    zero at the first sample: the motion before it is unknown, and its effect vanishes after a few
+    lengths. All samples are calculated together, in log2(N) passes.
 
     Args:
-        velocity: (N, n), m/s or rad/s; exactly zero is rest.
-        period: between samples, s.
-        lengths: (n,), m or rad, positive: the way over which friction turns round, but for 1 / e.
+        velocity: (N, n), m/s or rad/s; zero at rest.
+        period: sampling period, s.
+        lengths: (n,), m or rad, positive: distance after a reversal over which friction reverses
+            except for a share of 1 / e.
     """
-    moved = np.zeros(velocity.shape)
-    moved[1:] = 0.5 * period * (velocity[1:] + velocity[:-1])
-    kept = np.exp(-np.abs(moved) / lengths)
-    z = np.sign(moved) * (1.0 - kept)
+    travel = np.zeros(velocity.shape)
+    travel[1:] = 0.5 * period * (velocity[1:] + velocity[:-1])
+    decay = np.exp(-np.abs(travel) / lengths)
+    z = np.sign(travel) * (1.0 - decay)
     reach = 1
-    # z_k = kept_k z_(k-1) + ..., composed over twice as many samples each time
+    # The recursion z_k = decay_k z_(k-1) + ... is composed over twice the number of samples in
+    # each pass.
     while reach < len(z):
-        z[reach:] = z[reach:] + kept[reach:] * z[:-reach]
-        kept[reach:] = kept[reach:] * kept[:-reach]
+        z[reach:] = z[reach:] + decay[reach:] * z[:-reach]
+        decay[reach:] = decay[reach:] * decay[:-reach]
         reach *= 2
     return z
 
@@ -65,10 +67,14 @@ def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.n
 def presliding_state(
     velocity: np.ndarray, period: float, lengths: np.ndarray, *, stays: bool = False
 ) -> np.ndarray:
-    """State (N, n) of `dahl_state`, and zero where the motion rests, as Coulomb friction is there, unless it stays.
+    """Return the state (N, n) of `dahl_state`, with zeros at rest unless it stays.
 
-    What friction holds at rest is anything below Coulomb's, and positions do not tell it. Rest is a
-    speed below `REST` of the largest.
+    At rest, the friction force can have any value below Coulomb friction, which positions do not
+    determine. Motion is at rest if its speed is below the share `REST` of the largest.
+
+    Args:
+        velocity, period, lengths: as for `dahl_state`.
+        stays: whether the state is also used at rest.
     """
     state = dahl_state(velocity, period, lengths)
     return state if stays else state * (np.abs(velocity) > REST * np.abs(velocity).max(axis=0))
@@ -77,12 +83,14 @@ def presliding_state(
 def presliding_columns(
     motion: ElementMotion, lengths: Mapping[str, float], staying: Collection[str] = ()
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
-    """Columns (N, n_out, n) of `presliding_state`, ``NAME.presliding`` for each element, and their units, to add.
+    """Return the columns (N, n_out, n) of presliding friction, their names and their units.
+
+    The columns are those of `presliding_state`, named ``NAME.presliding`` for each element.
 
     Args:
-        motion: of the log that the regression data are of.
-        lengths: m or rad, by name of the element.
-        staying: elements whose friction stays at rest.
+        motion: motion of the log of the regression data.
+        lengths: presliding lengths, m or rad, by name of the element.
+        staying: elements whose friction is also used at rest.
     """
     names = tuple(lengths)
     speed, rows = motion.of(names)
@@ -102,15 +110,17 @@ def presliding_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreslidingChoice(Shown):
-    """Lengths over which friction turns round, and what they rest on.
+    """Presliding lengths that were chosen by validation, with the validation errors.
 
     Attributes:
-        lengths: m or rad, by element; elements that no length makes better are left out.
-        staying: elements of these whose friction stays at rest; that of the others is zero there.
-        without: elements that no length makes better.
-        errors: validation error, % (root mean square over outputs), without any, and with the
-            chosen ones.
-        stated: elements whose length was given.
+        lengths: lengths over which friction reverses, m or rad, by element; without elements for
+            which no length reduces the error.
+        staying: elements of these whose friction is also used at rest; that of the others is zero
+            at rest.
+        without: elements for which no length reduces the error.
+        errors: validation errors, % (root mean square over outputs), without any presliding
+            friction, and with the chosen lengths.
+        stated: elements with a stated length.
     """
 
     lengths: Mapping[str, float]
@@ -129,20 +139,21 @@ def choose_presliding(
     stated: Mapping[str, float] | None = None,
     share: float = 0.7,
 ) -> PreslidingChoice:
-    """Try lengths for each element in turn, and keep the best of each where every part of the logs is better with it.
+    """Return the presliding lengths that reduce the validation error in every part of the logs.
 
-    Each block of the logs (`BlockFits`) is predicted by a fit to all others. A length is kept where
-    the error of the output that gains most falls by `BETTER` over all blocks and in each of them,
-    and no other output pays too much for it (`Gain.is_fair`). The longest that is tried is none:
-    what turns round so slowly is no friction after a reversal. Friction that stays at rest is kept
-    only where that is better by `BETTER` again.
+    Lengths are tried for one element after another. Each block of the logs (`BlockFits`) is
+    predicted by a fit to all others. A length is chosen if the error of the output that gains most
+    falls by `MIN_PRESLIDING_GAIN` over all blocks and in each of them, and if the errors of other
+    outputs do not grow too much (`Gain.is_fair`). The longest length is never chosen, because such
+    a slow change is not friction after a reversal. Friction is only used at rest if this reduces
+    the error by `MIN_PRESLIDING_GAIN` again.
 
     Args:
-        parts: regression data of each log, held-out part included, which takes no part.
-        motions: of the same logs, prepared alike.
-        names: elements whose length is looked for.
-        stated: lengths of others, m or rad.
-        share: part of each log before its held-out part.
+        parts: regression data of each log; their held-out parts are not used.
+        motions: motions of the same logs, with the same preparation.
+        names: elements whose length is searched.
+        stated: lengths of other elements, m or rad.
+        share: share of each log before its held-out part.
 
     Raises:
         IdentificationError: the data cannot support the identification.
@@ -150,78 +161,89 @@ def choose_presliding(
     before = split_each(parts, share)[0] if share < 1.0 else list(parts)
     fits = BlockFits.of(before, fit(merge(before), None, WeightedLeastSquares()))
     search = _LengthSearch(fits, motions, dict(stated or {}))
-    none = search.errors({}, ())
+    errors_without = search.errors({}, ())
     for name in tuple(search.lengths):
-        search.rest(name)
-    for _ in range(SWEEPS if len(names) > 1 else 1):
-        if not any([search.improved(name) for name in names]):
+        search.choose_rest(name)
+    for _ in range(MAX_LENGTH_SWEEPS if len(names) > 1 else 1):
+        changes = [search.choose_length(name) for name in names]
+        if not any(changes):
             break
-    last = search.errors(search.lengths, search.staying)
+    errors_with = search.errors(search.lengths, search.staying)
     return PreslidingChoice(
         lengths=search.lengths,
         staying=tuple(sorted(search.staying)),
         without=tuple(name for name in names if name not in search.lengths),
-        errors=(overall(none), overall(last)),
+        errors=(overall(errors_without), overall(errors_with)),
         stated=tuple(stated or ()),
     )
 
 
 class _LengthSearch:
-    """Lengths so far, and those of whose friction stays at rest."""
+    """A search for presliding lengths, with the lengths and the elements with friction at rest."""
 
     def __init__(
         self, fits: BlockFits, motions: Sequence[ElementMotion], lengths: dict[str, float]
     ) -> None:
-        self._fits, self._motions, self._scales = fits, motions, fits.largest
-        self.lengths, self.staying = lengths, set[str]()
+        """Start with stated lengths."""
+        self._fits = fits
+        self._motions = motions
+        self._scales = fits.largest
+        self.lengths = lengths
+        self.staying: set[str] = set()
 
     def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
-        """Errors (BLOCKS, n_kept) where not fitted, % of each output's largest force."""
-        columns = (
-            [presliding_columns(motion, lengths, staying)[0] for motion in self._motions]
-            if lengths
-            else None
-        )
+        """Return the held-out errors (BLOCKS, n_kept), % of each output's largest force."""
+        columns = None
+        if lengths:
+            columns = [presliding_columns(motion, lengths, staying)[0] for motion in self._motions]
         return 100.0 * self._fits.errors(columns) / self._scales
 
-    def improved(self, name: str) -> bool:
-        """Look for the length of an element; whether it is another than before."""
-        stroke, before = (
-            max(motion.stroke(name) for motion in self._motions),
-            self.lengths.get(name),
-        )
+    def choose_length(self, name: str) -> bool:
+        """Choose the length of an element, and return whether it has changed."""
+        stroke = max(motion.stroke(name) for motion in self._motions)
+        before = self.lengths.get(name)
         others = {other: length for other, length in self.lengths.items() if other != name}
-        self.lengths, self.staying = others, self.staying - {name}
+        self.lengths = others
+        self.staying = self.staying - {name}
         if stroke <= 0.0:
             return before is not None
-        without = self.errors(others, self.staying)
-        about = (before,) if before is not None else tuple(share * stroke for share in SHARES)
-        tried = {length: self.errors(others | {name: length}, self.staying) for length in about}
-        for factors in FINER:
-            best = _best(tried, without)
-            near = [best * factor for factor in factors]
-            tried |= {length: self.errors(others | {name: length}, self.staying) for length in near}
-        best = _best(tried, without)
-        if best < SHARES[-1] * stroke and _is_better(tried[best], without, every=True):
+        errors_without = self.errors(others, self.staying)
+        tried: dict[float, np.ndarray] = {}
+
+        def best_of(lengths: Sequence[float]) -> float:
+            """Return the best length, after trying further ones."""
+            for length in lengths:
+                tried[length] = self.errors(others | {name: length}, self.staying)
+            return _best_length(tried, errors_without)
+
+        if before is None:
+            best = best_of([share * stroke for share in FIRST_LENGTH_SHARES])
+        else:
+            best = best_of([before])
+        for factors in LENGTH_REFINEMENT_FACTORS:
+            best = best_of([best * factor for factor in factors])
+        is_short = best < FIRST_LENGTH_SHARES[-1] * stroke
+        if is_short and _is_better(tried[best], errors_without, every=True):
             self.lengths = others | {name: best}
-            self.rest(name)
+            self.choose_rest(name)
         return self.lengths.get(name) != before
 
-    def rest(self, name: str) -> None:
-        """Let the friction of an element stay at rest where that is better."""
-        resting, staying = (
-            self.errors(self.lengths, names) for names in (self.staying, {*self.staying, name})
-        )
-        if _is_better(staying, resting, every=False):
-            self.staying |= {name}
+    def choose_rest(self, name: str) -> None:
+        """Use the friction of an element at rest if this reduces the error."""
+        staying = {*self.staying, name}
+        errors_before = self.errors(self.lengths, self.staying)
+        if _is_better(self.errors(self.lengths, staying), errors_before, every=False):
+            self.staying = staying
 
 
-def _best(tried: Mapping[float, np.ndarray], without: np.ndarray) -> float:
-    """The length with which the output that gains most is best."""
-    return min(tried, key=lambda length: float((pooled(tried[length]) / pooled(without)).min()))
+def _best_length(tried: Mapping[float, np.ndarray], errors_without: np.ndarray) -> float:
+    """Return the length with the smallest relative error of any output."""
+    reference = pooled(errors_without)
+    return min(tried, key=lambda length: float((pooled(tried[length]) / reference).min()))
 
 
 def _is_better(errors: np.ndarray, before: np.ndarray, *, every: bool) -> bool:
-    """Whether some output is better by enough, in every block if asked, and none worse."""
+    """Return whether an output gains enough, on request in every block, and no other gets worse."""
     gain = gained(errors, before)
-    return gain.share > BETTER and gain.is_fair and (gain.alike == BLOCKS or not every)
+    has_gain = gain.share > MIN_PRESLIDING_GAIN and gain.is_fair
+    return has_gain and (gain.alike == BLOCKS or not every)

@@ -1,4 +1,4 @@
-"""Friction beside the machine file's that options ask for, as columns of the regression data."""
+"""Friction that the machine file lacks and options state, as columns of the regression data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tauloop.common.records import dataclass
 from tauloop.identification.friction.columns import columns_along
 from tauloop.identification.friction.element_motion import ElementMotion, elements, require_elements
 from tauloop.identification.friction.presliding import (
-    BETTER,
+    MIN_PRESLIDING_GAIN,
     PreslidingChoice,
     choose_presliding,
     presliding_columns,
@@ -23,13 +23,13 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedFriction:
-    """Friction beside the machine file's.
+    """Friction in addition to that of the machine file.
 
     Attributes:
-        asymmetric: elements whose friction differs from one direction to the other.
-        speeds: Stribeck speed, rad/s or m/s, by element.
-        lengths: way after a reversal over which friction turns round, rad or m, by element.
-        searched: elements whose way validation is to find.
+        asymmetric: elements whose friction is different in the two directions.
+        speeds: Stribeck velocity, rad/s or m/s, by element.
+        lengths: distance after a reversal over which friction reverses, rad or m, by element.
+        searched: elements whose presliding length is chosen by validation.
     """
 
     asymmetric: tuple[str, ...]
@@ -38,23 +38,24 @@ class StatedFriction:
     searched: tuple[str, ...]
 
     @property
-    def slides(self) -> bool:
+    def has_presliding(self) -> bool:
         """Whether there is presliding friction."""
         return bool(self.lengths or self.searched)
 
     def __bool__(self) -> bool:
-        return bool(self.asymmetric or self.speeds or self.slides)
+        """Return whether there is any friction."""
+        return bool(self.asymmetric or self.speeds or self.has_presliding)
 
-    def beside(
+    def add_columns(
         self, parts: Sequence[RegressionData], motions: Sequence[ElementMotion]
     ) -> list[RegressionData]:
-        """Regression data of all logs with the columns of asymmetric and Stribeck friction."""
+        """Return the data of all logs with columns of asymmetric and Stribeck friction."""
         if not (self.asymmetric or self.speeds):
             return list(parts)
         columns = (columns_along(motion, self.asymmetric, self.speeds) for motion in motions)
         return [with_columns(part, *new) for part, new in zip(parts, columns, strict=True)]
 
-    def presliding(
+    def add_presliding(
         self,
         parts: Sequence[RegressionData],
         motions: Sequence[ElementMotion],
@@ -62,14 +63,15 @@ class StatedFriction:
         fitted: int,
         share: float,
     ) -> tuple[list[RegressionData], PreslidingChoice | None]:
-        """Regression data of all logs with columns of presliding friction, and what their lengths rest on.
+        """Return the data of all logs with columns of presliding friction, and the chosen lengths.
 
         Args:
-            parts, motions: of logs that are fitted, and then one to judge by.
-            fitted: how many are fitted; validation rests on them alone.
-            share: part of each log before its held-out part.
+            parts, motions: regression data and motions of the fitted logs, followed by those of the
+                validation log if there is one.
+            fitted: number of fitted logs; only they are used for the choice of lengths.
+            share: share of each log before its held-out part.
         """
-        if not self.slides:
+        if not self.has_presliding:
             return list(parts), None
         choice = choose_presliding(
             parts[:fitted], motions[:fitted], self.searched, stated=self.lengths, share=share
@@ -81,11 +83,12 @@ class StatedFriction:
 
 
 def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
-    """The friction that options ask for on a machine.
+    """Return the friction that options state for a machine.
 
     Raises:
         InputError: a speed or length has another unit than the element's.
-        IdentificationError: a name is no element, or a length is not positive; all problems.
+        IdentificationError: a name is not an element, or a length is not positive; lists all
+            problems.
     """
     for names in ((*terms.asymmetric, *terms.stribeck), tuple(terms.presliding)):
         if names:
@@ -101,7 +104,11 @@ def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
         if value != ""
     }
     IdentificationError.raise_if_any(
-        Problem(f"presliding {name}", f"{length:g} is no length", "above zero, or none")
+        Problem(
+            f"presliding {name}",
+            f"the length {length:g} is not positive",
+            "give a positive length, or none to choose it by validation",
+        )
         for name, length in lengths.items()
         if length <= 0.0
     )
@@ -112,17 +119,20 @@ def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
 
 
 def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
-    """What was chosen, in words."""
+    """Return notes on the chosen presliding lengths."""
     turns = elements(model)
-    notes = [
-        f"friction of {name} turns round over {length:.3g} {'rad' if turns[name] else 'm'} after a reversal"
-        + (", as given" if name in choice.stated else "")
-        + (", and stays at rest" if name in choice.staying else "")
-        for name, length in choice.lengths.items()
-    ]
+    notes = []
+    for name, length in choice.lengths.items():
+        unit = "rad" if turns[name] else "m"
+        note = f"friction of {name} reverses over {length:.3g} {unit} after a reversal"
+        if name in choice.stated:
+            note += ", as given"
+        if name in choice.staying:
+            note += ", and acts at rest"
+        notes.append(note)
     notes += [
-        f"{name}: no length of presliding friction lessens the validation error of an output by {100 * BETTER:g} % and "
-        "in every part of the logs, so it has none"
+        f"{name}: no length of presliding friction reduces the validation error of an output by "
+        f"{100 * MIN_PRESLIDING_GAIN:g} % and in every part of the logs, so it has none"
         for name in choice.without
     ]
     if choice.lengths:
