@@ -40,7 +40,7 @@ class MachineIdentification(Result):
         model: the identified machine.
         logs: names of the fitted logs.
         hold_out: share at the end of each log that was held out.
-        identification: the fit, judged on held-out data.
+        identification: the fit, evaluated on held-out data.
         whole_log: the fit to all samples; None if another log is used for validation.
         data_findings: problems of the data, of the machine file, or of both.
         repairs: notes on the repairs of the logs.

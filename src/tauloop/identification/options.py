@@ -225,8 +225,8 @@ class IdentificationOptions(Options):
 
     Attributes:
         data: folder of the data files that YAML files name; by default that of the YAML file.
-        validation: another recording to judge by, instead of the end of each log.
-        hold_out: share at the end of each log that is used for judging and not fitted.
+        validation: another recording for validation, instead of the end of each log.
+        hold_out: share at the end of each log that is used for the evaluation and not fitted.
         parameters: the unknowns: the ten standard parameters of each body, or the named
             independent parameters of the machine file.
         output: forces that are measured: of the actuators, or of the joints (after the
@@ -282,14 +282,14 @@ class IdentificationOptions(Options):
 
     @property
     def share(self) -> float:
-        """Share of each fitted log that is fitted: all of it if another log is used for judging."""
+        """Share of each fitted log that is fitted: all of it if there is a validation log."""
         return 1.0 - self.hold_out if self.validation is None else 1.0
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add problems of options that have no meaning together."""
         terms = self.terms
         if self.hold_out == 0.0 and self.validation is None:
-            what = "no data are left to judge the model, since all of them are fitted"
+            what = "no data are left to evaluate the model, since all of them are fitted"
             problems.add("hold_out", what, "hold out a share, such as 0.3")
         if (self.estimator == "iv") != bool(self.commanded):
             what = "instruments need the commanded motion: one is given without the other"

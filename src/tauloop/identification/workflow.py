@@ -30,7 +30,7 @@ from tauloop.identification.faults.search import (
     faults_first,
     faults_of_fit,
     faults_of_log,
-    judged_faults,
+    reported_faults,
     search_motion,
 )
 from tauloop.identification.faults.unexcited import unexcited
@@ -86,7 +86,7 @@ MIN_COMPILED_SAMPLES = 5_000
 MAX_DISPLAYED_SAMPLES = 4_000
 #: Largest number of samples of each log for the choice of friction laws, from its beginning.
 MAX_FRICTION_SAMPLES = 32_000
-#: Number of stages of the fits and of judging them (`_fit_and_judge`).
+#: Number of stages of the fits and of their evaluation (`_fit_and_evaluate`).
 FIT_STAGES = 4
 
 
@@ -122,7 +122,7 @@ def identify(
     *,
     progress: Progress | None = None,
 ) -> MachineIdentification:
-    """Identify the base parameters of a machine from logs, and judge them on held-out data.
+    """Identify the base parameters of a machine from logs, and evaluate them on held-out data.
 
     Logs are repaired, prepared (filters, velocities, averages of periods) and checked for faults.
     They are then fitted together as f = Y(q, v, a) p + e, where f are the measured forces. The last
@@ -201,7 +201,7 @@ def identify(
     data = _identification_data(model, prepared, options, ties, friction, log_repairs, stages)
     # The samples of the logs are no longer needed, and their memory is released.
     prepared = replace(prepared, logs=())
-    return _fit_and_judge(model, prepared, data, options, regrouping, stages)
+    return _fit_and_evaluate(model, prepared, data, options, regrouping, stages)
 
 
 def log_data(
@@ -292,7 +292,7 @@ def _with_chosen_friction(
             data = data_with(logs, with_terms, searches_faults=True)
             without_samples = replace(logs, logs=())
             stages = Stages(None, FIT_STAGES)
-            return _fit_and_judge(model, without_samples, data, with_terms, None, stages)
+            return _fit_and_evaluate(model, without_samples, data, with_terms, None, stages)
         except (IdentificationError, InputError):
             return None
 
@@ -473,7 +473,7 @@ def _split(
     return fitted, merge(held_out)
 
 
-def _fit_and_judge(
+def _fit_and_evaluate(
     model: Model,
     logs: PreparedLogs,
     data: _IdentificationData,
@@ -521,7 +521,7 @@ def _fit_and_judge(
     )
     stages.done()
     findings = (*logs.bad_samples, *logs.channels.problems)
-    findings += judged_faults(result, fit_faults.problems or result.timing_problems)
+    findings += reported_faults(result, fit_faults.problems or result.timing_problems)
     if data.gains is None:
         findings += machine_file.findings
     if comparison is not None:

@@ -1,7 +1,7 @@
 """Causes of forces that lag their motion: delay, held values, compliance, presliding friction.
 
 All four causes leave similar residuals, so they are compared. Each is fitted to the first part of
-the log with its best size, and judged by its error on the last part. A cause is reported if it
+the log with its best size, and evaluated by its error on the last part. A cause is reported if it
 reduces this error by more than the noise of the error. Of causes that predict equally well, the one
 with the fewest parameters is preferred.
 
@@ -27,12 +27,12 @@ from tauloop.model import Model
 
 #: Largest number of samples of a log that are used, from its beginning.
 MAX_LATE_SAMPLES = 20_000
-#: Share of the samples that is fitted; the rest is for judging.
+#: Share of the samples that is fitted; the rest is held out.
 FITTED_SHARE = 0.7
-#: Number of blocks of the judging part, which give the noise of a difference of errors.
-JUDGING_BLOCKS = 15
-#: A cause must reduce the error (RMS) of the judging part by this share, ...
-MIN_JUDGED_REDUCTION = 0.05
+#: Number of blocks of the held-out part, which give the noise of a difference of errors.
+EVALUATION_BLOCKS = 15
+#: A cause must reduce the error (RMS) of the held-out part by this share, ...
+MIN_HELD_OUT_REDUCTION = 0.05
 #: ... its squared error by this number of standard deviations, ...
 MIN_GAIN_DEVIATIONS = 2.5
 #: ... and the squared error of this number of blocks.
@@ -100,7 +100,7 @@ _Columns = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation:
-    """A cause of a late force with its best size, judged on the last part of a log.
+    """A cause of a late force with its best size, evaluated on the last part of a log.
 
     Attributes:
         kind: "delay", "hold", "bending", "presliding" or `EARLY_FRICTION`.
@@ -108,8 +108,8 @@ class Explanation:
             which friction reverses, m or rad; frequency at which the load oscillates with the motor
             held, Hz.
         parameters: number of parameters that it adds.
-        errors: squared error of every block of the judging part (JUDGING_BLOCKS,).
-        error: RMS error of the judging part, SI.
+        errors: squared error of every block of the held-out part (EVALUATION_BLOCKS,).
+        error: RMS error of the held-out part, SI.
         interval: interval of the frequencies that are not distinguished from the best one, Hz.
     """
 
@@ -129,7 +129,7 @@ class LateForce:
         output, unit: name and unit of the output.
         length_unit: unit of its motion.
         step: sampling period, s.
-        plain: RMS error of the judging part without any cause, SI.
+        plain: RMS error of the held-out part without any cause, SI.
         ranked: the causes. Of those that predict equally well, the one with the fewest parameters
             is first.
         alike: number of causes that predict equally well, including the first.
@@ -249,7 +249,7 @@ def late_forces(
         single = _Output(
             columns[:, row], parameters, forces[:, number], log.usable, motion.highest * log.step
         )
-        if not single.can_judge:
+        if not single.can_evaluate:
             continue
         has_own_position = output == "actuators" and names[row] in log.names
         k = log.names.index(names[row]) if has_own_position else row
@@ -270,7 +270,7 @@ def possibly_late_outputs(data: RegressionData) -> tuple[str, ...]:
     Args:
         data: regression data of one log, evenly sampled, with their times.
     """
-    if data.time is None or len(data) < 4 * JUDGING_BLOCKS:
+    if data.time is None or len(data) < 4 * EVALUATION_BLOCKS:
         return ()
     step = float(data.time[-1] - data.time[0]) / (len(data) - 1)
     names = []
@@ -332,7 +332,7 @@ class _Output:
         usable: np.ndarray | None,
         highest: float,
     ) -> None:
-        """Sort the columns of an output, and choose the samples for fitting and judging.
+        """Sort the columns of an output, and choose the samples for fitting and for evaluation.
 
         Args:
             columns: (N, n_pi) columns of the parameters.
@@ -370,12 +370,12 @@ class _Output:
         search_count = max(int(MAX_TRIAL_PRODUCTS / parameter_count**2), MIN_SEARCH_SAMPLES)
         self._stride = max(len(self._fitted) // search_count, 1)
         self._searched = self._fitted[:: self._stride]
-        judging = np.arange(edge, self.count - self.reach)
+        held_out = np.arange(edge, self.count - self.reach)
         self._blocks = [
-            block[self._usable[block]] for block in np.array_split(judging, JUDGING_BLOCKS)
+            block[self._usable[block]] for block in np.array_split(held_out, EVALUATION_BLOCKS)
         ]
         smallest_block = min(map(len, self._blocks))
-        self.can_judge = (
+        self.can_evaluate = (
             smallest_block >= MIN_SAMPLES_PER_PARAMETER
             and len(self._searched) > MIN_SAMPLES_PER_PARAMETER * parameter_count
         )
@@ -389,14 +389,14 @@ class _Output:
         values = self._least_squares(rows, self._searched)
         return float(np.mean((self.forces[self._searched] - rows @ values) ** 2))
 
-    def judge(self, columns: _Columns) -> tuple[np.ndarray, float]:
+    def evaluate(self, columns: _Columns) -> tuple[np.ndarray, float]:
         """Return the squared errors of the last part's blocks, and the RMS error.
 
         The first part is fitted.
         """
         values = self._least_squares(columns(self._fitted), self._fitted)
-        judging = np.concatenate(self._blocks)
-        squares = (self.forces[judging] - columns(judging) @ values) ** 2
+        held_out = np.concatenate(self._blocks)
+        squares = (self.forces[held_out] - columns(held_out) @ values) ** 2
         edges = np.cumsum([len(block) for block in self._blocks])[:-1]
         errors = np.array([block.sum() for block in np.split(squares, edges)])
         return errors, float(np.sqrt(squares.mean()))
@@ -530,7 +530,7 @@ def _delayed(columns: np.ndarray, rows: np.ndarray, delay: float) -> np.ndarray:
 
 def _explain(single: _Output, speed: np.ndarray, step: float) -> LateForce | None:
     """Return the significant causes of the late force of one output; None if there are none."""
-    plain_errors, plain = single.judge(single.rigid)
+    plain_errors, plain = single.evaluate(single.rigid)
     if plain <= ERROR_ROUNDING * float(np.sqrt(np.mean(single.forces**2))):
         return None
     delay = _explain_by_delay(single, step)
@@ -545,7 +545,7 @@ def _explain(single: _Output, speed: np.ndarray, step: float) -> LateForce | Non
     certain = [
         explanation
         for explanation in explanations
-        if explanation.error <= (1.0 - MIN_JUDGED_REDUCTION) * plain
+        if explanation.error <= (1.0 - MIN_HELD_OUT_REDUCTION) * plain
         and _deviations(plain_errors, explanation.errors) >= MIN_GAIN_DEVIATIONS
         and np.sum(explanation.errors < plain_errors) >= MIN_BETTER_BLOCKS
     ]
@@ -557,7 +557,10 @@ def _explain(single: _Output, speed: np.ndarray, step: float) -> LateForce | Non
     others: list[Explanation] = []
     for explanation in certain:
         is_distinct = _deviations(explanation.errors, best_errors) >= MIN_DISTINCT_DEVIATIONS
-        (others if is_distinct else alike).append(explanation)
+        if is_distinct:
+            others.append(explanation)
+        else:
+            alike.append(explanation)
     alike.sort(key=lambda other: (other.parameters, other.kind == EARLY_FRICTION, other.error))
     return LateForce(
         output="",
@@ -585,7 +588,7 @@ def _explain_by_delay(single: _Output, step: float) -> Explanation:
             tried[-delay] = single.misfit(single.delayed(-delay))
             tried[delay] = single.misfit(single.delayed(delay))
     best = _refined_by_halving(tried, lambda size: single.misfit(single.delayed(size)))
-    errors, error = single.judge(single.delayed(best))
+    errors, error = single.evaluate(single.delayed(best))
     return Explanation(kind="delay", size=best * step, parameters=1, errors=errors, error=error)
 
 
@@ -598,7 +601,7 @@ def _explain_by_early_friction(single: _Output, step: float) -> list[Explanation
         if lead <= single.reach - 2:
             tried[lead] = single.misfit(single.with_early_friction(lead))
     best = _refined_by_halving(tried, lambda size: single.misfit(single.with_early_friction(size)))
-    errors, error = single.judge(single.with_early_friction(best))
+    errors, error = single.evaluate(single.with_early_friction(best))
     return [
         Explanation(kind=EARLY_FRICTION, size=best * step, parameters=1, errors=errors, error=error)
     ]
@@ -636,7 +639,7 @@ def _explain_by_hold(single: _Output, delay: float) -> list[Explanation]:
         return []
     length, _ = min(tried, key=tried.__getitem__)
     phases = {phase: single.misfit(single.held(length, phase)) for phase in range(length)}
-    errors, error = single.judge(single.held(length, min(phases, key=phases.__getitem__)))
+    errors, error = single.evaluate(single.held(length, min(phases, key=phases.__getitem__)))
     return [Explanation(kind="hold", size=float(length), parameters=2, errors=errors, error=error)]
 
 
@@ -663,12 +666,12 @@ def _explain_by_bending(single: _Output, step: float) -> list[Explanation]:
     best = min(tried, key=tried.__getitem__)
     misfits = {ratio: single.misfit(single.through_spring(best, ratio)) for ratio in DAMPING_RATIOS}
     best_damping = min(misfits, key=misfits.__getitem__)
-    errors, error = single.judge(single.through_spring(best, best_damping))
+    errors, error = single.evaluate(single.through_spring(best, best_damping))
 
     def first_distinct(frequencies: Iterable[float], otherwise: float) -> float:
         """Return the first frequency, starting near the best, that is distinguished from it."""
         for frequency in frequencies:
-            others, _ = single.judge(single.through_spring(frequency, best_damping))
+            others, _ = single.evaluate(single.through_spring(frequency, best_damping))
             if _deviations(others, errors) >= MIN_DISTINCT_DEVIATIONS:
                 return frequency
         return otherwise
@@ -706,5 +709,5 @@ def _explain_by_presliding(single: _Output, speed: np.ndarray, step: float) -> l
         for factor in factors:
             try_length(best * factor)
     best = min(tried, key=tried.__getitem__)
-    errors, error = single.judge(single.with_presliding(speed, step, best))
+    errors, error = single.evaluate(single.with_presliding(speed, step, best))
     return [Explanation(kind="presliding", size=best, parameters=2, errors=errors, error=error)]

@@ -513,7 +513,7 @@ def faults_first(faults: Sequence[Problem]) -> Iterator[None]:
         raise IdentificationError([*faults, *error.problems]) from error
 
 
-def judged_faults(result: Identification, faults: Sequence[Problem]) -> tuple[Problem, ...]:
+def reported_faults(result: Identification, faults: Sequence[Problem]) -> tuple[Problem, ...]:
     """Return the faults, or if there are none, outputs that the model hardly explains.
 
     If there are no such outputs either, outputs that are explained far worse than comparable ones

@@ -113,7 +113,7 @@ class _PreparationSearch:
         try:
             data = self._trials.data([replace(how, decimation=1) for how in preparations])
             training, validation = split_each(data, TRAINING_SHARE)
-            _, percent = self._trials.fit_and_judge(training, validation, data)
+            _, percent = self._trials.fit_and_evaluate(training, validation, data)
         except (PoseError, InputError, IdentificationError):
             return float("inf")
         return overall(percent)

@@ -158,7 +158,7 @@ def choose_channels(
                 raise
             return np.full(len(outputs), np.inf)
         training, validation = split_each(data, shares[1])
-        result, errors = trials.fit_and_judge(training, validation, data)
+        result, errors = trials.fit_and_evaluate(training, validation, data)
         outputs[:] = [row.output for row in result.held_out]
         return errors
 

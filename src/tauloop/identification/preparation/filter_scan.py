@@ -73,7 +73,7 @@ class FilterScan(Result):
         base: the base parameters, the same for all filters.
         spread: (r,) difference of the largest and smallest value over the trials, SI.
         spread_in_deviations: (r,) the same in standard deviations of the chosen trial.
-        identification: the fit with the chosen filter, judged on the held-out part.
+        identification: the fit with the chosen filter, evaluated on the held-out part.
     """
 
     json_format: ClassVar[str] = "tauloop-filter-scan/2"
@@ -155,8 +155,8 @@ def scan_filters(
 ) -> FilterScan:
     """Fit one log, or several together, with every order, cut-off and standstill.
 
-    Each fit filters forces and regressor with its own cut-off. It is judged on forces that are only
-    trimmed and decimated. These are the same for all fits, so that the errors can be compared.
+    Each fit filters forces and regressor with its own cut-off. It is evaluated on forces that are
+    only trimmed and decimated. These are the same for all fits, so that the errors can be compared.
     Percentages relate to the largest force of the whole log.
 
     Args:
@@ -199,8 +199,8 @@ def scan_filters(
         data = scan.data(tried)
         before, held_out = split_each(data, shares[0])
         training, validation = split_each(before, shares[1])
-        _, validation_percent = scan.fit_and_judge(training, validation, data)
-        whole, held_out_percent = scan.fit_and_judge(before, held_out, data, errors)
+        _, validation_percent = scan.fit_and_evaluate(training, validation, data)
+        whole, held_out_percent = scan.fit_and_evaluate(before, held_out, data, errors)
         trial = FilterTrial(
             order=order,
             cutoff=cutoff,

@@ -84,13 +84,13 @@ def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs
 def _require_different(logs: Sequence[MeasuredLog]) -> None:
     """Refuse identical logs.
 
-    Their samples would count twice, or a fit would be judged by its own data.
+    Their samples would count twice, or a fit would be evaluated on its own data.
     """
     InputError.raise_if_any(
         Problem(
             f"{second.name} (log {k + 1})",
             f"is identical to {first.name} (log {i + 1}) in all {len(first.log.time)} samples",
-            "give each log once, and judge by another",
+            "give each log once, and use another for validation",
         )
         for (i, first), (k, second) in combinations(enumerate(logs), 2)
         if _are_identical(first.log, second.log)
@@ -205,12 +205,13 @@ def require_all_outputs(logs: Sequence[MeasuredLog], data: Sequence[RegressionDa
     Raises:
         InputError: names the actuators whose forces are missing or additional.
     """
-    *fitted, judged = (_outputs_of(entry) for entry in data)
-    different = set().union(*fitted) ^ judged
+    *fitted, validation = (_outputs_of(entry) for entry in data)
+    different = set().union(*fitted) ^ validation
     if different:
-        amount = "does not have all" if different - judged else "has more than the"
+        amount = "does not have all" if different - validation else "has more than the"
         what = f"{amount} forces that the fitted logs have: {', '.join(sorted(different))}"
         remedy = (
-            "judge by a log with the same forces, or by the end of each log, which is then held out"
+            "validate with a log with the same forces, or without a validation log, so that the end "
+            "of each log is held out"
         )
         raise InputError.of(logs[-1].name, what, remedy)

@@ -1,4 +1,4 @@
-"""Trials of preparations: logs are prepared, fitted and judged by the same procedure.
+"""Trials of preparations: logs are prepared, fitted and evaluated by the same procedure.
 
 Both the scan of filters and the choice of preparations use them.
 """
@@ -39,7 +39,7 @@ class Trials:
     ) -> None:
         """Store the arguments of `regression_data` and `fit`; nothing is fitted yet.
 
-        With a stride n, only every n-th sample is fitted and judged, without a common filter.
+        With a stride n, only every n-th sample is fitted and evaluated, without a common filter.
         """
         self._stride = stride
         self._model = model
@@ -92,18 +92,18 @@ class Trials:
             common_filter=False,
         )
 
-    def fit_and_judge(
+    def fit_and_evaluate(
         self,
         training: Sequence[RegressionData],
         held_out: Sequence[RegressionData],
         whole: Sequence[RegressionData],
         errors: ErrorModel | None = None,
     ) -> tuple[Identification, np.ndarray]:
-        """Fit the training data with their common filter, and judge on held-out data without it.
+        """Fit the training data with the common filter, and evaluate on held-out data without it.
 
         Args:
             training: data to fit.
-            held_out: data to judge by.
+            held_out: data for the evaluation.
             whole: data whose largest forces the errors are related to.
             errors: model of the errors that standard deviations assume, as for `fit`.
 
