@@ -53,7 +53,7 @@ class CalibrationOptions(Options):
             SI units.
         encoder_noise: standard deviation of the encoders, such as '0.01 mm', in place of that of
             the measurement set; encoders of redundant drives are weighed by it.
-        data: folder of the data files that YAML files name; that of the YAML file without it.
+        data: folder of the data files that YAML files name; by default that of the YAML file.
         parameters: parameters to estimate, by name or pattern, separated by commas; NAME=PATTERN
             ties all that match. Those that the measurement set proposes without it.
         priors: patterns of unknowns whose tolerance is a prior; '*': all. The data show whether it

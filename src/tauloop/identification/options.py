@@ -119,11 +119,11 @@ class PreparationOptions(Options):
             weighted by their noise, and Fourier series replace the filter; needs the highest
             frequency.
         highest: highest frequency of the motion, Hz, with a period.
-        hold: channels or axes that do not move and are not in the logs, with their positions, such
-            as 'motor_4=30 deg'; without a value, the position of the reference pose.
-        fill_gaps: largest number of consecutive missing samples that are interpolated; they are
+        hold: channels or axes that stand still, such as 'motor_4=30 deg', and are not in the logs;
+            without a value, they have the position of the reference pose.
+        fill_gaps: largest number of missing samples in a row that are interpolated; they are
             counted.
-        resample: interpolate samples at even times if their time stamps are uneven; the positions
+        resample: take samples at even times where they were stamped at uneven times; the positions
             show whether the stamps are correct or late.
 
     Examples:
@@ -179,8 +179,8 @@ class TermOptions(Options):
     """Known terms of the forces, and terms in addition to those of the machine file.
 
     Attributes:
-        known: known parameters, such as 'tip_mass=0.3 kg', SI without a unit; the rest length of a
-            spring as 'slide.rest=0.1 m'.
+        known: parameters that are known, such as 'tip_mass=0.3 kg', SI without a unit; the rest
+            length of a spring as 'slide.rest=0.1 m'.
         payload: LOG=BODY: in this log the body carries an unknown payload (payload.m, payload.mcx
             ...).
         asymmetric: friction of this joint, rod or motor is different in the two directions.

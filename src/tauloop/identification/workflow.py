@@ -356,9 +356,9 @@ def _require_suitable(options: IdentificationOptions, count: int) -> None:
         what = "is given with a single log, which cannot be compared"
         problems.add("compare_logs", what, "give several logs")
     recordings = {"commanded": options.commanded, "disconnected": options.disconnected}
-    for name, given in recordings.items():
-        if given and len(given) != count:
-            what = f"is given {len(given)} times for {count} logs"
+    for name, entries in recordings.items():
+        if entries and len(entries) != count:
+            what = f"is given {len(entries)} times for {count} logs"
             problems.add(name, what, "give one for each log, in their order")
     InputError.raise_if_any(problems)
 

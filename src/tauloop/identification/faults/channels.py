@@ -22,7 +22,7 @@ from tauloop.common.records import dataclass
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.faults.measured_motion import (
     ChannelChange,
-    MeasuredMotion,
+    LogMotion,
     exchange_channels,
     scale_channel,
     scale_channels,
@@ -88,7 +88,7 @@ class ChannelFault:
 
 def channel_faults(
     model: Model,
-    log: MeasuredMotion,
+    log: LogMotion,
     *,
     output: str = "actuators",
     ties: Ties | None = None,
@@ -135,7 +135,7 @@ def channel_faults(
 
 def wrong_channels(
     model: Model,
-    log: MeasuredMotion,
+    log: LogMotion,
     *,
     output: str = "actuators",
     ties: Ties | None = None,

@@ -18,7 +18,7 @@ import scipy.fft
 
 from tauloop.common.errors import PoseError, Problem
 from tauloop.common.records import dataclass
-from tauloop.identification.faults.measured_motion import MeasuredMotion
+from tauloop.identification.faults.measured_motion import LogMotion
 from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.friction.presliding import dahl_state
 from tauloop.identification.regression.data import RegressionData
@@ -209,7 +209,7 @@ class LateForce:
 
 def late_forces(
     model: Model,
-    log: MeasuredMotion,
+    log: LogMotion,
     *,
     output: str = "actuators",
     only: Iterable[str] | None = None,
@@ -302,7 +302,7 @@ def possibly_late_outputs(data: RegressionData) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _beginning(log: MeasuredMotion) -> MeasuredMotion:
+def _beginning(log: LogMotion) -> LogMotion:
     """Return the first `MAX_LATE_SAMPLES` samples of a log."""
     if len(log.position) <= MAX_LATE_SAMPLES:
         return log

@@ -30,7 +30,7 @@ ChannelChange: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeasuredMotion:
+class LogMotion:
     """Motion and forces of one log, at even steps.
 
     Attributes:
@@ -55,7 +55,7 @@ class MeasuredMotion:
     usable: np.ndarray | None = None
     cutoff: float | None = None
 
-    def changed(self, quantity: str, change: ChannelChange) -> MeasuredMotion:
+    def changed(self, quantity: str, change: ChannelChange) -> LogMotion:
         """Return the log with changed forces or a changed motion.
 
         Args:
@@ -72,11 +72,11 @@ class MeasuredMotion:
             acceleration=change(self.acceleration, rows),
         )
 
-    def slow(self) -> MeasuredMotion:
+    def slow(self) -> LogMotion:
         """Return the log, low-passed a little above the frequencies of the motion."""
         return self.slow_motion().changed("force", self._low_pass())
 
-    def slow_motion(self) -> MeasuredMotion:
+    def slow_motion(self) -> LogMotion:
         """Return the log with its motion alone low-passed a little above its frequencies.
 
         Velocities that are zero remain zero.
@@ -106,7 +106,7 @@ class MeasuredMotion:
 
 def measured_motion(
     model: Model, log: Log, *, decimation: int = 1, periodic: bool = False
-) -> MeasuredMotion:
+) -> LogMotion:
     """Return the motion and the measured forces of a log.
 
     Args:
@@ -122,7 +122,7 @@ def measured_motion(
     cutoff = DECIMATED_PASSBAND / (step * decimation) if decimation > 1 else None
     if cutoff is not None:
         forces = butterworth(forces, rate=1.0 / step, cutoff=cutoff, order=2)
-    return MeasuredMotion(
+    return LogMotion(
         step=step,
         names=names,
         position=samples(log, "position", names),

@@ -11,7 +11,7 @@ from tauloop.common.errors import PoseError
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.faults.measured_motion import (
     ChannelChange,
-    MeasuredMotion,
+    LogMotion,
     scale_channel,
     shift_channel,
     unchanged,
@@ -59,7 +59,7 @@ class Misfits:
     def __init__(
         self,
         model: Model,
-        log: MeasuredMotion,
+        log: LogMotion,
         output: str,
         ties: Ties | None,
         step: int,
@@ -98,7 +98,7 @@ class Misfits:
             self.misfit = overall(self.misfits)
 
     def with_log(
-        self, log: MeasuredMotion, presliding_lengths: Mapping[str, float] | None = None
+        self, log: LogMotion, presliding_lengths: Mapping[str, float] | None = None
     ) -> Misfits:
         """Return the misfits of another log, or with presliding friction of further drives."""
         lengths = self.presliding_lengths | dict(presliding_lengths or {})
@@ -271,7 +271,7 @@ class Misfits:
 
 
 def measured_outputs(
-    model: Model, log: MeasuredMotion, output: str
+    model: Model, log: LogMotion, output: str
 ) -> tuple[np.ndarray, Sequence[int] | slice]:
     """Return the mapping from measured forces to outputs, and the regressor's rows of the outputs.
 

@@ -214,14 +214,14 @@ def _output_trends(
         removed = predicted - passed(predicted)
         apparent = _apparent_compliance(removed, candidates, rows, basis)
     while True:
-        found: list[tuple[ResidualTrend, _Column]] = []
+        significant: list[tuple[ResidualTrend, _Column]] = []
         for candidate in candidates:
             trend = _significant_trend(candidate, rows, basis, residual, deviation, apparent)
             if trend is not None:
-                found.append((trend, candidate))
-        if not found:
+                significant.append((trend, candidate))
+        if not significant:
             return
-        best, column = max(found, key=lambda pair: pair[0].explained)
+        best, column = max(significant, key=lambda pair: pair[0].explained)
         yield best
         basis = _append_column(basis, column.values[rows])
         residual = _project_out(basis, residual)

@@ -23,7 +23,7 @@ from tauloop.identification.faults.late_forces import (
     late_forces,
     possibly_late_outputs,
 )
-from tauloop.identification.faults.measured_motion import MeasuredMotion, measured_motion
+from tauloop.identification.faults.measured_motion import LogMotion, measured_motion
 from tauloop.identification.faults.missing_laws import MissingLaw, missing_laws
 from tauloop.identification.faults.residual_trends import (
     ResidualTrend,
@@ -89,7 +89,7 @@ class SearchMotion:
     factor: int
     cutoff: float
     order: int
-    beginning: MeasuredMotion
+    beginning: LogMotion
     common_cutoff: float | None
 
     def acceleration_filter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.errors import PoseError, Problem
-from tauloop.identification.faults.measured_motion import MeasuredMotion
+from tauloop.identification.faults.measured_motion import LogMotion
 from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
@@ -24,7 +24,7 @@ FREE_ROLES = ("viscous", "coulomb", "offset")
 
 
 def wrong_time_unit(
-    model: Model, log: MeasuredMotion, *, output: str = "actuators"
+    model: Model, log: LogMotion, *, output: str = "actuators"
 ) -> tuple[Problem, ...]:
     """Return a problem if inertial forces agree with the machine file only in another unit of time.
 

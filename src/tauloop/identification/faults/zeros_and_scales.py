@@ -17,7 +17,7 @@ import numpy as np
 
 from tauloop.common.errors import AssemblyError, PoseError, Problem
 from tauloop.common.records import dataclass
-from tauloop.identification.faults.measured_motion import MeasuredMotion
+from tauloop.identification.faults.measured_motion import LogMotion
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
@@ -119,7 +119,7 @@ class ScaleSearch:
 
 def zeros_and_scales(
     model: Model,
-    log: MeasuredMotion,
+    log: LogMotion,
     data: RegressionData,
     *,
     factor: int,
@@ -244,7 +244,7 @@ class _Comparison:
     def __init__(
         self,
         model: Model,
-        log: MeasuredMotion,
+        log: LogMotion,
         data: RegressionData,
         rows: np.ndarray,
         factor: int,
