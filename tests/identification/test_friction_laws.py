@@ -1,7 +1,7 @@
-"""Friction in machine files: asymmetric, Stribeck's, of combinations of motors; in every function made of it.
+"""Friction in machine files: asymmetric, Stribeck, and of combinations of motors, in all functions.
 
-The oracle is a cart on a track and two motors on a belt by hand, in NumPy: it shares no code with
-the toolkit.
+The reference is a cart on a track with two motors on a belt, in NumPy. It shares no code with the
+toolkit.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.motion import POLYNOMIAL_345, Line, fastest_rate, stroke
 from tauloop.simulation import ConstantForce
 
-#: Two routes to one force: rounding.
-SAME = 1e-12
+#: Relative difference of two calculations of the same force: rounding.
+ROUNDING_TOLERANCE = 1e-12
 #: A belt with two motors (H-bot): the carts move by half the sum and half the difference of the
 #: motors.
 BELT = """
@@ -70,7 +70,7 @@ platform: {body: head, independent: [x, y]}
 
 
 def forces_by_hand(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Motor torques of the belt machine."""
+    """Return the motor torques of the belt machine."""
     sign = np.sign(v)
     x = (
         4.2 * a[:, 0]
@@ -105,7 +105,7 @@ def model(machine) -> Model:
 
 @pytest.fixture(scope="module")
 def motion() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of the carts; some at rest."""
+    """Return a motion of the carts, which are sometimes at rest."""
     rng = np.random.default_rng(0)
     q, a = 0.1 * rng.normal(size=(200, 2)), rng.normal(size=(200, 2))
     v = rng.normal(size=(200, 2)) * 10.0 ** rng.uniform(-3, 0, size=(200, 2))
@@ -116,7 +116,10 @@ def motion() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_inverse_dynamics_has_all_terms(model, motion):
     force = model.platform.inverse_dynamics(*motion).force
     np.testing.assert_allclose(
-        force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max()
+        force,
+        forces_by_hand(*motion),
+        rtol=ROUNDING_TOLERANCE,
+        atol=ROUNDING_TOLERANCE * np.abs(force).max(),
     )
 
 
@@ -125,7 +128,10 @@ def test_a_urdf_carries_all_of_it_in_its_side_file(machine, motion, tmp_path):
     assert notes == ("parameters are written as numbers",)
     force = Model(load_urdf(tmp_path / "belt.urdf", side)).platform.inverse_dynamics(*motion).force
     np.testing.assert_allclose(
-        force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max()
+        force,
+        forces_by_hand(*motion),
+        rtol=ROUNDING_TOLERANCE,
+        atol=ROUNDING_TOLERANCE * np.abs(force).max(),
     )
 
 
@@ -145,10 +151,12 @@ def test_an_mjcf_keeps_what_mujoco_does_not_apply(machine, motion, tmp_path):
         Model(replace(machine, losses=(without_static,))).platform.inverse_dynamics(*motion).force
     )
     force = Model(load_mjcf(tmp_path / "belt.xml")).platform.inverse_dynamics(*motion).force
-    np.testing.assert_allclose(force, expected, rtol=SAME, atol=SAME * np.abs(force).max())
+    np.testing.assert_allclose(
+        force, expected, rtol=ROUNDING_TOLERANCE, atol=ROUNDING_TOLERANCE * np.abs(force).max()
+    )
 
 
-#: A motor that turns backwards, and one on two joints; LAW is their friction.
+#: A motor with a negative ratio, and one on two joints; LAW is their friction.
 MOTORS = """format: tauloop-machine/1
 name: motors
 provenance: {status: chosen, source: test}
@@ -185,7 +193,12 @@ def test_friction_of_motors_comes_back_from_an_mjcf(tmp_path):
     for each in (machine, load_mjcf(tmp_path / "motors.xml")):
         motion = Model(each).platform
         forces.append(np.einsum("kij,kj->ki", motion.mass_matrix(q), a) + motion.bias(q, v))
-    np.testing.assert_allclose(forces[1], forces[0], rtol=SAME, atol=SAME * np.abs(forces[0]).max())
+    np.testing.assert_allclose(
+        forces[1],
+        forces[0],
+        rtol=ROUNDING_TOLERANCE,
+        atol=ROUNDING_TOLERANCE * np.abs(forces[0]).max(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -281,12 +294,15 @@ def test_the_regressor_is_linear_in_all_coefficients(model, motion):
         assert name in names
     result = Y @ model.pi
     np.testing.assert_allclose(
-        result, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(result).max()
+        result,
+        forces_by_hand(*motion),
+        rtol=ROUNDING_TOLERANCE,
+        atol=ROUNDING_TOLERANCE * np.abs(result).max(),
     )
 
 
 def test_a_simulation_follows_a_reference_integrator(model):
-    """Pushed over half a second without a reversal; energy goes into friction alone."""
+    """Pushed for half a second without a reversal; only friction dissipates energy."""
     force = np.array([0.35, 0.05])
 
     def rate(t: float, state: np.ndarray) -> np.ndarray:
@@ -316,7 +332,7 @@ def test_what_is_written_is_read_again(machine, model, motion):
 
 
 def test_leaves_are_found_from_forces_and_written_back(machine, model, motion):
-    """Stribeck speeds keep their values; all other leaves are told by exact forces."""
+    """Exact forces determine all independent parameters except Stribeck velocities."""
     ties = leaf_ties(model)
     assert not any(name.endswith(".stribeck") for name in ties.parameters)
     assert "y.friction.static" in ties.parameters
@@ -363,7 +379,7 @@ def test_a_rest_keeps_its_value_while_stiffness_is_sought():
 
 
 def test_the_shortest_duration_keeps_the_motors_limits():
-    """Forces are no quadratic of the rate with Stribeck's curve; by hand the largest is the limit all the same."""
+    """With Stribeck friction forces are not quadratic in the rate, but reach the limits exactly."""
     limited = Model(
         loads(BELT.replace("inertia: 1e-4 kg m^2}", "inertia: 1e-4 kg m^2, force: 0.2 N m}"))
     )

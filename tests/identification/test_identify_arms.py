@@ -1,7 +1,7 @@
-"""`identify` without options on arms that MuJoCo moves, next to the best options by hand.
+"""`identify` without options on arms that MuJoCo moves, compared with the best options of a user.
 
-Truth is `mujoco_arms`: coarse encoders, tachometers, and Dahl's friction integrated by NumPy. The
-forces of a further run judge.
+The logs come from `mujoco_arms`, with coarse encoders, tachometers, and Dahl's friction integrated
+by NumPy. Fits are evaluated by the forces of another run.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tauloop.identification import MachineIdentification, PreparationOptions, Te
 from tauloop.identification.workflow import log_data
 from tauloop.logs import Signals
 
-#: Of the project: the plain command next to the best of the options that are tried by hand.
-NEXT_TO_THE_BEST = 1.1
-#: What a user tries: cut-offs, Hz, and speeds of rest.
+#: Largest ratio of the error without options to that of the best options of a user.
+MAX_ERROR_RATIO = 1.1
+#: Cut-offs, Hz, and standstills that a user tries.
 CUTOFFS, STANDSTILLS = (6.0, 12.0, 25.0), (1e-6, 1e-3)
-#: How every result is judged: by motion and forces without noise, behind one filter that is wide.
-JUDGED = PreparationOptions(
+#: Preparation for the evaluation of every result, by motion and forces without noise.
+EVALUATION = PreparationOptions(
     cutoff=60.0, order=4, trim=200, decimation=4, standstill=1e-6, velocity="positions"
 )
 
@@ -57,10 +57,12 @@ CASES = {
 
 
 def percent(model: tl.Model, result: MachineIdentification, exact: Signals) -> float:
-    """Return the error, % of the largest forces (root mean square of the outputs), on a run without noise."""
+    """Return the error on a run without noise, % of the largest forces (RMS of the outputs)."""
     lengths = {} if result.presliding is None else dict(result.presliding.lengths)
     terms = replace(result.terms, presliding=lengths)
-    data, _, _ = log_data(model, exact, tl.IdentificationOptions(preparation=JUDGED, terms=terms))
+    data, _, _ = log_data(
+        model, exact, tl.IdentificationOptions(preparation=EVALUATION, terms=terms)
+    )
     assert data.parameters == result.identification.regressor_parameters
     residual = data.forces - data.regressor @ result.identification.parameters
     shares = np.sqrt(np.mean(residual**2, axis=0)) / np.abs(data.forces).max(axis=0)
@@ -68,7 +70,7 @@ def percent(model: tl.Model, result: MachineIdentification, exact: Signals) -> f
 
 
 def by_hand(case: Case, names: tuple[str, ...]) -> list[tl.IdentificationOptions]:
-    """Return options of a user who knows that friction turns round slowly."""
+    """Return options of a user who knows that there is presliding friction."""
     velocities = ("positions", "fused") if "tachometer" in case.sensors else (None,)
     terms = TermOptions(
         presliding=dict.fromkeys((name.removesuffix("_motor") for name in names), "")
@@ -98,12 +100,12 @@ def test_a_plain_command_is_as_good_as_the_best_options_by_hand(name, tmp_path):
         percent(model, tl.identify(model, log, options), exact)
         for options in by_hand(case, run.motors)
     )
-    assert percent(model, plain, exact) <= NEXT_TO_THE_BEST * best
+    assert percent(model, plain, exact) <= MAX_ERROR_RATIO * best
     assert "friction chosen by validation: presliding" in " ".join(plain.channels.notes)
 
 
 def test_dahls_friction_is_applied_next_to_what_the_motors_give():
-    """What the log records is the motion's own inverse dynamics, with viscous and Dahl's friction."""
+    """The log has the inverse dynamics of the motion, with viscous and Dahl's friction."""
     mujoco = extra("mujoco")
     run = arms.moved(arms.TWO_JOINTS, SLOW, seed=1, seconds=0.6)
     model = mujoco.MjModel.from_xml_string(arms.TWO_JOINTS.format(friction=""))

@@ -1,6 +1,6 @@
-"""Samples that no sensor measured: named with their times and left out, so that the estimates stay right.
+"""Samples that no sensor measured are reported with their times and left out of the fit.
 
-Torques are those of the closed formulae of `planar_arm`.
+The torques come from the closed formulae of `planar_arm`.
 """
 
 from __future__ import annotations
@@ -135,12 +135,12 @@ def test_positions_are_interpolated_and_forces_marked() -> None:
 
 
 def coarse(step: float) -> Signals:
-    """Forces of a converter of few bits, without noise of their own."""
+    """Return a log with forces quantised by a converter of few bits, without further noise."""
     return changed(sound(), "force.motor_2", slice(None), lambda x: np.round(x / step) * step)
 
 
 def resting() -> Signals:
-    """The machine stands for two seconds, with forces that do not change."""
+    """Return a log in which the machine is at rest for two seconds, with constant forces."""
     log = sound()
     for name in ("position.motor_1", "position.motor_2", "force.motor_1", "force.motor_2"):
         log = changed(log, name, slice(4000, 5000), lambda x: np.full(len(x), x[0]))
@@ -169,7 +169,7 @@ def test_nothing_is_said_of_sound_channels(log: Signals) -> None:
 
 
 def test_a_step_of_dry_friction_on_a_slope_is_not_a_spike() -> None:
-    """At 250 Hz a force falls by 0.04 N m from sample to sample, and by 0.11 N m less where the friction turns."""
+    """At 250 Hz a force falls by 0.04 N m per sample, and friction adds a step of 0.11 N m."""
     time = np.arange(1500) / 250.0
     force = -1.2 * np.sin(2.0 * np.pi * 1.3 * time)
     stepped = force + 0.11 * (time > time[np.argmin(np.diff(force))])
@@ -179,7 +179,7 @@ def test_a_step_of_dry_friction_on_a_slope_is_not_a_spike() -> None:
 
 
 def test_forces_that_rest_with_the_machine_are_not_frozen() -> None:
-    """Only the positions' abrupt stop is no motion of a machine."""
+    """Only the abrupt stop of the positions is reported, because no machine moves like this."""
     assert all(stretch.quantity == "position" for stretch in bad_samples(resting()))
 
 
@@ -199,11 +199,11 @@ def output(name: str, error: float, scale: float = 5.0, unit: str = "N m") -> Ou
 
 
 def test_an_output_ten_times_worse_than_its_twins_is_a_finding() -> None:
-    twins = (output("a", 1.0), output("b", 1.3), output("c", 14.0))
-    (problem,) = worse_than_comparable(twins, ())
+    comparable = (output("a", 1.0), output("b", 1.3), output("c", 14.0))
+    (problem,) = worse_than_comparable(comparable, ())
     assert problem.where == "force.c"
     assert "is 14 % of it, but 1.15 % of the others" in problem.what
-    assert worse_than_comparable(twins, (output("c", 3.0),)) == ()
+    assert worse_than_comparable(comparable, (output("c", 3.0),)) == ()
     assert worse_than_comparable((output("a", 1.0), output("c", 14.0, scale=0.5)), ()) == ()
     assert worse_than_comparable((output("a", 1.0), output("c", 14.0, unit="N")), ()) == ()
     assert worse_than_comparable((output("a", 1e-6), output("c", 1e-4)), ()) == ()

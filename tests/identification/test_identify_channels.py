@@ -1,7 +1,7 @@
-"""Channels of a log: measured velocities beside coarse encoders, a cut-off for each, forces at a limit left out.
+"""Channels of a log: measured velocities with coarse encoders, cut-offs, and forces at a limit.
 
-What is compared with: the multisine that moved the machine, differentiated in closed form, the
-parameters of the simulated machine, and the noise that was put on.
+The results are compared with the multisine that moved the machine, differentiated in closed form,
+with the parameters of the simulated machine, and with the noise that was added.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ RATE, DURATION = 500.0, 16.0  # Hz, s
 NAMES = ("motor_1", "motor_2")
 PREPARATION = Preparation(cutoff=20.0, trim=100, decimation=5)
 OPTIONS: dict[str, Any] = {"cutoff": 20.0, "trim": 100, "decimation": 5}
-#: Encoder steps of a 1000-line encoder read fourfold, noise of a good tachometer and of the
-#: torques.
-COARSE, TACHOMETER, FORCE_NOISE = 2 * np.pi / 4000, 0.01, 0.02
-#: Estimates lie within so many standard deviations of the truth.
-DEVIATIONS = 5.0
+#: Step of an encoder with 1000 lines and fourfold evaluation, rad.
+COARSE_STEP = 2 * np.pi / 4000
+#: Noise of a good tachometer, rad/s, and of the torques, N m.
+TACHOMETER_NOISE, FORCE_NOISE = 0.01, 0.02
+#: Estimates are within this number of standard deviations of the truth.
+MAX_DEVIATIONS = 5.0
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +68,12 @@ def log_of(
     model: Model,
     motion: SampledMotion,
     *,
-    steps: Sequence[float] = (COARSE, COARSE),
-    tachometer: float = TACHOMETER,
+    steps: Sequence[float] = (COARSE_STEP, COARSE_STEP),
+    tachometer: float = TACHOMETER_NOISE,
     scale: float = 1.0,
     offset: float = 0.0,
 ) -> Signals:
-    """What instruments make of the motion: encoders with steps, tachometers and torques with noise."""
+    """Return the log of a motion, with stepped encoders and noisy tachometers and torques."""
     rng = np.random.default_rng(7)
     start = model.forward_kinematics(motion.position).q
     forces = model.actuators.inverse_dynamics(
@@ -103,19 +104,23 @@ def held_out(document: dict[str, Any]) -> np.ndarray:
     return np.array([row["held_out"]["rmse"] for row in document["outputs"]])
 
 
-def off(model: Model, log: Signals, preparation: Preparation) -> np.ndarray:
-    """Standard deviations by which the estimates are off the simulated machine's parameters."""
+def deviations(model: Model, log: Signals, preparation: Preparation) -> np.ndarray:
+    """Return the errors of the estimates against the simulated machine, in standard deviations."""
     result = fit(*split(regression_data(model, log, preparation), 0.7), WeightedLeastSquares())
     return (result.values - result.base.regrouping @ model.pi) / result.standard_deviations
 
 
 def test_scale_offset_and_noise_of_a_tachometer_are_those_put_on(model, motion):
-    worth = measured_velocities(log_of(model, motion, scale=1.02, offset=0.05, tachometer=0.05))
-    for case in worth.values():
+    velocities = measured_velocities(
+        log_of(model, motion, scale=1.02, offset=0.05, tachometer=0.05)
+    )
+    for case in velocities.values():
         assert case.scale == pytest.approx(1.02, abs=2e-3)
         assert case.offset == pytest.approx(0.05, abs=5e-3)
         assert case.noise == pytest.approx(0.05, rel=0.1)
-        assert case.position_noise == pytest.approx(COARSE / np.sqrt(12.0), rel=0.15)  # of rounding
+        assert case.position_noise == pytest.approx(
+            COARSE_STEP / np.sqrt(12.0), rel=0.15
+        )  # of rounding
         assert case.crossover == pytest.approx(
             case.noise / 1.02 / case.position_noise / (2 * np.pi), rel=5e-3
         )
@@ -135,7 +140,7 @@ def test_fused_velocities_are_nearer_to_the_true_ones_than_either(model, motion,
 
 
 def test_coarse_encoders_with_good_tachometers(model, coarse):
-    """The issue's case: up to three times the error, without a word."""
+    """Ignored velocities had up to three times the error, without a warning."""
     result = identify(model, coarse, options_of(**OPTIONS))
     ignored, used = identified(model, coarse, **OPTIONS, velocity="positions"), result.as_dict()
     assert (held_out(used) < held_out(ignored) / 2.5).all()
@@ -148,7 +153,7 @@ def test_coarse_encoders_with_good_tachometers(model, coarse):
     assert min(tried["velocity measured"], tried["velocity fused"]) < tried["as given"] / 2.5
     assert all(f"velocity of {name}: " in " ".join(decided["notes"]) for name in NAMES)
     chosen = replace(PREPARATION, velocities=chosen_sources(used))
-    assert np.abs(off(model, coarse, chosen)).max() < DEVIATIONS
+    assert np.abs(deviations(model, coarse, chosen)).max() < MAX_DEVIATIONS
     text = " ".join(tables_of(result).split())
     assert (
         "forces and regressor pass the same filters: that of the decimation by 5 and one at" in text
@@ -207,12 +212,12 @@ def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(
 
 @pytest.mark.parametrize("samples_late", [5, 10, -5])
 def test_a_late_velocity_is_corrected_and_the_delay_stated(model, coarse, samples_late):
-    """The encoder is so coarse that the measured velocity is worth its correction."""
+    """The encoder is so coarse that the corrected velocity is better than its derivative."""
     values = next(c.values for c in coarse.channels if c.name == "velocity.motor_1")
     log = with_channel(coarse, "velocity.motor_1", np.roll(values, samples_late))
     period = float(np.diff(log.time).mean())
-    worth = measured_velocities(log)["motor_1"]
-    assert worth.delay == pytest.approx(samples_late * period, abs=0.1 * period)
+    velocity = measured_velocities(log)["motor_1"]
+    assert velocity.delay == pytest.approx(samples_late * period, abs=0.1 * period)
     sound, late = (identified(model, entry, **OPTIONS) for entry in (coarse, log))
     assert late["status"] == "ok", late["findings"]
     assert chosen_sources(late)["motor_1"] != "positions"
@@ -223,9 +228,9 @@ def test_a_late_velocity_is_corrected_and_the_delay_stated(model, coarse, sample
 
 
 def test_exchanged_velocities_are_named_as_such(coarse):
-    first, second = (
-        next(c.values for c in coarse.channels if c.name == f"velocity.motor_{k}") for k in (1, 2)
-    )
+    by_name = {channel.name: channel.values for channel in coarse.channels}
+    first = by_name["velocity.motor_1"]
+    second = by_name["velocity.motor_2"]
     log = with_channel(with_channel(coarse, "velocity.motor_1", second), "velocity.motor_2", first)
     result = wrong_velocities(log)
     assert {name: problem.what for name, problem in result.items()} == {
@@ -254,8 +259,8 @@ def test_a_saturated_tachometer_is_replaced_by_the_positions_where_it_is(model, 
     values = next(c.values for c in coarse.channels if c.name == "velocity.motor_1")
     log = with_channel(coarse, "velocity.motor_1", np.clip(values, -limit, limit))
     true = np.abs(motion.velocity[:, 0]) > 1.05 * limit
-    worth = measured_velocities(log)["motor_1"]
-    assert true.sum() < worth.saturated < 1.5 * true.sum()
+    velocity = measured_velocities(log)["motor_1"]
+    assert true.sum() < velocity.saturated < 1.5 * true.sum()
     series = samples(prepared_signals(log, replace(PREPARATION, velocity="measured")), "velocity")[
         :, 0
     ]
@@ -263,9 +268,9 @@ def test_a_saturated_tachometer_is_replaced_by_the_positions_where_it_is(model, 
 
 
 def test_each_channel_has_the_cut_off_that_suits_it(model, motion):
-    """Motor 1 is read coarsely and wants a low cut-off; motor 2 moves fast and finely and a high one.
+    """Motor 1 has a coarse encoder and needs a low cut-off; motor 2 is fast and needs a high one.
 
-    Forces are predicted along the true motion, which no filter has changed.
+    Forces are predicted for the true motion, without a filter.
     """
     t = motion.time
     center = motion.position.mean(axis=0)
@@ -280,7 +285,7 @@ def test_each_channel_has_the_cut_off_that_suits_it(model, motion):
         * frequencies**2
         * (np.sin(angle) + 0.4 * 0.37**2 * np.sin(0.37 * angle)),
     )
-    log = log_of(model, moved, steps=(COARSE, 1e-6))
+    log = log_of(model, moved, steps=(COARSE_STEP, 1e-6))
     cutoffs = (12.0, 20.0, 40.0)
     choice = choose_channels(model, [log], [replace(PREPARATION, cutoff=80.0)], cutoffs=cutoffs)
     outcome = choice.preparations[0]
@@ -312,7 +317,7 @@ def test_the_held_out_part_takes_no_part_in_the_choice(model, coarse):
 
 
 def test_a_force_at_its_limit_is_left_out_while_it_is(model, motion):
-    """With the clipped samples in the fit it misses the truth by far; without them it does not."""
+    """A fit with the clipped samples has large errors; a fit without them has not."""
     log = log_of(model, motion, steps=(1e-6, 1e-6))
     log = replace(log, channels=tuple(c for c in log.channels if c.quantity != "velocity"))
     forces = next(c.values for c in log.channels if c.name == "force.motor_2")
@@ -323,8 +328,8 @@ def test_a_force_at_its_limit_is_left_out_while_it_is(model, motion):
     marks = samples(marked, LEFT_OUT, ("motor_2",))[:, 0] != 0.0
     assert np.mean(marks[true]) > 0.9
     assert np.sum(marks & ~true) < 0.3 * true.sum()
-    assert np.abs(off(model, log, PREPARATION)).max() > 2 * DEVIATIONS
-    assert np.abs(off(model, marked, PREPARATION)).max() < DEVIATIONS
+    assert np.abs(deviations(model, log, PREPARATION)).max() > 2 * MAX_DEVIATIONS
+    assert np.abs(deviations(model, marked, PREPARATION)).max() < MAX_DEVIATIONS
     document = identified(model, log, **OPTIONS)
     assert document["status"] == "ok"
     assert not document["findings"]
@@ -335,7 +340,7 @@ def test_a_force_at_its_limit_is_left_out_while_it_is(model, motion):
 
 
 def test_rows_left_out_count_for_nothing_also_when_forces_mix(model, motion):
-    """Whatever a marked force says, the regression data are the same; behind a transmission a joint goes with it."""
+    """The values of marked forces do not change the regression data, with a transmission either."""
     log = without_velocity = log_of(model, motion)
     marks = np.zeros(len(log.time))
     marks[2000:2300] = 1.0
@@ -352,7 +357,7 @@ def test_rows_left_out_count_for_nothing_also_when_forces_mix(model, motion):
         assert single.present is not None
         assert single.present[:, 0].sum() == len(single) - 60
         assert single.present[:, 1].all()
-        # rows beside the gap still are equations: the true parameters leave the noise
+        # Rows next to the gap are still equations: with the true parameters, only noise remains.
         left = single.forces - single.regressor @ model.pi
         assert np.abs(left[380:460, 0]).max() < 10 * FORCE_NOISE
 

@@ -1,4 +1,7 @@
-"""Deviations clustered by block and by log, logs fitted apart; against a jackknife in NumPy and SciPy's statistics."""
+"""Standard deviations clustered by block and log, and separate fits of logs.
+
+They are compared with a jackknife in NumPy and with SciPy's statistics.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +31,17 @@ from tauloop.identification import (
 from tauloop.logs import write_log
 
 NOISE = (0.3, 0.2)  # N m
-#: Two routes to the same figure: rounding times the condition number of the columns.
-SAME = 1e-7
-#: Counted coverage of 60 simulated sets of logs: the deviation of a share of 0.95 from 360 is 0.01,
-#: but those of one set go together.
-COUNTED = 0.06
+#: Relative difference of two calculations of the same value: rounding times the condition number.
+ROUNDING_TOLERANCE = 1e-7
+#: Tolerance of the coverage of 60 simulated sets of logs. The standard deviation of a share of 0.95
+#: of 360 intervals is 0.01, but the intervals of one set are correlated.
+COVERAGE_TOLERANCE = 0.06
 
 
 def logs_of(
     rng: np.random.Generator, count: int, gain: float = 0.0, samples: int = 600
 ) -> list[RegressionData]:
-    """Logs of the arm with white noise; in each all torques are multiplied by a number of its own."""
+    """Return logs of the arm with white noise, each with torques multiplied by a random gain."""
     rows = []
     for k in range(count):
         data = arm_data(samples, phase=float(3.0 * k), noise=NOISE, rng=rng)
@@ -52,7 +55,7 @@ def ordinary(data: RegressionData, errors: ClusteredErrors) -> Identification:
 
 @pytest.mark.parametrize("by", ["block", "log"])
 def test_clustered_deviations_are_the_jackknife(by: str) -> None:
-    """The oracle refits the base columns without each cluster by `numpy.linalg.lstsq`."""
+    """The reference fits the base columns without each cluster by `numpy.linalg.lstsq`."""
     data = merge(logs_of(np.random.default_rng(4), 3, gain=0.05))
     result = ordinary(data, ClusteredErrors(by=by, blocks=5))
     columns, forces = data.regressor[:, :, result.base.independent], data.forces
@@ -60,20 +63,24 @@ def test_clustered_deviations_are_the_jackknife(by: str) -> None:
     clusters = logs if by == "log" else [block for log in logs for block in np.array_split(log, 5)]
     left_out = []
     for cluster in clusters:
-        kept = np.setdiff1d(np.arange(len(data)), cluster)
+        remaining = np.setdiff1d(np.arange(len(data)), cluster)
         left_out.append(
             np.linalg.lstsq(
-                columns[kept].reshape(-1, columns.shape[2]), forces[kept].ravel(), rcond=None
+                columns[remaining].reshape(-1, columns.shape[2]),
+                forces[remaining].ravel(),
+                rcond=None,
             )[0]
         )
     count = len(clusters)
     jackknife = (count - 1) / count * np.sum((left_out - np.mean(left_out, axis=0)) ** 2, axis=0)
     few = scipy.stats.t.ppf(0.975, count - 1) / scipy.stats.norm.ppf(0.975)
-    assert result.standard_deviations == pytest.approx(few * np.sqrt(jackknife), rel=SAME)
+    assert result.standard_deviations == pytest.approx(
+        few * np.sqrt(jackknife), rel=ROUNDING_TOLERANCE
+    )
 
 
 def test_intervals_clustered_by_log_cover_what_differs_from_log_to_log() -> None:
-    """Six logs, each with a scale of its own (2 %): 95 % intervals, counted."""
+    """95 % intervals of six logs with different scales (2 %) contain the truth in 95 % of cases."""
     rng = np.random.default_rng(9)
     inside: dict[str, list[np.ndarray]] = {"autocorrelated": [], "log": [], "mean": []}
     for _ in range(60):
@@ -98,8 +105,8 @@ def test_intervals_clustered_by_log_cover_what_differs_from_log_to_log() -> None
         )
     covered = {name: float(np.mean(outcome)) for name, outcome in inside.items()}
     assert covered["autocorrelated"] < 0.85
-    assert covered["log"] == pytest.approx(0.95, abs=COUNTED)
-    assert covered["mean"] == pytest.approx(0.95, abs=COUNTED)
+    assert covered["log"] == pytest.approx(0.95, abs=COVERAGE_TOLERANCE)
+    assert covered["mean"] == pytest.approx(0.95, abs=COVERAGE_TOLERANCE)
 
 
 def test_logs_apart_are_compared_by_the_textbook_figures() -> None:
@@ -114,10 +121,8 @@ def test_logs_apart_are_compared_by_the_textbook_figures() -> None:
         for part in parts
     ]
     for k in range(base.rank):
-        value, deviation = (
-            np.array([getattr(single, what)[k] for single in fits])
-            for what in ("values", "standard_deviations")
-        )
+        value = np.array([single.values[k] for single in fits])
+        deviation = np.array([single.standard_deviations[k] for single in fits])
 
         def cochran(
             square: float, value: np.ndarray = value, deviation: np.ndarray = deviation
@@ -145,7 +150,7 @@ def test_logs_apart_are_compared_by_the_textbook_figures() -> None:
 
 
 def test_the_parameter_that_differs_from_log_to_log_is_named_and_no_other() -> None:
-    """In the second log the load of the second link is another: its first moment and moment of inertia."""
+    """The second log has another load on link 2: its first moment and its moment of inertia."""
     rng = np.random.default_rng(6)
     for changed in (False, True):
         parts = [arm_data(1500, phase=p, noise=NOISE, rng=rng) for p in (0.0, 1.0, 2.0)]

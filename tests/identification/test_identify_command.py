@@ -1,4 +1,4 @@
-"""An arm with a parallelogram, identified: filters, essential parameters, instruments, refusals."""
+"""Identification of an arm with a parallelogram: filters, essential parameters, instruments."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine
 
 PALLETISER = Path(__file__).parents[1] / "cases" / "palletiser.yaml"
-#: What the measured arm has and the file does not say.
-LOADED = {
+#: Parameters of the measured arm that differ from its file.
+TRUE_VALUES = {
     "load": 9.0,
     "arm_mass": 14.0,
     "elbow.friction.viscous": 5.0,
@@ -42,16 +42,16 @@ LOADED = {
 RATE, DURATION = 200.0, 14.0  # Hz, s
 FILTER: dict[str, Any] = {"cutoff": 20.0, "trim": 60, "decimation": 5}
 SCAN: dict[str, Any] = {"scan_cutoffs": (4.0, 20.0), "scan_orders": (1, 4)}
-#: Estimates of some twenty parameters lie within this many standard deviations of the truth.
-DEVIATIONS = 5.0
-#: Two routes to one fit: rounding only.
-SAME = 1e-9
+#: Estimates of about twenty parameters are within this number of standard deviations of the truth.
+MAX_DEVIATIONS = 5.0
+#: Relative difference of two calculations of the same fit: rounding only.
+ROUNDING_TOLERANCE = 1e-9
 #: Motor torques, N m.
 NOISE = 0.02
 
 
 def motion(machine: Model, stroke: float, rng: np.random.Generator) -> SampledMotion:
-    """Multisines of all motors around the reference pose."""
+    """Return multisines of all motors around the reference pose."""
     center = machine.actuator_position(machine.assembly.q)
     joints = np.abs(machine.assembly.loops.transmission[:, list(machine.assembly.driven)]).max(
         axis=1
@@ -67,12 +67,12 @@ def model() -> Model:
 
 @pytest.fixture(scope="module")
 def truth() -> Model:
-    return Model(load(PALLETISER).with_values(LOADED))
+    return Model(load(PALLETISER).with_values(TRUE_VALUES))
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory, truth) -> tuple[Path, Path]:
-    """The measured motion with its torques, and the commanded motion, sample by sample."""
+    """Return the files of the measured motion with its torques, and of the commanded motion."""
     folder, rng = tmp_path_factory.mktemp("palletiser"), np.random.default_rng(3)
     moved = motion(truth, 0.35, rng)
     log = measured(truth, moved, 2e-4, NOISE, rng)
@@ -87,19 +87,15 @@ def plain(model, logs) -> dict[str, Any]:
 
 
 def deviations(document: dict[str, Any], truth: Model) -> np.ndarray:
-    """Base parameters less their true values, in standard deviations."""
+    """Return the errors of the base parameters in standard deviations."""
     true = dict(zip([p.name for p in truth.parameters], truth.pi, strict=True))
-    return np.array(
-        [
-            (
-                row["value"]
-                - true[row["representative"]]
-                - sum(term["coefficient"] * true[term["parameter"]] for term in row["terms"])
-            )
-            / row["standard_deviation"]
-            for row in document["base_parameters"]
-        ]
-    )
+    errors = []
+    for row in document["base_parameters"]:
+        error = row["value"] - true[row["representative"]]
+        for term in row["terms"]:
+            error -= term["coefficient"] * true[term["parameter"]]
+        errors.append(error / row["standard_deviation"])
+    return np.array(errors)
 
 
 # Loops in real data: two of the parallelogram's four joints are measured and driven
@@ -107,16 +103,16 @@ def deviations(document: dict[str, Any], truth: Model) -> np.ndarray:
 
 def test_a_parallelogram_of_which_two_joints_are_measured(plain, truth):
     assert [output["name"] for output in plain["outputs"]] == ["motor_1", "motor_2", "motor_3"]
-    assert np.abs(deviations(plain, truth)).max() < DEVIATIONS
+    assert np.abs(deviations(plain, truth)).max() < MAX_DEVIATIONS
     for output in plain["outputs"]:
-        # the decimation filter takes out most of the noise
+        # The filter of the decimation removes most of the noise.
         assert output["held_out"]["rmse"] < NOISE
     by_name = {row["representative"]: row for row in plain["base_parameters"]}
     elbow = by_name["elbow.viscous"]  # on a joint that is neither measured nor driven
     assert elbow["terms"] == []
     assert (
-        abs(elbow["value"] - LOADED["elbow.friction.viscous"])
-        < DEVIATIONS * elbow["standard_deviation"]
+        abs(elbow["value"] - TRUE_VALUES["elbow.friction.viscous"])
+        < MAX_DEVIATIONS * elbow["standard_deviation"]
     )
     assert elbow["standard_deviation"] < 0.2 * elbow["value"]
 
@@ -125,15 +121,15 @@ def test_the_parallelogram_with_the_parameters_of_its_file(model, logs):
     document = identified(model, logs[0], **FILTER, parameters="file")
     by_name = {row["representative"]: row for row in document["base_parameters"]}
     assert (
-        abs(by_name["load"]["value"] - LOADED["load"])
-        < DEVIATIONS * by_name["load"]["standard_deviation"]
+        abs(by_name["load"]["value"] - TRUE_VALUES["load"])
+        < MAX_DEVIATIONS * by_name["load"]["standard_deviation"]
     )
 
 
 def test_a_parallelogram_in_which_one_torque_is_not_measured(model, logs, truth):
     document = identified(model, read_log(logs[0]).drop_vars("force.motor_3"), **FILTER)
     assert [output["name"] for output in document["outputs"]] == ["motor_1", "motor_2"]
-    assert np.abs(deviations(document, truth)).max() < DEVIATIONS
+    assert np.abs(deviations(document, truth)).max() < MAX_DEVIATIONS
 
 
 # Standard deviations, filters, essential parameters
@@ -143,8 +139,9 @@ def test_errors_are_taken_as_autocorrelated_unless_said(plain, model, logs):
     assert plain["provenance"]["options"]["errors"]["name"] == "AutocorrelatedErrors"
     white = identified(model, logs[0], **FILTER, errors="independent")
     assert white["provenance"]["options"]["errors"]["name"] == "IndependentErrors"
-    values = [[row["value"] for row in document["base_parameters"]] for document in (plain, white)]
-    assert values[0] == pytest.approx(values[1], rel=SAME)
+    values = [row["value"] for row in plain["base_parameters"]]
+    white_values = [row["value"] for row in white["base_parameters"]]
+    assert values == pytest.approx(white_values, rel=ROUNDING_TOLERANCE)
 
 
 @pytest.fixture(scope="module")
@@ -202,11 +199,11 @@ def test_the_tables_of_scan_and_essential_parameters(identification):
 def test_instruments_of_the_commanded_motion(model, logs, truth):
     document = identified(model, logs[0], **FILTER, estimator="iv", commanded=(logs[1],))
     assert document["estimator"]["name"] == "InstrumentalVariables"
-    assert np.abs(deviations(document, truth)).max() < DEVIATIONS
+    assert np.abs(deviations(document, truth)).max() < MAX_DEVIATIONS
 
 
 def closed_loop(mechanism: Mechanism, wanted: SampledMotion, law: Model) -> np.ndarray:
-    """Motor positions under torques of the law's model on the wanted motion and feedback, by Runge and Kutta."""
+    """Return motor positions under feedforward torques of a model and feedback, by Runge-Kutta."""
     plant = Model(mechanism)
     forward = law.actuators.inverse_dynamics(
         wanted.position, wanted.velocity, wanted.acceleration
@@ -234,7 +231,7 @@ def closed_loop(mechanism: Mechanism, wanted: SampledMotion, law: Model) -> np.n
 
 
 def test_instruments_of_a_simulated_closed_loop():
-    """With noise of the positions least squares is biased, and instruments of the simulated machine are not."""
+    """Noise of the positions biases least squares, but not instruments of the simulated machine."""
     still = {f"shoulder_{i}.friction.coulomb": 0.0 for i in (1, 2)}
     nominal = Model(load("five_bar").with_values(still))
     true = Model(load("five_bar").with_values(still | {"tip_mass": 0.5, "rotor_inertia": 9e-4}))
@@ -277,7 +274,7 @@ def test_instruments_of_a_simulated_closed_loop():
     biased = fit(data, None, WeightedLeastSquares())
     free = fit(data, None, InstrumentalVariables(instruments_of=instruments, tolerance=0.05))
     truth = free.base.regroup(np.array([0.5, 9e-4]))
-    assert (np.abs(free.values - truth) / free.standard_deviations).max() < DEVIATIONS
+    assert (np.abs(free.values - truth) / free.standard_deviations).max() < MAX_DEVIATIONS
     rotor = biased.base.names.index("rotor_inertia")
     off = [abs(result.values[rotor] - truth[rotor]) for result in (biased, free)]
     assert off[0] > 4 * biased.standard_deviations[rotor]
@@ -289,7 +286,7 @@ def test_instruments_of_a_simulated_closed_loop():
 
 
 def test_a_resting_drive_of_coupled_joints_has_no_friction():
-    """Its velocity, a sum of joint velocities, is rounding: the sign of that must not enter."""
+    """Its velocity is a sum of joint velocities and has rounding errors; their sign is ignored."""
     machine = Model(loads(shipped_text("pendulum_arm", COUPLED_ELBOW)))
     time = np.arange(400) / RATE
     center = machine.actuator_position(machine.assembly.q)
@@ -311,7 +308,7 @@ def test_a_resting_drive_of_coupled_joints_has_no_friction():
     assert data.regressor[:, :, data.parameters.index("elbow.coulomb")].any()
 
 
-# Logs that tell too little
+# Logs with too little excitation
 
 
 def test_directions_that_the_motion_leaves_out_are_named(plain, model, truth):

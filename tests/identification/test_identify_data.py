@@ -1,4 +1,4 @@
-"""Periods, faults, streaming, essential parameters, filter scan, and the identified machine written back."""
+"""Periods, faults, streaming, essential parameters, scan of filters, and identified machines."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from tauloop.identification.regression.streaming import condense_parts, estimate
 from tauloop.logs import Preparation, Sensors, measure, samples
 from tauloop.motion import random_multisine
 
-#: The same sums in another order.
-SAME = 1e-9
+#: Relative difference of the same sums in another order.
+ROUNDING_TOLERANCE = 1e-9
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def machine(name: str) -> Model:
 
 
 def arm_log(count: int, noise: float = 0.0, seed: int = 0) -> xr.Dataset:
-    """The arm's positions and torques as a log, with a shared period of 2 s at 200 Hz."""
+    """Return a log of the arm's positions and torques, with a common period of 2 s at 200 Hz."""
     t = np.arange(count) / 200.0
     turn = 2.0 * np.pi * t[:, None] * (0.5, 1.0)
     rate = np.pi * np.array([1.0, 2.0])
@@ -73,7 +73,7 @@ def test_average_over_periods_is_the_mean_and_tells_the_noise():
     assert average.periods == 25
     forces = samples(log, "force", OUTPUTS)[: 400 * 25].reshape(25, 400, 2)
     np.testing.assert_allclose(
-        samples(average.log, "force", OUTPUTS), forces.mean(axis=0), rtol=SAME
+        samples(average.log, "force", OUTPUTS), forces.mean(axis=0), rtol=ROUNDING_TOLERANCE
     )
     # 9600 spare samples: the standard deviation of a standard deviation is 0.7 %
     assert average.noise["force.shoulder"] == pytest.approx(0.3, rel=0.03)
@@ -126,8 +126,8 @@ def test_clipped_torques_are_named():
     assert f"{limit:.6g}" in problem.what
 
 
-def rubbing(signs: tuple[float, float]) -> RegressionData:
-    """The arm with viscous friction, and drives with signs."""
+def data_with_friction(signs: tuple[float, float]) -> RegressionData:
+    """Return data of the arm with viscous friction, and with signs of the drives' forces."""
     _, q, v, a = arm_motion(1000)
     regressor = np.concatenate([arm_regressor(q, v, a), v[:, :, None] * np.eye(2)], axis=2)
     forces = regressor @ np.append(TRUE, [0.8, 0.5]) * signs
@@ -151,9 +151,9 @@ def rubbing(signs: tuple[float, float]) -> RegressionData:
     ids=["right", "elbow", "both"],
 )
 def test_wrong_signs_are_named(signs, where):
-    result = wrong_signs(rubbing(signs), ("shoulder.viscous", "elbow.viscous"))
+    result = wrong_signs(data_with_friction(signs), ("shoulder.viscous", "elbow.viscous"))
     named = {problem.where for problem in result}
-    if signs == (1.0, -1.0):  # which of two outputs is turned, friction says
+    if signs == (1.0, -1.0):  # Friction shows which of the two signs is wrong.
         assert named & {"force.elbow", "force.shoulder"}
     else:
         assert named == where
@@ -176,12 +176,14 @@ def test_parts_condense_to_the_same_as_the_whole():
         )
     base, estimate = estimate_condensed(parts, WeightedLeastSquares())
     result = fit(data, None, WeightedLeastSquares())
-    np.testing.assert_allclose(estimate.values, result.values, rtol=SAME)
-    np.testing.assert_allclose(estimate.standard_deviations, result.standard_deviations, rtol=SAME)
+    np.testing.assert_allclose(estimate.values, result.values, rtol=ROUNDING_TOLERANCE)
+    np.testing.assert_allclose(
+        estimate.standard_deviations, result.standard_deviations, rtol=ROUNDING_TOLERANCE
+    )
     np.testing.assert_allclose(
         parts.root_mean_squares(base.spread(estimate.values)),
         [judged.rmse for judged in result.training],
-        rtol=SAME,
+        rtol=ROUNDING_TOLERANCE,
     )
 
 
@@ -225,7 +227,7 @@ def test_parameters_that_do_nothing_are_left_out():
     assert result.names == ("a", "c", "e")
     assert {removal.parameter for removal in result.removed} == {"b", "d"}
     expected, *_ = np.linalg.lstsq(training.regressor[:, 0, [0, 2, 4]], training.forces[:, 0])
-    np.testing.assert_allclose(result.values, expected, rtol=SAME)
+    np.testing.assert_allclose(result.values, expected, rtol=ROUNDING_TOLERANCE)
     assert result.held_out[0].rmse < 1.01 * full.held_out[0].rmse
     with pytest.raises(IdentificationError, match="no base parameter is known to"):
         essential_parameters(full, training, held_out, largest_deviation=1e-6)
@@ -322,7 +324,7 @@ def test_an_identified_machine_is_written_and_read_again(name):
     position = center[None]
     expected = (model.actuators.regressor(position, v, a) @ values)[0]
     forces = again.actuators.inverse_dynamics(position, v, a).force[0]
-    np.testing.assert_allclose(forces, expected, atol=SAME * np.abs(expected).max())
+    np.testing.assert_allclose(forces, expected, atol=ROUNDING_TOLERANCE * np.abs(expected).max())
 
 
 def test_values_of_another_machine_are_refused():
@@ -352,8 +354,9 @@ def test_consistent_parameters_make_a_machine_that_has_them():
     } == parameters
 
 
-#: Plateaus of fewer than five samples, such as noise makes near a limit, count as peaks.
-SHORT_PLATEAUS = 0.05
+#: Share of the samples at a limit that are not detected: plateaus of fewer than five samples, which
+#: noise causes near the limit, count as peaks.
+SHORT_PLATEAU_SHARE = 0.05
 
 
 @pytest.mark.parametrize(("share", "is_fault"), [(0.7, False), (0.6, True)])
@@ -374,7 +377,7 @@ def test_a_force_at_its_limit_is_left_out_or_named_where_too_little_is_left(shar
     else:
         assert document["findings"] == []
         assert document["channels"]["prepared"][0]["left_out"]["motor_2"] == pytest.approx(
-            at_limit, rel=SHORT_PLATEAUS
+            at_limit, rel=SHORT_PLATEAU_SHARE
         )
         assert any("force.motor_2 is at a limit" in note for note in document["channels"]["notes"])
 

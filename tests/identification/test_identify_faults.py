@@ -1,4 +1,4 @@
-"""Faults of single channels: named where there are any, nothing said of sound logs; what is known, payload, gains."""
+"""Faults of single channels, logs without faults, known values, payloads and gains."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PREPARATION = Preparation(cutoff=20.0, trim=40, decimation=2)
 OPTIONS: dict[str, Any] = {"cutoff": 20.0, "trim": 40, "decimation": 2}
 #: Noise of the torques, N m, and of the positions, rad.
 FORCE_NOISE, ENCODER = 5e-3, 1e-5
-#: Samples by which a channel is late.
+#: Delay of a channel, in samples.
 SHIFT = 10
-#: Estimates lie within so many standard deviations of the truth.
-DEVIATIONS = 5.0
-#: Two routes to one fit: rounding times the condition number of the columns.
-SAME = 1e-8
+#: Estimates are within this number of standard deviations of the truth.
+MAX_DEVIATIONS = 5.0
+#: Relative difference of two calculations of the same fit: rounding times the condition number.
+ROUNDING_TOLERANCE = 1e-8
 PAYLOAD = 0.4  # kg, a point at the tip
 GAINS = np.array([1.3, 0.7])
 
@@ -42,7 +42,7 @@ def model() -> Model:
 
 
 def recorded(model: Model, seed: int) -> xr.Dataset:
-    """A sound log of a multisine."""
+    """Return a log without faults of a multisine."""
     rng = np.random.default_rng(seed)
     center = model.actuator_position(model.assembly.q)
     excitation = random_multisine(center, np.full(2, 0.35), rng, terms=5, lowest=0.2, highest=1.6)
@@ -151,7 +151,7 @@ def test_the_wrong_channel_is_named(
 
 
 def test_a_scale_far_from_one(model: Model, sound: xr.Dataset) -> None:
-    """Which of two drives is off, forces do not tell: three times the one, or a third of the other."""
+    """Forces do not show which of two drives is wrong: one is too large, or the other too small."""
     ((where, what),) = found_in(model, each("force", 1, lambda x: 3.0 * x)(sound), True).items()
     factor = float(what.split()[1])
     assert factor == pytest.approx(3.0 if where == "force.motor_1" else 1.0 / 3.0, rel=0.02)
@@ -246,7 +246,7 @@ def test_faults_make_the_result_doubtful(
 
 
 def test_faults_are_named_where_nothing_can_be_fitted(model: Model, sound: xr.Dataset) -> None:
-    """With one of two torques turned no parameter is known to its own size."""
+    """With the wrong sign of one of two torques, no parameter is known to its own size."""
     with pytest.raises(IdentificationError) as caught:
         identified(model, FAULTS["torque turned"][0](sound), **OPTIONS, parameters="file")
     assert caught.value.problems[0].where == "force.motor_1"
@@ -255,7 +255,7 @@ def test_faults_are_named_where_nothing_can_be_fitted(model: Model, sound: xr.Da
 
 @pytest.fixture(scope="module")
 def pair(model: Model, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A log without and one with a payload at the tip."""
+    """Return the files of a log without a payload and of one with a payload at the tip."""
     folder = tmp_path_factory.mktemp("payload")
     tip = model.mechanism.parameters["tip_mass"].value
     loaded = Model(model.mechanism.with_values({"tip_mass": tip + PAYLOAD}))
@@ -281,7 +281,7 @@ def test_a_payload_in_one_of_two_logs(model: Model, pair: tuple[Path, Path]) -> 
         "payload.Izz": 0.0,
     }.items():
         value, deviation = document[name]
-        assert abs(value - truth) < DEVIATIONS * deviation
+        assert abs(value - truth) < MAX_DEVIATIONS * deviation
     assert document["payload.m"][1] < 0.01 * PAYLOAD
 
 
@@ -301,7 +301,7 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
     document = identified(model, *scaled, **OPTIONS, **payload, parameters="file", gains=True)
     gains = document["gains"]
     assert np.all(
-        np.abs(gains["values"] - GAINS) < DEVIATIONS * np.array(gains["standard_deviations"])
+        np.abs(gains["values"] - GAINS) < MAX_DEVIATIONS * np.array(gains["standard_deviations"])
     )
     assert np.all(np.array(gains["standard_deviations"]) < 0.01 * GAINS)
     # a known mass that unknown ones can replace sets no scale
@@ -323,7 +323,7 @@ def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Pat
     )
     assert "tip_mass" not in data.unknowns
     value, deviation = free["link_mass"]
-    assert abs(value - model.mechanism.parameters["link_mass"].value) < DEVIATIONS * deviation
+    assert abs(value - model.mechanism.parameters["link_mass"].value) < MAX_DEVIATIONS * deviation
     fixed = rows_of(
         identified(model, pair[0], **OPTIONS, known={"shoulder_1.viscous": "0.01 N m s/rad"})
     )
@@ -382,7 +382,9 @@ def test_logs_with_other_torques_are_merged(model: Model) -> None:
     ]
     regressor, forces = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     values = np.linalg.lstsq(regressor, forces, rcond=None)[0]
-    np.testing.assert_allclose(fitted.values, values, rtol=SAME, atol=SAME)
+    np.testing.assert_allclose(
+        fitted.values, values, rtol=ROUNDING_TOLERANCE, atol=ROUNDING_TOLERANCE
+    )
     for judged, (columns, measured_forces) in zip(fitted.training, rows, strict=True):
         residual = measured_forces - columns @ values
         assert judged.samples == len(residual)

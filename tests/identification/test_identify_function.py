@@ -1,4 +1,4 @@
-"""`tl.identify`: the same as the command, from files or memory, with estimators of one's own, and no way back up."""
+"""`tl.identify`: equal to the command, from files or memory, with a user's estimators."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from tauloop.identification import (
 from tauloop.logs import Preparation, read_signals, write_log
 from tauloop.model import Model
 
-#: Samples of each log, at 200 Hz.
-COUNT = 2400
+#: Number of samples of each log, at 200 Hz.
+SAMPLE_COUNT = 2400
 FILTER = PreparationOptions(cutoff=30.0, trim=60, decimation=2)
-#: Two routes to one fit: rounding only.
-SAME = 1e-12
+#: Relative difference of two calculations of the same fit: rounding only.
+ROUNDING_TOLERANCE = 1e-12
 
 
 class Halfway(Estimator):
-    """A user's own: the mean of ordinary and total least squares."""
+    """An estimator of a user: the mean of ordinary and total least squares."""
 
     __slots__ = ()
 
@@ -57,12 +57,12 @@ def model() -> Model:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory, model: Model) -> tuple[Path, Path]:
-    """Two motions of the arm with its torques, and the machine file beside them."""
+    """Return the files of two motions of the arm with its torques, next to the machine file."""
     folder = tmp_path_factory.mktemp("function")
     (folder / "arm.yaml").write_text(MACHINE, encoding="utf-8")
     paths = []
     for number, phase in enumerate((0.0, 1.0)):
-        motion = arm_motion(COUNT, phase)
+        motion = arm_motion(SAMPLE_COUNT, phase)
         forces = model.actuators.inverse_dynamics(*motion[1:]).force
         log = arm_log(motion, forces, rng=np.random.default_rng(number))
         paths.append(write_log(folder / f"log_{number}.csv", log.dataset()))
@@ -70,7 +70,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, model: Model) -> tuple[Path,
 
 
 def test_logs_in_memory_need_no_files(model, files):
-    """Bare data, or with a name, a preparation and forces known beforehand."""
+    """Logs are data alone, or data with a name, a preparation and known forces."""
     options = tl.IdentificationOptions(preparation=replace(FILTER, order=4, standstill=1e-6))
     read = tl.identify(model, files[0], options)
     bare = tl.identify(model, read_signals(files[0]), options)
@@ -93,7 +93,7 @@ def test_an_estimator_of_ones_own_stands_in_the_options(model, files):
         for case in ("ols", TotalLeastSquares(column_error=1e-3), Halfway())
     ]
     assert document[2].values == pytest.approx(
-        0.5 * (document[0].values + document[1].values), rel=SAME
+        0.5 * (document[0].values + document[1].values), rel=ROUNDING_TOLERANCE
     )
 
 
@@ -116,7 +116,7 @@ def test_options_are_refused_all_at_once():
 
 @contextmanager
 def packages_called(packages: set[str]) -> Iterator[None]:
-    """Notes the packages of Tauloop whose functions are called."""
+    """Record the packages of Tauloop whose functions are called."""
 
     def called(frame: FrameType, event: str, _: object) -> None:
         name = str(frame.f_globals.get("__name__", ""))

@@ -1,7 +1,7 @@
-"""Forces that follow their motion late: delay, hold, bending transmission and presliding friction get their own names.
+"""Late forces: delay, hold, compliant transmission and presliding friction are distinguished.
 
-Torques are those of the closed formulae of `planar_arm`; delays are exact, since the motion is a
-formula of time. Dahl's friction and the load behind a spring are integrated step by step.
+The torques come from the closed formulae of `planar_arm`. Delays are exact, because the motion is a
+function of time. Dahl's friction and a load behind a spring are integrated step by step.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tauloop.identification.faults.late_forces import NEGLIGIBLE_DELAY_SHARE, _O
 RATE, DURATION = 500.0, 14.0  # Hz, s
 TIME = np.arange(round(RATE * DURATION)) / RATE
 OPTIONS: dict[str, Any] = {"cutoff": 40.0, "trim": 100, "decimation": 5}
-#: Coulomb friction, N m, viscous friction, N m s/rad, and noise, N m, of torques of some 10 N m.
+#: Coulomb friction, N m, viscous friction, N m s/rad, and noise, N m, of torques of about 10 N m.
 COULOMB, VISCOUS, NOISE = 0.6, 0.1, 0.1
-#: Dahl's friction and the spring are integrated at so many steps a sample.
-STEPS = 20
+#: Number of integration steps of Dahl's friction and of the spring in a sampling period.
+INTEGRATION_STEPS = 20
 
 
 def motion_at(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v, a of sines up to 1.5 Hz."""
+    """Return q, v, a of sines up to 1.5 Hz."""
     w, size = (
         np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]),
         np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]]),
@@ -53,26 +53,31 @@ FORCES = forces_at(TIME)
 
 
 def first_alone(changed: np.ndarray) -> np.ndarray:
-    """The forces with those of motor 1 changed."""
+    """Return the forces with those of motor 1 replaced."""
     return np.stack([changed[:, 0], FORCES[:, 1]], axis=1)
 
 
 def dahl(length: float) -> np.ndarray:
-    """Dahl's friction (N, 2) of both joints, from -1 to 1."""
-    fine = np.arange(len(TIME) * STEPS) / (RATE * STEPS)
+    """Return Dahl's friction (N, 2) of both joints, from -1 to 1."""
+    fine = np.arange(len(TIME) * INTEGRATION_STEPS) / (RATE * INTEGRATION_STEPS)
     moved = np.diff(motion_at(fine)[0], axis=0, prepend=motion_at(fine[:1])[0])
     state, z = np.zeros(2), np.zeros_like(moved)
     for k, step in enumerate(moved):
         direction = np.sign(step)
         state = direction + (state - direction) * np.exp(-np.abs(step) / length)
         z[k] = state
-    return z[::STEPS]
+    return z[::INTEGRATION_STEPS]
 
 
 def behind_a_spring(frequency: float, inertia: float = 0.5) -> np.ndarray:
-    """Torque (N,) of motor 1 on a load with dry friction that a spring moves; it swings at a frequency, Hz."""
-    step = 1.0 / (RATE * STEPS)
-    q, v, _ = motion_at(np.arange(len(TIME) * STEPS) * step)
+    """Return the torque (N,) of motor 1 on a load with Coulomb friction behind a spring.
+
+    Args:
+        frequency: frequency, Hz, at which the load oscillates with the motor held.
+        inertia: inertia of the load, kg m^2.
+    """
+    step = 1.0 / (RATE * INTEGRATION_STEPS)
+    q, v, _ = motion_at(np.arange(len(TIME) * INTEGRATION_STEPS) * step)
     stiffness = inertia * (2.0 * math.pi * frequency) ** 2
     damping = 0.04 * math.sqrt(inertia * stiffness)
     place, speed, torque = float(q[0, 0]), float(v[0, 0]), np.zeros(len(q))
@@ -80,7 +85,7 @@ def behind_a_spring(frequency: float, inertia: float = 0.5) -> np.ndarray:
         torque[k] = stiffness * (angle - place) + damping * (rate - speed)
         speed += step * (torque[k] - COULOMB * math.tanh(speed / 1e-3)) / inertia
         place += step * speed
-    return torque[::STEPS]
+    return torque[::INTEGRATION_STEPS]
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +118,7 @@ def number(pattern: str, text: str) -> float:
 
 
 def test_nothing_is_named_where_only_rounding_is_left(model: Model) -> None:
-    """Without noise or dry friction what is left is an error of the filter, which looks late."""
+    """Without noise and Coulomb friction, only an error of the filter remains, which seems late."""
     log = arm_log((TIME, motion_at(TIME)[0]), smooth_at(TIME), noise=0.0, encoder=0.0)
     document = identified(model, log, **OPTIONS)
     assert [row["training"]["rmse_percent"] < 1e-3 for row in document["outputs"]] == [True, True]
@@ -136,10 +141,10 @@ def test_a_delay_is_named_with_its_size(model: Model, milliseconds: float, every
 
 @pytest.fixture(scope="module")
 def hardly_late(model: Model) -> dict[str, str]:
-    """Findings of a log whose forces are late by 0.8 of the negligible delay, with little noise.
+    """Return the findings of a log with 0.8 of the negligible delay and with little noise.
 
-    With so little noise the delay is certain, but samples next to reversals of a sound log look the
-    same.
+    The delay is significant because of the small noise, but samples next to reversals of a log
+    without faults have the same effect.
     """
     return findings(model, forces_at(TIME - 0.8 * NEGLIGIBLE_DELAY_SHARE / RATE), noise=0.003)
 
@@ -156,7 +161,7 @@ def test_a_delay_below_a_twentieth_of_a_sample_gives_no_finding(
 
 
 def test_a_bending_is_sought_on_the_samples_that_it_is_judged_on() -> None:
-    """Every third sample of what passed a spring comes from a shorter transform, and is the same."""
+    """Every third sample of transmitted columns comes from a shorter transform and is the same."""
     rng, count, parameters = np.random.default_rng(0), 12_000, 40
     columns = rng.normal(size=(count, parameters)).cumsum(axis=0)
     names = [f"p{number}" for number in range(parameters)]
@@ -203,7 +208,7 @@ def test_presliding_friction_is_named_with_its_length(
 
 @pytest.mark.parametrize("frequency", [20.0, 40.0])
 def test_a_load_with_friction_behind_a_spring_is_named(model: Model, frequency: float) -> None:
-    """Only the friction shakes the load, at a frequency that the residual shows."""
+    """Only the friction excites the load, at a frequency that the residual shows."""
     forces = smooth_at(TIME)
     forces[:, 0] += behind_a_spring(frequency)
     problems = findings(model, first_alone(forces))
@@ -214,7 +219,7 @@ def test_a_load_with_friction_behind_a_spring_is_named(model: Model, frequency: 
 
 
 def test_friction_that_turns_before_its_motion_is_no_lead_of_the_force(model: Model) -> None:
-    """Soft constraints of a simulator make it: friction follows the speed that there would be without it."""
+    """Soft constraints of a simulator cause it: friction follows the speed without friction."""
     early = smooth_at(TIME) + COULOMB * np.sign(motion_at(TIME + 7e-3)[1])
     (finding,) = findings(model, first_alone(early)).items()
     assert finding[0] == "shoulder"

@@ -1,4 +1,4 @@
-"""From a log to parameters: a simulated five-bar and Delta of known parameters, and logs that cannot be used."""
+"""From a log to parameters: a five-bar and a Delta with known parameters, and unusable logs."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ from tauloop.identification.regression.from_log import (
 from tauloop.logs import Preparation, read_log, write_log
 from tauloop.motion import random_multisine
 
-#: Estimates of some twenty parameters lie within this many standard deviations of the truth.
-DEVIATIONS = 4.5
-#: And the root mean square of these deviations is near one: standard deviations are neither too
-#: small nor too large.
-USUAL = (0.5, 1.6)
-#: Two routes to the same regression: rounding only.
-SAME = 1e-9
+#: Estimates of about twenty parameters are within this number of standard deviations of the truth.
+MAX_DEVIATIONS = 4.5
+#: Range of the root mean square of these deviations, which is near one if the standard deviations
+#: are correct.
+DEVIATIONS_RANGE = (0.5, 1.6)
+#: Relative difference of two calculations of the same regression: rounding only.
+ROUNDING_TOLERANCE = 1e-9
 
 RATE, DURATION = 400.0, 20.0  # Hz, s
 PREPARATION = Preparation(cutoff=40.0, order=4, trim=100, decimation=10)
 
-#: Machine, parameters that are not those of its file, stroke of the actuators, noise of their
-#: forces.
-TRUTHS: Mapping[str, tuple[Mapping[str, float], float, float]] = {
+#: By machine: parameters that differ from its file, stroke of the actuators, noise of their forces.
+TRUE_MACHINES: Mapping[str, tuple[Mapping[str, float], float, float]] = {
     "five_bar": (
         {
             "crank_mass": 0.55,
@@ -62,20 +61,20 @@ TRUTHS: Mapping[str, tuple[Mapping[str, float], float, float]] = {
 
 @functools.cache
 def model(name: str) -> Model:
-    """The machine as its file describes it: what the identification starts from."""
+    """Return the machine that its file describes, with which the identification starts."""
     return Model(load(name))
 
 
 @functools.cache
 def truth(name: str) -> Model:
-    """The machine that is measured."""
-    return Model(load(name).with_values(TRUTHS[name][0]))
+    """Return the measured machine."""
+    return Model(load(name).with_values(TRUE_MACHINES[name][0]))
 
 
 @functools.cache
 def simulated(name: str, noise: float | None = None, duration: float = DURATION) -> xr.Dataset:
-    """A log of the true machine on multisines of its actuators."""
-    machine, (_, stroke, usual) = truth(name), TRUTHS[name]
+    """Return a log of the true machine on multisines of its actuators."""
+    machine, (_, stroke, usual) = truth(name), TRUE_MACHINES[name]
     rng = np.random.default_rng(5)
     center = machine.actuator_position(machine.assembly.q)
     excitation = random_multisine(
@@ -95,7 +94,7 @@ def identified(
 
 
 def true_base_values(machine: Model, result: Identification, parameters: str) -> np.ndarray:
-    """Base parameters of a machine whose parameters are known, by the regrouping that was found."""
+    """Return the base parameters of a machine with known parameters, by the result's regrouping."""
     if parameters == "file":
         p = np.array([machine.mechanism.parameters[leaf].value for leaf in dynamic_leaves(machine)])
     else:
@@ -104,30 +103,30 @@ def true_base_values(machine: Model, result: Identification, parameters: str) ->
 
 
 @pytest.mark.parametrize("parameters", ["standard", "file"])
-@pytest.mark.parametrize("name", TRUTHS)
+@pytest.mark.parametrize("name", TRUE_MACHINES)
 def test_the_true_parameters_are_found_within_their_standard_deviations(tmp_path, name, parameters):
     path = write_log(tmp_path / "log.csv", simulated(name))
     result, data = identified(name, read_log(path), parameters)
     deviations = (
         result.values - true_base_values(truth(name), result, parameters)
     ) / result.standard_deviations
-    assert np.abs(deviations).max() < DEVIATIONS
-    assert USUAL[0] < np.sqrt(np.mean(deviations**2)) < USUAL[1]
-    # the file's own values are far from what was found: there was something to identify
+    assert np.abs(deviations).max() < MAX_DEVIATIONS
+    assert DEVIATIONS_RANGE[0] < np.sqrt(np.mean(deviations**2)) < DEVIATIONS_RANGE[1]
+    # The values of the file differ far from the estimates: there was something to identify.
     described = (
         result.values - true_base_values(model(name), result, parameters)
     ) / result.standard_deviations
-    assert np.abs(described).max() > 3 * DEVIATIONS
-    noise = TRUTHS[name][2]
+    assert np.abs(described).max() > 3 * MAX_DEVIATIONS
+    noise = TRUE_MACHINES[name][2]
     for judged in result.held_out:
-        # the decimation filter takes out most of the noise that is not fitted
+        # The filter of the decimation removes most of the noise that is not fitted.
         assert judged.rmse < noise
     assert data.outputs == tuple(actuator.name for actuator in model(name).mechanism.actuators)
     assert len(data.time) == len(data) == -(-(int(RATE * DURATION) - 200) // 10)
 
 
 def test_both_sets_of_parameters_predict_alike():
-    """File parameters are tied more closely, so that noise-free data give both the true forces."""
+    """File parameters have more relations; without noise both sets give the true forces."""
     log = simulated("five_bar", 0.0)
     forces = []
     for parameters in ("standard", "file"):
@@ -139,7 +138,7 @@ def test_both_sets_of_parameters_predict_alike():
 
 
 def test_regressor_and_forces_are_decimated_alike():
-    """Regressor times true parameters is the measured force, at the times of the kept samples."""
+    """Regressor times true parameters is the measured force at the times of remaining samples."""
     log = simulated("five_bar", 0.0)
     data = regression_data(model("five_bar"), log, PREPARATION)
     true_force = data.regressor @ truth("five_bar").pi
@@ -156,11 +155,11 @@ def test_joint_forces_and_actuator_forces_tell_the_same_where_nothing_is_geared(
         for output in ("joints", "actuators")
     )
     assert by_joint.outputs == ("shoulder_1", "shoulder_2")
-    assert by_joint.values == pytest.approx(by_actuator.values, rel=SAME)
+    assert by_joint.values == pytest.approx(by_actuator.values, rel=ROUNDING_TOLERANCE)
 
 
 def test_joint_forces_are_those_behind_the_gears():
-    """Ten times the actuator's travel per travel of the joint: a tenth of the force in the log."""
+    """An actuator with ten times the travel of the joint has a tenth of the force in the log."""
     text = shipped_text(
         "five_bar", ("{on: shoulder_1, inertia", "{on: shoulder_1, ratio: 10, inertia")
     )
@@ -174,11 +173,15 @@ def test_joint_forces_are_those_behind_the_gears():
         )
     plain = regression_data(model("five_bar"), simulated("five_bar"), PREPARATION, output="joints")
     behind = regression_data(geared, log, PREPARATION, output="joints")
-    assert behind.forces == pytest.approx(plain.forces, rel=SAME, abs=SAME)
+    assert behind.forces == pytest.approx(
+        plain.forces, rel=ROUNDING_TOLERANCE, abs=ROUNDING_TOLERANCE
+    )
     rotors = [p.endswith("motor_1.inertia") for p in plain.parameters]
     columns = np.flatnonzero(~np.array(rotors))
     scale = np.abs(plain.regressor).max()
-    assert np.abs(behind.regressor - plain.regressor)[:, :, columns].max() < SAME * scale
+    assert (
+        np.abs(behind.regressor - plain.regressor)[:, :, columns].max() < ROUNDING_TOLERANCE * scale
+    )
     assert behind.regressor[:, 0, rotors] == pytest.approx(
         100 * plain.regressor[:, 0, rotors], rel=1e-6, abs=1e-6
     )
@@ -199,7 +202,7 @@ def test_some_forces_tell_less_but_tell_it_right():
     deviations = (
         result.values - true_base_values(truth("five_bar"), result, "standard")
     ) / result.standard_deviations
-    assert np.abs(deviations).max() < DEVIATIONS
+    assert np.abs(deviations).max() < MAX_DEVIATIONS
     with pytest.raises(LogError, match=r"force\.motor_2"):
         regression_data(model("five_bar"), log, PREPARATION, output="joints")
 
@@ -271,7 +274,7 @@ def test_a_machine_that_rests_tells_nothing():
 
 
 def test_a_log_that_leaves_the_workspace_says_where_and_when():
-    """Arms straight outwards put the elbows on a circle of 0.424 m around the plate's joints: forearms are 0.40 m."""
+    """Outward arms put the elbows 0.424 m from the plate's joints, but forearms have 0.40 m."""
     machine = Model(load("delta").with_values({"forearm_length": 0.40}))
     log = simulated("delta").isel(time=slice(0, 1000)).copy(deep=True)
     for i in (1, 2, 3):
@@ -290,7 +293,7 @@ def test_ties_that_are_not_linear_are_refused():
 
 
 def test_lengths_of_a_template_keep_their_values_and_equal_problems_are_one():
-    """The legs' mass centres lie at shares of the shortest leg, in 36 dynamic parameters."""
+    """The legs' mass centers are at shares of the shortest leg, in 36 dynamic parameters."""
     hexapod = tl.Model(tl.new_machine("mine", "hexapod").inspection.model.mechanism)
     masses = ("plate_mass", "cylinder_mass", "piston_mass")
     assert dynamic_leaves(hexapod) == masses

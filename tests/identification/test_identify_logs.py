@@ -1,4 +1,4 @@
-"""Identification from several logs together, averages over periods, and the threshold of rest chosen by a scan."""
+"""Identification from several logs, averages over periods, and the standstill chosen by a scan."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from tauloop.motion import SampledMotion, random_multisine
 
 RATE, PERIOD, PERIODS = 200.0, 4.0, 6  # Hz, s
 NOISE = np.array([0.01, 0.04])  # of the two motors' torques, N m
-TIP = 0.5  # kg, where the machine's file says otherwise
+TIP = 0.5  # kg, different from the value in the machine file
 FIRST = Preparation(cutoff=30.0, trim=40, decimation=4)
 SECOND = Preparation(cutoff=50.0, trim=60, decimation=5)
-#: Two routes to one fit: rounding only.
-SAME = 1e-8
-#: Estimates lie within this many standard deviations of the truth.
-DEVIATIONS = 5.0
-#: A standard deviation from 4 000 deviations is known to 1.1 %; five of these.
-SCATTER = 0.06
+#: Relative difference of two calculations of the same fit: rounding only.
+ROUNDING_TOLERANCE = 1e-8
+#: Estimates are within this number of standard deviations of the truth.
+MAX_DEVIATIONS = 5.0
+#: Relative tolerance of a standard deviation from 4 000 values: five times its error of 1.1 %.
+NOISE_TOLERANCE = 0.06
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def model() -> Model:
 
 
 def motion(plant: Model, seed: int, duration: float, lowest: float) -> SampledMotion:
-    """Multisines around the reference pose whose frequencies are multiples of the lowest."""
+    """Return multisines around the reference pose, with multiples of the lowest frequency."""
     center = plant.actuator_position(plant.assembly.q)
     excitation = random_multisine(
         center, np.full(2, 0.3), np.random.default_rng(seed), terms=3, lowest=lowest, highest=2
@@ -69,7 +69,7 @@ def measured(plant: Model, moved: SampledMotion, seed: int) -> xr.Dataset:
 
 
 def described(folder: Path, name: str, log: xr.Dataset, preparation: Preparation) -> Path:
-    """A recording: the log, and the YAML that says how it is prepared."""
+    """Write a log and the YAML file that states its preparation, and return the latter."""
     table = write_log(folder / f"{name}.csv", log)
     cutoff, trim, factor = preparation.cutoff, preparation.trim, preparation.decimation
     path = folder / f"{name}.yaml"
@@ -83,14 +83,14 @@ def described(folder: Path, name: str, log: xr.Dataset, preparation: Preparation
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory, plant) -> tuple[Path, Path]:
-    """Two motions, each with a preparation of its own."""
+    """Return the recordings of two motions with different preparations."""
     folder = tmp_path_factory.mktemp("logs")
     logs = [measured(plant, motion(plant, seed, 8.0, 0.4), seed) for seed in (1, 2)]
     return described(folder, "one", logs[0], FIRST), described(folder, "two", logs[1], SECOND)
 
 
 def one_period(plant: Model) -> SampledMotion:
-    """A period of sines at its first, second and fourth multiple."""
+    """Return a period of sines at its first, second and fourth harmonic."""
     phase = 2.0 * np.pi * np.arange(round(PERIOD * RATE))[:, None] / (PERIOD * RATE)
     size = np.array([[0.25, 0.12, 0.06], [-0.15, 0.16, 0.05]])
     rate = 2.0 * np.pi / PERIOD
@@ -128,20 +128,16 @@ def values(document: dict[str, Any]) -> dict[str, float]:
     return {row["representative"]: row["value"] for row in document["base_parameters"]}
 
 
-def off(document: dict[str, Any], plant: Model) -> np.ndarray:
-    """Base parameters less their true values, in standard deviations."""
+def deviations_of(document: dict[str, Any], plant: Model) -> np.ndarray:
+    """Return the errors of the base parameters, in standard deviations."""
     true = plant.mechanism.parameters
-    return np.array(
-        [
-            (
-                row["value"]
-                - true[row["representative"]].value
-                - sum(term["coefficient"] * true[term["parameter"]].value for term in row["terms"])
-            )
-            / row["standard_deviation"]
-            for row in document["base_parameters"]
-        ]
-    )
+    errors = []
+    for row in document["base_parameters"]:
+        error = row["value"] - true[row["representative"]].value
+        for term in row["terms"]:
+            error -= term["coefficient"] * true[term["parameter"]].value
+        errors.append(error / row["standard_deviation"])
+    return np.array(errors)
 
 
 # Several logs
@@ -173,19 +169,23 @@ def test_logs_with_preparations_of_their_own_are_fitted_together(
     expected = fit(training, held_out, WeightedLeastSquares())
     rows = [row["value"] for row in document["base_parameters"]]
     np.testing.assert_allclose(
-        rows, expected.values, rtol=SAME, atol=SAME * np.abs(expected.values).max()
+        rows,
+        expected.values,
+        rtol=ROUNDING_TOLERANCE,
+        atol=ROUNDING_TOLERANCE * np.abs(expected.values).max(),
     )
     counts = document["provenance"]["inputs"]
     assert (counts["training_samples"], counts["held_out_samples"]) == (
         sum(cuts),
         sum(map(len, parts)) - sum(cuts),
     )
-    assert np.abs(off(document, plant)).max() < DEVIATIONS
-    deviations = [
-        sum(row["standard_deviation"] for row in case["base_parameters"])
-        for case in (document, alone)
-    ]
-    assert deviations[0] < deviations[1]
+    assert np.abs(deviations_of(document, plant)).max() < MAX_DEVIATIONS
+    assert total_deviation(document) < total_deviation(alone)
+
+
+def total_deviation(document: dict[str, Any]) -> float:
+    """Return the sum of the standard deviations of all base parameters."""
+    return sum(row["standard_deviation"] for row in document["base_parameters"])
 
 
 def test_a_log_without_a_preparation_takes_the_first_ones(together, model, recordings):
@@ -218,8 +218,8 @@ def test_instruments_of_several_logs(model, recordings, plant):
     document = identified(
         model, *recordings, estimator="iv", commanded=commanded, parameters="file"
     )
-    # here the measured motion is its own instrument
-    assert np.abs(off(document, plant)).max() < DEVIATIONS
+    # The measured motion serves as its own instrument.
+    assert np.abs(deviations_of(document, plant)).max() < MAX_DEVIATIONS
     with pytest.raises(InputError, match="is given 1 times for 2 logs"):
         identified(model, *recordings, estimator="iv", commanded=commanded[:1])
 
@@ -265,8 +265,8 @@ def test_periods_are_averaged_and_show_the_noise(periodic, plant):
     (shown,) = periodic["periods"]
     assert shown["periods"] == PERIODS
     for k, name in enumerate(("motor_1", "motor_2")):
-        assert shown["noise"][f"force.{name}"] == pytest.approx(NOISE[k], rel=SCATTER)
-    assert np.abs(off(periodic, plant)).max() < DEVIATIONS
+        assert shown["noise"][f"force.{name}"] == pytest.approx(NOISE[k], rel=NOISE_TOLERANCE)
+    assert np.abs(deviations_of(periodic, plant)).max() < MAX_DEVIATIONS
 
 
 def test_forces_are_weighted_by_the_noise_of_the_periods(periodic):
@@ -275,8 +275,8 @@ def test_forces_are_weighted_by_the_noise_of_the_periods(periodic):
     for output in periodic["outputs"]:
         averaged = shown["noise"][f"force.{output['name']}"] / np.sqrt(PERIODS)
         assert output["weight"] == pytest.approx(1.0 / averaged)
-        # residuals: nothing but the noise is left
-        assert output["noise"] == pytest.approx(averaged, rel=3 * SCATTER)
+        # Only the noise remains in the residuals.
+        assert output["noise"] == pytest.approx(averaged, rel=3 * NOISE_TOLERANCE)
 
 
 def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_log):
@@ -324,7 +324,7 @@ def test_noise_that_is_not_known_is_refused(recordings, model):
 
 @pytest.fixture(scope="module")
 def resting(plant) -> xr.Dataset:
-    """A motion with long rests, in which the drives creep and dry friction holds with nothing to hold."""
+    """Return a log with long rests, in which the drives creep without Coulomb friction."""
     moved = motion(plant, 5, 12.0, 0.4)
     center = plant.actuator_position(plant.assembly.q)
     window = np.clip(4.0 * np.sin(2.0 * np.pi * moved.time / 3.0) ** 2 - 1.5, 0.0, 1.0)[:, None]
@@ -353,14 +353,14 @@ def test_the_threshold_of_rest_is_chosen_by_validation_alone(resting, model):
     )
     assert [trial.standstill for trial in scan.trials] == list(levels)
     best = scan.trials[scan.chosen]
-    # with 0 the signs of creep are friction, with 0.3 motion is rest
+    # With 0, creep has friction; with 0.3, motion counts as rest.
     assert best.standstill == 1e-3
     assert scan.least_errors("standstill") == {
         trial.standstill: trial.validation_error for trial in scan.trials
     }
     cut = round(0.7 * len(resting["time"]))
     spoilt = resting.copy(deep=True)
-    # the held-out part alone: other errors, the same choice
+    # Only the held-out part is changed: the errors differ, the choice does not.
     spoilt["force.motor_1"].values[cut + 60 :] *= -3.0
     again = scan_filters(
         model, spoilt, preparation, orders=(4,), cutoffs=(30.0,), standstills=levels

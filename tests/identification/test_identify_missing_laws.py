@@ -1,7 +1,7 @@
-"""Laws of friction and of forces that a model lacks: a finding with its figure, and the option that mends it.
+"""Laws of friction and of forces that a model lacks: findings with values, and options to add them.
 
-Torques are those of the closed formulae of `planar_arm`, with further ones by formulas of their
-own, so that nothing of the machine's own equations enters a log.
+The torques come from the closed formulae of `planar_arm` and from additional formulas, so that logs
+do not depend on the machine's equations.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TIME = np.arange(round(RATE * DURATION)) / RATE
 
 
 def motion(seed: int = 0) -> tuple[np.ndarray, ...]:
-    """Times and q, v, a of sines whose phases the seed chooses."""
+    """Return times and q, v, a of sines whose phases depend on the seed."""
     w, size = (
         np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]),
         np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]]),
@@ -38,15 +38,17 @@ def motion(seed: int = 0) -> tuple[np.ndarray, ...]:
 MOTION = motion()
 _, Q, V, A = MOTION
 FORCES = arm_regressor(Q, V, A) @ TRUE + FRICTION * (V + np.sign(V))
-#: What a model lacks at the elbow, N m, of forces of some 5 N m: Stribeck's curve, ...
-SPEED = 0.4
+#: Stribeck velocity of the friction that the model lacks, rad/s.
+STRIBECK_VELOCITY = 0.4
+#: Forces that the model lacks at the elbow, N m, in addition to forces of about 5 N m.
+ELBOW, SPEED = Q[:, 1], V[:, 1]
 LAWS = {
-    "stribeck": 0.3 * np.sign(V[:, 1]) * np.exp(-((V[:, 1] / SPEED) ** 2)),
-    "asymmetric": 0.1 * np.abs(V[:, 1]),
-    "position": 0.3 * np.sin(5.0 * Q[:, 1]),
-    "load": 0.05 * np.abs(FORCES[:, 1]) * np.sign(V[:, 1]),
+    "stribeck": 0.3 * np.sign(SPEED) * np.exp(-((SPEED / STRIBECK_VELOCITY) ** 2)),
+    "asymmetric": 0.1 * np.abs(SPEED),
+    "position": 0.3 * np.sin(5.0 * ELBOW),
+    "load": 0.05 * np.abs(FORCES[:, 1]) * np.sign(SPEED),
 }
-SAYS = {
+EXPECTED_TEXTS = {
     "stribeck": "has friction that is larger below about",
     "asymmetric": "has different friction in the two directions",
     "position": "has a force that depends on its position",
@@ -55,8 +57,8 @@ SAYS = {
 
 
 ARM = loads(MACHINE)
-#: Share of the error that is left with the right law in a size that is nearly right.
-SHARE_LEFT = 0.2
+#: Largest remaining share of the error with the right law in a size that is nearly right.
+MAX_REMAINING_ERROR = 0.2
 
 
 def log_of(forces: np.ndarray, moved: tuple[np.ndarray, ...] = MOTION) -> Signals:
@@ -71,19 +73,19 @@ def test_a_law_that_the_model_lacks_is_named_at_its_joint(law: str) -> None:
     assert document["status"] != "ok"
     (finding,) = document["findings"]
     assert finding["where"] == "elbow"
-    assert SAYS[law] in finding["what"]
+    assert EXPECTED_TEXTS[law] in finding["what"]
     assert "of the largest force" in finding["what"]
     assert "standard deviations" in finding["what"]
 
 
 def test_a_law_passes_the_filter_of_the_forces() -> None:
-    """Behind a low cut-off the right law leaves the noise alone, though its columns jump at reversals."""
+    """With a low cut-off and the right law, whose columns jump at reversals, only noise remains."""
     lacking = np.stack([np.zeros_like(TIME), LAWS["stribeck"]], axis=1)
     log = arm_log(MOTION, FORCES + lacking, noise=0.002, encoder=0.0, rng=np.random.default_rng(8))
     (finding,) = identified(ARM, log, cutoff=8.0, trim=60, decimation=1)["findings"]
     matched = re.search(r"falls from (\S+) to (\S+) % of the largest force", finding["what"])
     before, after = float(matched[1]), float(matched[2])
-    assert after < SHARE_LEFT * before
+    assert after < MAX_REMAINING_ERROR * before
 
 
 @pytest.mark.parametrize("law", ["stribeck", "asymmetric"])
@@ -128,7 +130,7 @@ def test_nothing_is_said_of_sound_logs(seed: int) -> None:
 
 
 def test_errors_of_blocks_are_those_of_fits_to_all_others() -> None:
-    """The oracle stacks the rows of all other blocks and solves them by NumPy, weighted alike."""
+    """The reference solves the rows of all other blocks in NumPy, with the same weights."""
     from planar_arm import arm_data
 
     data = arm_data(600, noise=(0.05, 0.2))

@@ -1,4 +1,4 @@
-"""Averaged periods with instruments of the commanded motion, and with rows of joints behind a coupled transmission."""
+"""Averaged periods with instruments of the commanded motion and with a coupled transmission."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ from tauloop.logs import Preparation, Sensors, measure, samples, write_log
 from tauloop.motion import SampledMotion
 
 RATE, PERIOD, PERIODS = 100.0, 4.0, 6  # Hz, s
-#: Of the motors' torques, N m, and of their angles, rad: a coarse encoder, so that least squares is
-#: biased.
+#: Noise of the motors' torques, N m, and of their angles, rad. The encoder is so coarse that least
+#: squares is biased.
 FORCE_NOISE, ENCODER_NOISE = 0.01, 2e-3
-#: Highest frequency kept, Hz; far above the motion's 1 Hz, so that noise of the angles comes
-#: through.
+#: Highest frequency that is retained, Hz; far above the motion's 1 Hz, so that noise of the angles
+#: passes.
 HIGHEST = 20.0
-#: Two routes to one number: rounding only.
-SAME = 1e-9
-#: The same for estimates, which a condition number of some hundreds stands between.
-SAME_ESTIMATE = 1e-7
-#: Estimates without bias lie within this many standard deviations of the truth.
-DEVIATIONS = 5.0
+#: Relative difference of two calculations of the same value: rounding only.
+ROUNDING_TOLERANCE = 1e-9
+#: The same for estimates, with a condition number of some hundreds.
+ESTIMATE_TOLERANCE = 1e-7
+#: Estimates without bias are within this number of standard deviations of the truth.
+MAX_DEVIATIONS = 5.0
 
 
 def periodic_instruments(model: Model, commanded: xr.Dataset) -> np.ndarray:
-    """Regressor of the commanded motion, whole periods of it."""
+    """Return the regressor of whole periods of the commanded motion."""
     prepared = periodic_signals(commanded, highest=HIGHEST)
     return motion_regressor(model, commanded, Preparation(cutoff=None), prepared=prepared)
 
 
 def coupled_arm(folder: Path) -> Path:
-    """The shipped arm with a motor that turns two joints, dry friction on it, and a motor that may rest."""
+    """Write the shipped arm with a motor on two joints, which has friction and may be at rest."""
     path = folder / "coupled.yaml"
     path.write_text(shipped_text("pendulum_arm", COUPLED_ELBOW), encoding="utf-8")
     return path
 
 
 def one_period(center: np.ndarray, size: np.ndarray) -> SampledMotion:
-    """Sines at the first, second and fourth multiple of 1 / period; sizes (n, 3)."""
+    """Return sines at the first, second and fourth harmonic of the period, with sizes (n, 3)."""
     rate = 2.0 * np.pi / PERIOD
     time = np.arange(round(PERIOD * RATE)) / RATE
     turn = rate * np.array([1.0, 2.0, 4.0])
@@ -76,7 +76,7 @@ def one_period(center: np.ndarray, size: np.ndarray) -> SampledMotion:
 def recorded(
     model: Model, motion: SampledMotion, encoder: float, force: float, seed: int = 1
 ) -> xr.Dataset:
-    """All periods of a motion; forces are those of the motion without the encoders' noise."""
+    """Return a log of all periods of a motion, with the forces of the motion without noise."""
     rng = np.random.default_rng(seed)
     start = model.actuators.track(motion.position).q
     forces = model.actuators.inverse_dynamics(
@@ -125,7 +125,7 @@ def motion(model: Model) -> SampledMotion:
 
 @pytest.fixture(scope="module")
 def logs(model: Model, motion: SampledMotion) -> tuple[xr.Dataset, xr.Dataset]:
-    """What noisy encoders measure, and what was commanded."""
+    """Return the log of noisy encoders, and the commanded motion."""
     return recorded(model, motion, ENCODER_NOISE, FORCE_NOISE), recorded(model, motion, 0.0, 0.0)
 
 
@@ -138,7 +138,7 @@ def estimates(document: dict[str, Any]) -> np.ndarray:
 
 
 def off(identification: Identification, model: Model) -> float:
-    """Largest difference of a base parameter from the machine file's, in standard deviations."""
+    """Return the largest error of a base parameter, in standard deviations."""
     truth = identification.base.regroup(
         np.array(
             [model.mechanism.parameters[name].value for name in identification.base.parameters]
@@ -158,10 +158,13 @@ def test_rows_of_joints_are_those_of_actuators_through_the_transmission(
     # speed of a motor per speed of a joint
     A = np.array([[50.0, 0.0, 0.0], [0.0, 50.0, 0.0], [0.0, 37.0, 41.0]])
     assert joints.outputs == ("waist", "shoulder", "elbow")
-    np.testing.assert_allclose(joints.forces, actuators.forces @ A, rtol=SAME)
+    np.testing.assert_allclose(joints.forces, actuators.forces @ A, rtol=ROUNDING_TOLERANCE)
     expected = np.einsum("nkp,kd->ndp", actuators.regressor, A)
     np.testing.assert_allclose(
-        joints.regressor, expected, rtol=SAME, atol=SAME * np.abs(expected).max()
+        joints.regressor,
+        expected,
+        rtol=ROUNDING_TOLERANCE,
+        atol=ROUNDING_TOLERANCE * np.abs(expected).max(),
     )
     exact = joints.regressor @ arm.pi
     assert (joints.forces - exact).std(axis=0) == pytest.approx(
@@ -170,7 +173,7 @@ def test_rows_of_joints_are_those_of_actuators_through_the_transmission(
 
 
 def test_noise_of_joints_is_that_of_their_own_periods(arm: Model, arm_log: xr.Dataset) -> None:
-    """Second route: joint torques are made sample by sample first, then averaged."""
+    """The reference calculates joint torques for each sample first, and then their average."""
     log = arm_log.copy(deep=True)
     names = ("waist_motor", "shoulder_motor", "elbow_motor")
     # two motors have noise in common
@@ -209,9 +212,9 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
     fitted = fit(
         training, held_out, InstrumentalVariables(instruments_of=instruments[: len(training)])
     )
-    assert off(plain, model) > 2 * DEVIATIONS
-    assert off(fitted, model) < DEVIATIONS
-    # the same estimating equations, solved by hand: Z^T W^2 (f - Y p) = 0
+    assert off(plain, model) > 2 * MAX_DEVIATIONS
+    assert off(fitted, model) < MAX_DEVIATIONS
+    # The same estimating equations, solved directly: Z^T W^2 (f - Y p) = 0.
     ties = leaf_ties(model)
     Z, Y = (
         (rows[: len(training)] @ ties.matrix)[..., fitted.base.independent]
@@ -223,7 +226,10 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
         np.einsum("nkr,nks->rs", weighted, Y), np.einsum("nkr,nk->r", weighted, force)
     )
     np.testing.assert_allclose(
-        fitted.values, by_hand, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE * np.abs(by_hand).max()
+        fitted.values,
+        by_hand,
+        rtol=ESTIMATE_TOLERANCE,
+        atol=ESTIMATE_TOLERANCE * np.abs(by_hand).max(),
     )
 
 
@@ -239,7 +245,7 @@ def test_the_commanded_motion_is_averaged_too(
     instruments = periodic_instruments(model, commanded)[: len(training)]
     expected = fit(training, held_out, InstrumentalVariables(instruments_of=instruments))
     np.testing.assert_allclose(
-        estimates(result), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE
+        estimates(result), expected.values, rtol=ESTIMATE_TOLERANCE, atol=ESTIMATE_TOLERANCE
     )
     assert not np.allclose(
         estimates(result), estimates(document(model, logs[0], **options)), rtol=1e-3
@@ -253,15 +259,15 @@ def test_a_log_of_one_period_is_an_average_already(model: Model, motion: Sampled
         document(model, log, parameters="file", errors="independent") for log in (whole, mean)
     )
     assert several["estimator"]["name"] == "KnownNoise"
-    assert single["estimator"]["name"] == "WeightedLeastSquares"  # nothing says how noisy it is
+    assert single["estimator"]["name"] == "WeightedLeastSquares"  # The noise is unknown.
     data = periodic_regression(model, mean, highest=HIGHEST, ties=leaf_ties(model))
     expected = fit(*split(data, 0.7), WeightedLeastSquares())
     np.testing.assert_allclose(
-        estimates(single), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE
+        estimates(single), expected.values, rtol=ESTIMATE_TOLERANCE, atol=ESTIMATE_TOLERANCE
     )
-    assert off(expected, model) < DEVIATIONS
+    assert off(expected, model) < MAX_DEVIATIONS
     assert (
-        np.abs(estimates(several) - expected.values) < DEVIATIONS * expected.standard_deviations
+        np.abs(estimates(several) - expected.values) < MAX_DEVIATIONS * expected.standard_deviations
     ).all()
 
 
@@ -269,7 +275,7 @@ def test_joints_are_fitted(arm: Model, arm_log: xr.Dataset) -> None:
     result = document(arm, arm_log, output="joints")
     assert [output["name"] for output in result["outputs"]] == ["waist", "shoulder", "elbow"]
     assert result["estimator"]["name"] == "KnownNoise"
-    # the noise that is known is all that the residuals hold
+    # The residuals contain nothing but the known noise.
     for output in result["outputs"]:
         assert output["noise"] * output["weight"] == pytest.approx(1.0, rel=0.2)
     both = document(arm, arm_log, output="joints", estimator="iv", commanded=(arm_log,))
@@ -307,7 +313,7 @@ def test_a_period_that_is_none_and_another_commanded_motion(
 
 @pytest.mark.parametrize("encoder", [0.0, ENCODER_NOISE])
 def test_a_highest_frequency_below_the_motions_reports_the_share_above_it(encoder: float) -> None:
-    """The share of the velocity's power is that of three sines of known size."""
+    """The reported share of the velocity's power is that of three sines of known size."""
     model = Model(load("five_bar"))
     size = np.array([[0.2, 0.15, 0.08], [0.2, 0.15, 0.0]])
     log = recorded(

@@ -1,8 +1,8 @@
-"""`identify` without options: cut-off, order, standstill, decimation and friction, chosen by validation.
+"""`identify` without options: the preparation and the friction are chosen by validation.
 
-The truth is the planar arm by hand, with coarse encoders, friction that turns round over some way
-(Dahl's law by small steps of its exact solution), and short rests. Fits are judged by the forces
-without friction on another motion.
+The logs come from formulas of the planar arm, with coarse encoders, presliding friction (Dahl's law
+by small steps of its exact solution), and short rests. Fits are evaluated by their forces without
+friction on another motion.
 """
 
 from __future__ import annotations
@@ -23,35 +23,37 @@ from tauloop.logs import Signals
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RATE, COUNT = 1000.0, 24_000
-NOISE, STEP = 0.05, 2e-4
-SLIDING, WAY = 1.2, 0.02
+#: Noise of the torques, N m, and step of the encoders, rad.
+NOISE, ENCODER_STEP = 0.05, 2e-4
+#: Friction in sliding, N m, and length over which it reverses, rad.
+SLIDING, LENGTH = 1.2, 0.02
 
 
-def dahl(velocity: np.ndarray, way: float) -> np.ndarray:
-    """Return z of z' = v / way (1 - z sign v): exact over each sample, in which the speed is constant."""
+def dahl(velocity: np.ndarray, length: float) -> np.ndarray:
+    """Return z of z' = v / length (1 - z sign v), exact for constant speed within each sample."""
     state = np.empty(len(velocity))
     z = 0.0
     for k, v in enumerate(velocity):
         towards = np.sign(v)
-        z = towards + (z - towards) * np.exp(-abs(v) / RATE / way)
+        z = towards + (z - towards) * np.exp(-abs(v) / RATE / length)
         state[k] = z
     return state
 
 
 def moved(phase: float) -> tuple[np.ndarray, ...]:
-    """Return the arm's motion at 1 kHz."""
+    """Return a motion of the arm at 1 kHz."""
     return arm_motion(COUNT, phase, RATE)
 
 
 def recorded(*, sliding: float = 0.0, seed: int = 0) -> Signals:
-    """Return a log with encoders of 2e-4 rad and friction of the shoulder that turns round over some way."""
+    """Return a log with coarse encoders and presliding friction of the shoulder."""
     motion = moved(0.0)
     _, q, v, a = motion
     forces = arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
-    forces[:, 0] += sliding * dahl(v[:, 0], WAY)
+    forces[:, 0] += sliding * dahl(v[:, 0], LENGTH)
     log = arm_log(motion, forces, noise=NOISE, encoder=0.0, rng=np.random.default_rng(seed))
     channels = tuple(
-        replace(channel, values=STEP * np.round(channel.values / STEP))
+        replace(channel, values=ENCODER_STEP * np.round(channel.values / ENCODER_STEP))
         if channel.quantity == "position"
         else channel
         for channel in log.channels
@@ -76,7 +78,7 @@ def error(model: tl.Model, result: tl.identification.MachineIdentification) -> f
 
 
 def tuned(model: tl.Model, log: Signals, terms: TermOptions) -> float:
-    """Return the least error of the options that a user might try by hand."""
+    """Return the smallest error of the options that a user might try."""
     errors = []
     for cutoff, standstill in product((3.0, 6.0, 12.0, 25.0), (1e-6, 1e-2)):
         preparation = PreparationOptions(
@@ -107,7 +109,7 @@ def test_friction_that_turns_round_is_chosen_by_itself(model):
     result = tl.identify(model, log)
     notes = " ".join(result.channels.notes)
     assert "friction chosen by validation: presliding" in notes
-    assert result.presliding.lengths == {"shoulder": pytest.approx(WAY, rel=0.2)}
+    assert result.presliding.lengths == {"shoulder": pytest.approx(LENGTH, rel=0.2)}
     assert error(model, result) < 1.1 * tuned(model, log, TermOptions(presliding={"shoulder": ""}))
 
 
@@ -123,7 +125,7 @@ def test_what_is_stated_stays(model):
 
 @pytest.mark.nightly
 def test_the_measured_arm_without_its_preparation(shared, tmp_path):
-    """At least as good, held out, as the comparison setting was with central differences."""
+    """The held-out error is at most that of the reference, which used central differences."""
     data, example = shared / "data" / "tx40", EXAMPLES / "tx40"
     if not data.is_dir():
         pytest.skip(

@@ -1,7 +1,7 @@
-"""Presliding friction: Dahl's state, its columns, and hysteresis told from a delay.
+"""Presliding friction: Dahl's state, its columns, and the distinction of hysteresis and delay.
 
-The oracle is Dahl's law integrated by SciPy along a closed-form motion, which the toolkit never
-sees.
+The reference is Dahl's law, integrated by SciPy along a closed-form motion that the toolkit does
+not know.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ TIME = np.arange(0.0, DURATION, 1.0 / RATE)
 PREPARATION = Preparation(cutoff=20.0, trim=40, decimation=2)
 OPTIONS: dict[str, Any] = {"cutoff": 20.0, "trim": 40, "decimation": 2}
 ENCODER, NOISE = 1e-5, 5e-3
-#: Friction of motor 1, N m, beside torques of some 1.5 N m; and of what it turns round over, rad.
-LEVEL, WAY = 1.5, 0.02
+#: Friction of motor 1, N m, with other torques of about 1.5 N m, and its presliding length, rad.
+LEVEL, LENGTH = 1.5, 0.02
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +58,12 @@ def moved(model) -> Multisine:
     )
 
 
-def dahl_by_scipy(moved: Multisine, way: float) -> np.ndarray:
-    """z of z' = v / way (1 - z sign v) of motor 1 at all times, by an adaptive integrator."""
+def dahl_by_scipy(moved: Multisine, length: float) -> np.ndarray:
+    """z of z' = v / length (1 - z sign v) of motor 1 at all times, by an adaptive integrator."""
 
     def rate(t: float, z: np.ndarray) -> np.ndarray:
         v = moved.sample(np.array([t])).velocity[0, 0]
-        return np.asarray((v - abs(v) * z) / way)
+        return np.asarray((v - abs(v) * z) / length)
 
     solution = solve_ivp(
         rate,
@@ -80,11 +80,11 @@ def dahl_by_scipy(moved: Multisine, way: float) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def hysteresis(moved) -> np.ndarray:
-    return dahl_by_scipy(moved, WAY)
+    return dahl_by_scipy(moved, LENGTH)
 
 
 def log_of(model: Model, moved: Multisine, friction: np.ndarray, late: int = 0) -> Signals:
-    """A log of the machine with some further friction (N,) at motor 1, whose torque comes late by some samples."""
+    """Return a log with additional friction (N,) at motor 1, whose torque may be late."""
     rng = np.random.default_rng(2)
     motion = moved.sample(TIME)
     start = model.forward_kinematics(motion.position).q
@@ -115,11 +115,11 @@ def held_out(document: dict[str, Any]) -> list[float]:
 
 
 def test_the_state_is_that_of_dahls_law(moved, hysteresis):
-    samples = dahl_state(moved.sample(TIME).velocity[:, :1], 1.0 / RATE, np.array([WAY]))[:, 0]
-    # samples in which the motion turns round
+    samples = dahl_state(moved.sample(TIME).velocity[:, :1], 1.0 / RATE, np.array([LENGTH]))[:, 0]
+    # Samples at which the motion reverses.
     assert np.sqrt(np.mean((samples - hysteresis) ** 2)) < 5e-3
     finer = np.arange(0.0, DURATION, 0.1 / RATE)
-    finer_state = dahl_state(moved.sample(finer).velocity[:, :1], 0.1 / RATE, np.array([WAY]))[
+    finer_state = dahl_state(moved.sample(finer).velocity[:, :1], 0.1 / RATE, np.array([LENGTH]))[
         ::10, 0
     ]
     assert np.sqrt(np.mean((finer_state - hysteresis) ** 2)) < 2e-4
@@ -135,10 +135,10 @@ def test_the_state_rests_where_the_motion_rests_and_slides_where_it_goes_on():
 
 
 def test_hysteresis_is_named_and_not_a_delay(model, moved, hysteresis):
-    """Without the difference this log read: channel comes 40 ms before the others."""
+    """Without the distinction, a lead of the channel by 40 ms was reported for this log."""
     (result,) = findings(model, log_of(model, moved, LEVEL * hysteresis))
     assert result.startswith("force.motor_1 has friction that reverses over ")
-    assert float(result.split("over ")[1].split(" rad")[0]) == pytest.approx(WAY, rel=0.25)
+    assert float(result.split("over ")[1].split(" rad")[0]) == pytest.approx(LENGTH, rel=0.25)
 
 
 @pytest.mark.parametrize("late", [3, -3, 10])
@@ -147,7 +147,7 @@ def test_a_delay_is_named_beside_friction_that_turns_at_once(model, moved, late)
     (result,) = findings(model, log_of(model, moved, friction, late))
     word = "behind" if late > 0 else "before"
     assert f"comes {word} the other channels by {abs(late)} samples" in result or (
-        # what of one motor comes late makes its position early
+        # A late torque of one motor is equivalent to an early position.
         result.startswith("position.motor_1") and f"by {abs(late)} samples" in result
     )
 
@@ -160,7 +160,7 @@ def test_a_sound_log_with_much_friction_has_neither(model, moved):
 
 
 def test_neither_is_named_where_both_explain_it_alike(model, moved):
-    """Friction alone, turning round so slowly that hardly anything turns: neither a delay nor a way is told."""
+    """Friction alone that reverses so slowly that it hardly changes: no finding is reported."""
     friction = 0.3 * dahl_by_scipy(moved, 0.3)
     assert findings(model, log_of(model, moved, friction)) == []
 
@@ -170,7 +170,7 @@ def test_columns_whose_way_validation_finds_take_the_error_away(model, moved, hy
     data = regression_data(model, log, PREPARATION)
     motion = element_motion(model, log, PREPARATION)
     choice = choose_presliding([data], [motion], ["motor_1", "motor_2"])
-    assert choice.lengths["motor_1"] == pytest.approx(WAY, rel=0.15)
+    assert choice.lengths["motor_1"] == pytest.approx(LENGTH, rel=0.15)
     assert choice.without == ("motor_2",)
     assert choice.errors[1] < choice.errors[0] / 4.0
     plain = fit(*split(data), WeightedLeastSquares())
@@ -180,7 +180,7 @@ def test_columns_whose_way_validation_finds_take_the_error_away(model, moved, hy
     )
     assert turning.held_out[0].rmse < plain.held_out[0].rmse / 4.0
     exact = fit(
-        *split(with_columns(data, *presliding_columns(motion, {"motor_1": WAY}))),
+        *split(with_columns(data, *presliding_columns(motion, {"motor_1": LENGTH}))),
         WeightedLeastSquares(),
     )
     level = exact.base.names.index("motor_1.presliding")
@@ -198,7 +198,7 @@ def test_the_way_is_found_and_named(model, moved, hysteresis):
     assert turning["findings"] == []
     assert held_out(turning)[0] < held_out(plain)[0] / 4.0
     assert turning["presliding"]["errors"][1] < turning["presliding"]["errors"][0] / 4.0
-    document = identified(model, log, **OPTIONS, presliding={"motor_1": f"{WAY} rad"})
+    document = identified(model, log, **OPTIONS, presliding={"motor_1": f"{LENGTH} rad"})
     assert document["presliding"]["stated"] == ["motor_1"]
     assert held_out(document)[0] < held_out(plain)[0] / 4.0
 
@@ -238,14 +238,16 @@ def test_several_logs_share_the_way(model, moved, hysteresis):
     assert len(merge(parts)) == 2 * len(parts[0])
 
 
-def lugre(velocity: np.ndarray, level: float, way: float) -> np.ndarray:
-    """Friction (N,) of the LuGre model by small steps of its bristle, exact where speed is constant (200 a sample).
+def lugre(velocity: np.ndarray, level: float, length: float) -> np.ndarray:
+    """Return friction (N,) of the LuGre model by 200 steps a sample, exact at constant speed.
 
-    z' = v - s |v| z / g(v), F = s z + d z', g = level (1 + 0.3 exp(-(v / v_s)^2)), s = level / way:
-    Canudas de Wit et al. 1995, A new model for control of systems with friction.
+    With s = level / length: z' = v - s |v| z / g(v), F = s z + d z',
+    g = level (1 + 0.3 exp(-(v / v_s)^2)).
+
+    Source: Canudas de Wit et al. 1995, A new model for control of systems with friction.
     """
     fine = np.interp(np.arange(50 * len(velocity)) / 50.0, np.arange(len(velocity)), velocity)
-    stiffness, step, slow = level / way, 1.0 / (50.0 * RATE), 0.1 * np.abs(velocity).max()
+    stiffness, step, slow = level / length, 1.0 / (50.0 * RATE), 0.1 * np.abs(velocity).max()
     g = level * (1.0 + 0.3 * np.exp(-((fine / slow) ** 2)))
     fading, goal = np.exp(-stiffness * np.abs(fine) / g * step), np.sign(fine) * g / stiffness
     z, result = 0.0, np.zeros(len(fine))
@@ -255,10 +257,10 @@ def lugre(velocity: np.ndarray, level: float, way: float) -> np.ndarray:
     return result[::50]
 
 
-@pytest.mark.parametrize("way", [0.005, 0.03])
-def test_friction_as_in_the_lugre_model_is_halved_as_well(model, moved, way):
-    """The bristle's damping and Stribeck's curve are not in Dahl's columns, the way is."""
-    log = log_of(model, moved, lugre(moved.sample(TIME).velocity[:, 0], LEVEL, way))
+@pytest.mark.parametrize("length", [0.005, 0.03])
+def test_friction_as_in_the_lugre_model_is_halved_as_well(model, moved, length):
+    """Dahl's columns have the length, but not the damping and the Stribeck effect of the model."""
+    log = log_of(model, moved, lugre(moved.sample(TIME).velocity[:, 0], LEVEL, length))
     data, motion = regression_data(model, log, PREPARATION), element_motion(model, log, PREPARATION)
     choice = choose_presliding([data], [motion], ["motor_1", "motor_2"])
     assert choice.without == ("motor_2",)
@@ -284,7 +286,7 @@ def test_friction_at_rest_is_zero_unless_it_stays():
 
 @pytest.mark.nightly
 def test_no_joint_of_a_measured_arm_is_worse_held_out(shared):
-    """All six joints asked for: two take a length; without the rest left out joint 2 went from 5.3 to 6.4 %."""
+    """Of six joints, two get a length; with lengths of all, joint 2 went from 5.3 to 6.4 %."""
     data, arm = shared / "data" / "tx40", Path(__file__).parents[2] / "examples" / "tx40"
     if not data.is_dir():
         pytest.skip(

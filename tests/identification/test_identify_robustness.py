@@ -1,4 +1,4 @@
-"""Identification with more motors than freedoms and from averaged logs; faults that are none, or have to be named."""
+"""Identification with redundant motors and averaged logs; logs with and without faults."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from tauloop.motion import SampledMotion, random_multisine
 
 RATE = 250.0  # Hz: central differences of 2 Hz are off by 4e-4
 NOISE = 0.003  # N m
-#: Estimates lie within this many standard deviations of the truth.
-DEVIATIONS = 5.0
-#: Regressor times parameters against inverse dynamics, N m.
-SAME_FORCE = 1e-9
-#: Preload stays out but for rounding, and the positions' resolution of 1e-6 rad times some 10 N m,
-#: as a share.
-PRELOAD_LEAVES = 1e-4
+#: Estimates are within this number of standard deviations of the truth.
+MAX_DEVIATIONS = 5.0
+#: Difference of the regressor times the parameters from inverse dynamics, N m.
+FORCE_TOLERANCE = 1e-9
+#: Largest effect of a preload, as a share: rounding, and the positions' resolution of 1e-6 rad
+#: times about 10 N m.
+MAX_PRELOAD_SHARE = 1e-4
 THIRD = "  motor_3: {on: elbow_2, inertia: rotor_inertia, force: 8 N m, friction: {coulomb: 0.02 N m}}\n"
 
 
 @pytest.fixture(scope="module")
 def many() -> Model:
-    """A five-bar with a third motor, which two follow."""
+    """Return a five-bar with a third motor."""
     return Model(
         loads(shipped_text("five_bar", ("platform:\n  body:", THIRD + "platform:\n  body:")))
     )
@@ -59,7 +59,7 @@ def motion(model: Model, seed: int = 1, duration: float = 12.0) -> SampledMotion
 
 
 def log_of(model: Model, moved: SampledMotion, forces: np.ndarray, seed: int = 2) -> xr.Dataset:
-    """Positions of the leading actuators, those that follow are not needed; forces of all."""
+    """Return a log with positions of the leading actuators and forces of all actuators."""
     names = [actuator.name for actuator in model.mechanism.actuators]
     position = np.zeros((len(moved.time), len(names)))
     position[:, list(model.assembly.leading)] = moved.position
@@ -77,8 +77,8 @@ def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, out
     moved = motion(many)
     sampled = (moved.position, moved.velocity, moved.acceleration)
     shared = many.actuators.inverse_dynamics(*sampled).force
-    assert np.abs(many.actuators.regressor(*sampled) @ many.pi - shared).max() < SAME_FORCE
-    # forces that cancel each other, larger than those of the motion
+    assert np.abs(many.actuators.regressor(*sampled) @ many.pi - shared).max() < FORCE_TOLERANCE
+    # These forces cancel each other and are larger than those of the motion.
     pressing = (
         many.hybrid.preload(moved.position)[..., 0] * (5.0 + 4.0 * np.sin(moved.time))[:, None]
     )
@@ -95,17 +95,17 @@ def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, out
     truth = result.base.regroup(
         np.array([many.mechanism.parameters[name].value for name in result.base.parameters])
     )
-    assert (np.abs(result.values - truth) / result.standard_deviations).max() < DEVIATIONS
+    assert (np.abs(result.values - truth) / result.standard_deviations).max() < MAX_DEVIATIONS
     same = fit(*split(without), WeightedLeastSquares())
-    assert np.abs(result.values - same.values).max() < PRELOAD_LEAVES * np.abs(same.values).max()
-    # the second route: the power of all forces is that of the resultants on the speeds of the
-    # leading motors
+    assert np.abs(result.values - same.values).max() < MAX_PRELOAD_SHARE * np.abs(same.values).max()
+    # The reference: the power of all forces equals that of the resultants at the speeds of the
+    # leading motors.
     rows = many.actuators.regressor(*sampled, output=many.determined(output)) @ many.pi
     speeds = np.einsum(
         "num,nm->nu", many.actuators.actuator_jacobian(moved.position), moved.velocity
     )
     power = (speeds * (shared + pressing)).sum(axis=1)
-    assert np.abs(power - (rows * moved.velocity).sum(axis=1)).max() < SAME_FORCE * max(
+    assert np.abs(power - (rows * moved.velocity).sum(axis=1)).max() < FORCE_TOLERANCE * max(
         1.0, np.abs(power).max()
     )
 
@@ -140,11 +140,11 @@ def test_an_excitation_is_judged_by_the_same_rows(many: Model, space: str) -> No
     expected = problem.rows(rows)
     assert (
         np.abs(problem.judge(inputs).regressor - expected).max()
-        < SAME_FORCE * np.abs(expected).max()
+        < FORCE_TOLERANCE * np.abs(expected).max()
     )
     (screened, _) = problem.screen(inputs)
     expected = rows @ problem.ties.matrix
-    assert np.abs(screened - expected).max() < SAME_FORCE * np.abs(expected).max()
+    assert np.abs(screened - expected).max() < FORCE_TOLERANCE * np.abs(expected).max()
 
 
 def test_what_a_motion_of_redundant_motors_leaves_out_is_named(many: Model) -> None:
@@ -182,8 +182,9 @@ def test_coarse_steps_of_a_force_are_no_limit(model: Model) -> None:
     coarse = log_of(model, moved, wave)
     for name in ("force.motor_1", "force.motor_2"):
         coarse[name].values = np.round(coarse[name].values / 0.1) * 0.1
-        top = coarse[name].values == coarse[name].values.max()
-        assert max(len(run) for run in "".join("x" if at else " " for at in top).split()) >= 5
+        is_largest = coarse[name].values == coarse[name].values.max()
+        runs = "".join(np.where(is_largest, "x", " ")).split()
+        assert max(map(len, runs)) >= 5
     assert clipped(coarse) == ()
     coarse["force.motor_1"].values = np.minimum(coarse["force.motor_1"].values, 0.5 * wave.max())
     (problem,) = clipped(coarse)

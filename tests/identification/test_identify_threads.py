@@ -1,4 +1,4 @@
-"""The linear algebra of an identification runs in one thread, and the number of threads comes back."""
+"""The linear algebra of an identification runs in one thread; the number of threads is restored."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tauloop.identification.estimation.estimators import CondensedEstimator
 
 
 def threads() -> set[int]:
-    """What the libraries themselves say."""
+    """Return the numbers of threads that the libraries report."""
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
 @dataclass(frozen=True, slots=True)
 class Watching(CondensedEstimator):
-    """Ordinary least squares that notes the number of threads while it works."""
+    """Ordinary least squares that records the number of threads during a fit."""
 
     seen: list[set[int]]
 

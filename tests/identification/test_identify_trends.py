@@ -1,7 +1,7 @@
-"""What residuals still follow: drifts, bending, clocks, jitter; each made by a formula, found with its size.
+"""Trends of residuals: drifts, compliance, clocks and jitter from formulas are found with their size.
 
-Torques are those of the closed formulae of `planar_arm`, so that nothing of the machine's own
-equations enters a log.
+The torques come from the closed formulae of `planar_arm`, so that logs do not depend on the
+machine's equations.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from tauloop.logs import Preparation, Signals
 RATE, DURATION = 200.0, 40.0  # Hz, s
 PREPARATION = Preparation(cutoff=30.0, trim=60, decimation=2)
 FRICTION_NAMES = ("shoulder.viscous", "shoulder.coulomb", "elbow.viscous", "elbow.coulomb")
-#: Sines of both joints: rad/s and rad.
+#: Frequencies, rad/s, and amplitudes, rad, of sines of both joints.
 SINES = (
     np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]),
     np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]]),
 )
-#: Figures of a trend: noise of 0.02 N m, and what other columns take of it.
-FIGURE = 0.1
+#: Relative tolerance of the value of a trend, because of noise of 0.02 N m and of other columns.
+VALUE_TOLERANCE = 0.1
 
 
 def motion_at(t: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Times and q, v, a of the sines at any times."""
+    """Return times and q, v, a of the sines at given times."""
     w, size = SINES
     angle = w * t[:, None, None] + np.arange(3)
     parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
@@ -68,14 +68,14 @@ def speeds_of(motion: tuple[np.ndarray, ...], preparation: Preparation, count: i
 
 
 def second_derivative(forces: np.ndarray) -> np.ndarray:
-    """By a spectrum of differences: of fourth order, so that it shares nothing with the library's."""
+    """Return the second derivative by differences of fourth order, independent of the library."""
     stretched = np.pad(forces, ((2, 2), (0, 0)), mode="edge")
     weights = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0 * RATE**2
     return sum(w * stretched[k : k + len(forces)] for k, w in enumerate(weights))  # type: ignore[return-value]
 
 
 def smooth(motion: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Torques without dry friction, whose jumps have no second derivative."""
+    """Return the torques without Coulomb friction, whose jumps have no second derivative."""
     return arm_regressor(*motion[1:]) @ TRUE + FRICTION * motion[2]
 
 
@@ -112,11 +112,11 @@ def test_an_offset_that_creeps(model: Model) -> None:
     }
     assert set(by_name) == {"motor_2"}
     assert (by_name["motor_2"].kind, by_name["motor_2"].unit) == ("offset", "N m")
-    assert by_name["motor_2"].value == pytest.approx(0.4 * SPAN / DURATION, rel=FIGURE)
+    assert by_name["motor_2"].value == pytest.approx(0.4 * SPAN / DURATION, rel=VALUE_TOLERANCE)
 
 
 def test_warmth_that_comes_and_goes_with_the_load(model: Model) -> None:
-    """The motion rests in the middle third; the warmth is integrated step by step."""
+    """The machine is at rest in the middle third; the heat is integrated step by step."""
     calm = 0.5 + 0.5 * np.abs(np.tanh(4.0 * (TIME / DURATION - 0.5)))
     t, q, *_ = MOTION
     q = q * calm[:, None]
@@ -135,7 +135,7 @@ def test_warmth_that_comes_and_goes_with_the_load(model: Model) -> None:
 
 @pytest.mark.parametrize("frequency", [6.0, 10.0])
 def test_a_transmission_that_bends(model: Model, frequency: float) -> None:
-    """Rigid torques less their second derivative over the squared frequency of the load with the motor held."""
+    """Torques are rigid torques minus their second derivative over the squared load frequency."""
     forces = smooth(MOTION)
     bent = forces - second_derivative(forces) / (2.0 * np.pi * frequency) ** 2
     by_name = {trend.output: trend for trend in trends(model, bent)}
@@ -146,27 +146,27 @@ def test_a_transmission_that_bends(model: Model, frequency: float) -> None:
 
 
 def test_a_filter_of_the_positions_is_no_transmission_that_bends(model: Model) -> None:
-    """One pole forwards and backwards takes 1 % off the fastest sine; forces and regressor lose it together."""
+    """A pole forwards and backwards removes 1 % of the fastest sine, in forces and regressor."""
     first_order = Preparation(cutoff=6.0, order=1, trim=100, decimation=2)
     data = regression_data(model, arm_log(MOTION, smooth(MOTION)), first_order)
     assert "compliance" not in {trend.kind for trend in residual_trends(data, FRICTION_NAMES)}
 
 
 def test_clocks_that_drift_apart(model: Model) -> None:
-    """Torques are stamped 250 us later every second: those of the motion at earlier and earlier times."""
+    """The stamps of torques are later by 250 us every second: torques belong to earlier motion."""
     drift = 2.5e-4
     late = motion_at(TIME - drift * (TIME - 0.5 * DURATION))
     by_name = {trend.output: trend for trend in trends(model, arm_forces(late))}
     for drive in DRIVES:
         assert by_name[drive].kind == "clock"
-        assert by_name[drive].value == pytest.approx(drift, rel=FIGURE)
+        assert by_name[drive].value == pytest.approx(drift, rel=VALUE_TOLERANCE)
     assert "+25" in trend_problems(tuple(by_name.values()))[0].what
 
 
 @pytest.mark.parametrize("late", [3e-3, -3e-3, 6e-3])
 @pytest.mark.parametrize("rate", [200.0, 5000.0])
 def test_a_delay_of_less_than_a_sample_and_of_many(model: Model, late: float, rate: float) -> None:
-    """Torques of the motion 3 ms before: 0.6 and 15 samples."""
+    """Torques belong to the motion 3 ms before: 0.6 and 15 samples."""
     t = np.arange(round(15.0 * rate)) / rate
     forces = arm_forces(motion_at(t))
     forces[:, 0] = arm_forces(motion_at(t - late))[:, 0]
@@ -178,12 +178,12 @@ def test_a_delay_of_less_than_a_sample_and_of_many(model: Model, late: float, ra
         data, FRICTION_NAMES, speeds=speeds_of(motion_at(t), preparation, len(data))
     )
     assert (trend.output, trend.kind) == ("motor_1", "delay")
-    assert trend.value == pytest.approx(late, rel=FIGURE)
+    assert trend.value == pytest.approx(late, rel=VALUE_TOLERANCE)
     assert f"{'lags' if late > 0.0 else 'leads'} the motion by" in str(trend)
 
 
 def test_hysteresis_at_reversals_is_no_delay(model: Model) -> None:
-    """Dahl's friction, integrated step by step: it comes after the reversal, as a delay would."""
+    """Dahl's friction, integrated step by step, follows a reversal like a delay."""
     q = MOTION[1]
     dahl = np.zeros_like(q)
     for k in range(1, len(q)):
@@ -195,7 +195,12 @@ def test_hysteresis_at_reversals_is_no_delay(model: Model) -> None:
 
 
 def uneven(share: float, taken: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Signals:
-    """A log whose stamps jitter by up to a share of the period; `taken` says at which times samples are taken."""
+    """Return a log whose stamps jitter by up to a share of the period.
+
+    Args:
+        share: largest jitter, as a share of the period.
+        taken: function that returns the times at which samples are taken.
+    """
     stamps = TIME + share / RATE * np.random.default_rng(5).uniform(-1.0, 1.0, len(TIME))
     _, q, *_ = motion_at(taken(stamps, TIME))
     return arm_log((stamps, q), FORCES, encoder=1e-4)
@@ -207,7 +212,7 @@ def test_samples_taken_at_uneven_times_and_stamps_that_only_say_so(share: float)
     rms = 100.0 * share / np.sqrt(3.0)  # of a uniform distribution
     assert float(problem.what.split("RMS, ")[1].split(" %")[0]) == pytest.approx(rms, rel=0.05)
     assert jitter(uneven(share, lambda stamps, even: even), DRIVES) == ()
-    # a clock that ticks every second sample
+    # A clock that advances every second sample.
     coarse = arm_log((np.round(TIME, 2) + 0.0, MOTION[1]), FORCES)
     assert jitter(coarse, DRIVES) == ()
 
@@ -223,7 +228,7 @@ def test_a_drift_makes_the_result_doubtful() -> None:
 
 
 def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:
-    """Its model leaves 7 to 17 % of the torques: none of it is a trend."""
+    """The residual of its model is 7 to 17 % of the torques and has no trend."""
     from tauloop.formats.urdf.reader import load_urdf
     from tauloop.logs import load_recording, prepared_signals, read_signals, samples
 

@@ -1,7 +1,7 @@
-"""The two-run method in one call: a structure's parameters, from a run with it and one of the actuators alone.
+"""The two-run method in one call: parameters of a structure from runs with and without it.
 
-Oracles: the arm's regressor by hand, beside own forces that are made of formulas; the fit to the
-structure alone.
+The references are the formulas of the arm's regressor and of the actuators' own forces, and the fit
+to the structure alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tauloop.logs import Signals, write_log
 
 FRICTION = ", friction: {viscous: 0.1 N m s/rad, coulomb: 0.1 N m}"
 FILTER = PreparationOptions(cutoff=30.0, trim=60)
-#: A carriage of 0 kg that only joins, and no friction: what the structure is.
+#: The structure: a carriage of 0 kg that only connects, without friction.
 STRUCTURE = (
     MACHINE.replace(FRICTION, "")
     .replace("    friction: {viscous: 0.1 N m s/rad, coulomb: 0.1 N m}\n", "")
@@ -30,7 +30,7 @@ STRUCTURE = (
 
 
 def runs() -> dict[str, Signals]:
-    """The structure's torques, the drives' own (dry friction, cogging, inertia), and both together."""
+    """Return logs with torques of the structure, of the drives (with cogging), and of both."""
     motion = arm_motion(2400)
     _, q, v, a = motion
     structure = arm_regressor(q, v, a) @ TRUE

@@ -1,7 +1,7 @@
-"""Logs in another unit, channels that are dead or copies, masses that cannot be: named; nothing said of sound logs.
+"""Wrong units, dead and copied channels and impossible masses are reported, sound logs are not.
 
-The logs come from the closed formulae of `planar_arm`, which share no code with the machine that is
-identified.
+The logs come from the closed formulae of `planar_arm`, which share no code with the identified
+machine.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from tauloop.logs import Preparation, Signals, prepared_signals
 PREPARATION = Preparation(cutoff=30.0, trim=40)
 RAW = Preparation(cutoff=None, trim=5)
 MOTION = arm_motion(3000)
-#: Ratios of estimates of noisy logs.
-RATIO = 0.05
+#: Relative tolerance of ratios of estimates from noisy logs.
+RATIO_TOLERANCE = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_forces_in_another_unit_are_told_by_the_factor_that_parameters_share(
 def test_estimates_stand_beside_the_values_of_the_machine_file(
     model: Model, sound: Signals
 ) -> None:
-    """The oracle: least squares of the formulae's regressor, in NumPy; its parameters regrouped by hand."""
+    """The reference is least squares in NumPy with the formulae's regressor and regrouping."""
     data = regression_data(model, sound, PREPARATION)
     comparison = compare_with_prior(model, fit(data, None, OrdinaryLeastSquares()), data.unknowns)
     rows = {str(row["name"]): row for row in comparison.rows()}
@@ -100,7 +100,7 @@ def test_estimates_stand_beside_the_values_of_the_machine_file(
     for name, value in expected.items():
         (row,) = (row for key, row in rows.items() if key.split(" ")[0] == name)
         assert row["machine_file"] == pytest.approx(value, rel=1e-12)
-        assert row["ratio"] is None or row["ratio"] == pytest.approx(1.0, abs=RATIO)
+        assert row["ratio"] is None or row["ratio"] == pytest.approx(1.0, abs=RATIO_TOLERANCE)
     assert "base parameters that compare are within a factor of 1.3" in comparison.remarks[0]
 
 
@@ -113,7 +113,7 @@ def test_a_machine_half_as_heavy_as_its_file_is_no_matter_of_units(model: Model)
 
 
 def test_a_negative_moment_of_inertia_is_named(model: Model) -> None:
-    """Less inertia of the second link than none: its whole column turned."""
+    """The second link has a negative inertia: the sign of its whole column is changed."""
     less = TRUE - [0, 0, 0, 0, 0, 0, 0, 0.15]
     (gauges,) = sentences(model, arm_log(MOTION, arm_regressor(*MOTION[1:]) @ less))
     assert gauges.startswith("link2.Izz: comes out as -0.0")
@@ -121,7 +121,7 @@ def test_a_negative_moment_of_inertia_is_named(model: Model) -> None:
 
 
 def test_a_mass_beyond_all_that_the_file_has_is_named() -> None:
-    """A cart on a rail, force = mass times acceleration plus a constant: 50 kg where the file says 0.5 kg."""
+    """A cart on a rail has force = mass times acceleration plus a constant, 50 kg, not 0.5 kg."""
     text = """
 format: tauloop-machine/1
 name: carts
@@ -217,7 +217,7 @@ def test_dead_and_copied_channels_are_named(sound: Signals, case: str) -> None:
 
 
 def test_a_symmetric_motion_is_no_copy() -> None:
-    """Two drives that move alike and feel alike forces: positions are equal, as commanded."""
+    """Two drives with equal motion have similar forces: their positions are equal, as commanded."""
     t, q, *_ = MOTION
     both = np.stack([q[:, 0], q[:, 0]], axis=1)
     log = arm_log((t, both), np.sin(both), encoder=0.0)
@@ -284,8 +284,6 @@ def test_lengths_in_millimetres_stand_in_formulas() -> None:
     )
     machine = loads(text)
     assert machine.parameters["upper_length"].unit == "mm"
-    formulas = [
-        [str(item) for item in tl.symbolic_base_parameters(m).base]
-        for m in (machine, tl.load("pendulum_arm"))
-    ]
-    assert formulas[0] == formulas[1]
+    in_millimetres = tl.symbolic_base_parameters(machine).base
+    in_metres = tl.symbolic_base_parameters(tl.load("pendulum_arm")).base
+    assert list(map(str, in_millimetres)) == list(map(str, in_metres))

@@ -1,6 +1,6 @@
-"""Wrong units, zeros, gear ratios and torque constants: named with their size, and with what forces cannot tell apart.
+"""Wrong units, zeros, gear ratios and torque constants are found with their sizes and alternatives.
 
-Torques are those of the closed formulae of `planar_arm`.
+The torques come from the closed formulae of `planar_arm`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def sound(seed: int = 1) -> Signals:
 
 
 def changed(changes: dict[str, tuple[float, float]]) -> Signals:
-    """The log with some channels times a factor, plus an offset."""
+    """Return the log with some channels multiplied by a factor, plus an offset."""
     log = sound()
     channels = tuple(
         replace(channel, values=channel.values * factor + offset)
@@ -87,7 +87,7 @@ def test_a_zero_that_is_off(model: Model, name: str, degrees: float) -> None:
 
 
 def test_what_forces_do_not_show_is_stated(model: Model) -> None:
-    """A turned frame of the last link makes up for the zero of its joint; gravity shows the zero of the first."""
+    """A rotated frame of the last link replaces its joint's zero; gravity shows the first zero."""
     for log in (sound(), changed({"position.motor_2": (1.0, np.radians(5.0))})):
         document = identified(model, log, **OPTIONS)
         assert document["status"] == "ok"
@@ -98,7 +98,7 @@ def test_what_forces_do_not_show_is_stated(model: Model) -> None:
 
 @pytest.mark.parametrize(("name", "factor"), [("motor_1", 1.2), ("motor_2", 0.8), ("motor_2", 1.5)])
 def test_a_wrong_gear_ratio(model: Model, name: str, factor: float) -> None:
-    """Of the position alone, and of position and force."""
+    """The ratio is wrong for the position alone, or for position and force."""
     problems = findings(model, changed({f"position.{name}": (factor, 0.0)}))
     assert number(
         "is # \\+- .* times as large as the other", problems[f"position.{name}"]

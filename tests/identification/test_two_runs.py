@@ -1,4 +1,4 @@
-"""The two-run method: delays, noise and forces against what the logs were made of."""
+"""The two-run method: delays, noise and forces, compared with the formulas of the logs."""
 
 from __future__ import annotations
 
@@ -25,20 +25,25 @@ from tauloop.motion import Multisine
 
 NAMES = ("a", "b", "held")
 RATE, PERIOD = 100.0, 4.0
-#: Fourier series of motions that they hold exactly: rounding.
-EXACT = 1e-9
-#: A cubic spline through 100 samples a second of motions up to 2 Hz, share of the amplitude.
-SPLINE = 1e-5
-#: Error of interpolated friction, which turns round within some ten samples, over that of runs not
-#: aligned.
-INTERPOLATED = 0.06
-#: Estimates of a standard deviation from some 2 000 samples scatter by 1.6 %; five of it.
-SCATTER = 0.08
+#: Error of the Fourier series of motions that it describes exactly: rounding.
+ROUNDING_TOLERANCE = 1e-9
+#: Error of a cubic spline through 100 samples a second of motions up to 2 Hz, as a share of the
+#: amplitude.
+SPLINE_TOLERANCE = 1e-5
+#: Error of interpolated friction, which reverses within about ten samples, as a share of the error
+#: of runs that are not aligned.
+MAX_INTERPOLATION_SHARE = 0.06
+#: Relative tolerance of a standard deviation from about 2 000 samples: five times its error of
+#: 1.6 %.
+NOISE_TOLERANCE = 0.08
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Two moving actuators and one that is held; own force 30 tanh(v / 0.3) + 5 a, structure 40 q + 3 cos(q)."""
+    """Two moving actuators and one that is held.
+
+    The actuators' own force is 30 tanh(v / 0.3) + 5 a, that of the structure 40 q + 3 cos(q).
+    """
 
     noise: float = 0.0
     seed: int = 0
@@ -76,8 +81,8 @@ class Bench:
         return np.asarray(40.0 * position + 3.0 * np.cos(position))
 
 
-def off(runs: TwoRuns) -> float:
-    """Largest error of the structure's force."""
+def force_error(runs: TwoRuns) -> float:
+    """Return the largest error of the structure's force."""
     truth = Bench.structure(samples(runs.log, "position", ("a", "b")))
     return float(np.abs(samples(runs.log, "force", ("a", "b")) - truth).max())
 
@@ -86,10 +91,10 @@ def test_runs_at_once_leave_the_structure_to_rounding() -> None:
     bench = Bench()
     structure = subtract_actuator_forces(bench.log(0.0, 1, True), bench.log(0.0, 1, False))
     assert structure.delay == pytest.approx(0.0, abs=1e-12)
-    assert off(structure) < EXACT
+    assert force_error(structure) < ROUNDING_TOLERANCE
     assert len(structure.log[TIME]) == round(PERIOD * RATE)
     together = samples(structure.log, "force") + samples(structure.log, OWN)
-    assert np.abs(together - samples(structure.log, CONNECTED)).max() < EXACT
+    assert np.abs(together - samples(structure.log, CONNECTED)).max() < ROUNDING_TOLERANCE
     assert set(structure.removed) == {"a", "b"}
     assert structure.noise == {}
     assert structure.status is Status.OK
@@ -100,11 +105,11 @@ def test_a_late_run_is_found_without_a_period(delay: float) -> None:
     bench = Bench()
     structure = subtract_actuator_forces(bench.log(0.0, 2, True), bench.log(delay, 2, False))
     assert structure.delay == pytest.approx(delay, abs=1e-6)
-    assert max(structure.motion_mismatch.values()) < SPLINE
-    # only samples that both runs have
+    assert max(structure.motion_mismatch.values()) < SPLINE_TOLERANCE
+    # Only samples that both runs have are left.
     assert len(structure.log[TIME]) == pytest.approx(2 * PERIOD * RATE - abs(delay) * RATE, abs=1.0)
     unaligned = bench.log(delay, 2, False)["force.a"] - bench.log(0.0, 2, False)["force.a"]
-    assert off(structure) < INTERPOLATED * float(np.abs(unaligned).max())
+    assert force_error(structure) < MAX_INTERPOLATION_SHARE * float(np.abs(unaligned).max())
 
 
 @pytest.mark.parametrize("delay", [-0.55, 0.0137])
@@ -119,9 +124,8 @@ def test_periods_are_averaged_and_the_noise_is_carried_on(delay: float) -> None:
     assert structure.delay == pytest.approx(delay, abs=1e-9)
     expected = 2.0 * np.sqrt(1 / 16 + 1 / 4)
     for name in ("a", "b"):
-        assert structure.noise[name] == pytest.approx(expected, rel=SCATTER)
-    # the second route: what the forces are off is the carried noise, and the Fourier shift adds
-    # nothing to it
+        assert structure.noise[name] == pytest.approx(expected, rel=NOISE_TOLERANCE)
+    # The reference: the error of the forces is the noise, to which the Fourier shift adds nothing.
     quiet = Bench()
     exact = subtract_actuator_forces(
         quiet.log(0.0, 2, True),
@@ -213,10 +217,10 @@ def test_the_structure_is_written_with_its_noise(tmp_path: Path) -> None:
     structure = subtract_actuator_forces(connected, disconnected, SubtractionOptions(period=PERIOD))
     document = structure.as_dict()
     assert document["delay"] == pytest.approx(0.02, abs=1e-9)
-    assert document["noise"]["a"] == pytest.approx(np.sqrt(0.5), rel=SCATTER)
+    assert document["noise"]["a"] == pytest.approx(np.sqrt(0.5), rel=NOISE_TOLERANCE)
     log = read_log(write_log(out, structure.log_with_noise()))
     assert np.array_equal(samples(log, "force"), samples(structure.log, "force"))
-    # the noise of the average goes with it: `identify --period` weights by it
+    # The log contains the noise of the average, by which `identify --period` weights it.
     noise = samples(log, "force_noise")
     assert noise == pytest.approx(np.tile(list(document["noise"].values()), (len(noise), 1)))
     measured = MeasuredLog(
