@@ -293,13 +293,15 @@ def faults_of_fit(
         trends.append(residual_trends(part, unknowns, passed=passed, speeds=motion.velocity))
     scales = Problems()
     not_shown: list[str] = []
-    for motion, part in () if sign_problems else zip(motions, parts, strict=True):
-        search = zeros_and_scales(
-            model, motion.beginning, part, factor=motion.factor, output=output
-        )
-        not_shown += (text if count == 1 else f"{motion.name}: {text}" for text in search.not_shown)
-        if search.causes:
-            scales.append(of_log(motion.name, count, wrong_scale_problem(search.causes)))
+    if not sign_problems:
+        for motion, part in zip(motions, parts, strict=True):
+            search = zeros_and_scales(
+                model, motion.beginning, part, factor=motion.factor, output=output
+            )
+            place = "" if count == 1 else f"{motion.name}: "
+            not_shown += (f"{place}{text}" for text in search.not_shown)
+            if search.causes:
+                scales.append(of_log(motion.name, count, wrong_scale_problem(search.causes)))
     laws: tuple[MissingLaw, ...] = ()
     if sign_problems or not (scales or any(trends)):
         element_motions = [
