@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 import tauloop as tl
 from tauloop.cli.app import find_command
 from tauloop.cli.commands import COMMANDS, GROUPS, SECTIONS
+from tauloop.cli.machine import ImportArguments
 from tauloop.cli.options import flags as flags_of, options_class
 from tauloop.common.options import KEY
 
@@ -25,10 +26,27 @@ START, END = (
     "<!-- written by tools/command_pages.py: start -->\n",
     "<!-- written by tools/command_pages.py: end -->\n",
 )
-#: An option that so many commands have, in the same words, is explained once; so are so many
-#: options of an earlier one.
-SHARED, ALIKE = 6, 5
-#: Pages of the site that say more of a command.
+#: An option that at least this number of commands have, in the same words, is explained once.
+MIN_COMMANDS = 6
+#: Values with a unit, whose form the overview explains.
+QUANTITIES = {
+    "ACCELERATION",
+    "ANGLE",
+    "FORCE",
+    "FREQUENCY",
+    "JERK",
+    "LENGTH",
+    "MASS",
+    "QUANTITY",
+    "TIME",
+}
+#: Options of all commands.
+EVERYWHERE = {"--json", "--quiet"}
+#: The anchor of the section about options that many commands have.
+COMMON = "options-of-many-commands"
+#: A command refers to an earlier one for at least this number of equal options.
+MIN_EQUAL = 3
+#: Pages of the site that explain a command.
 PAGES = {
     "machine-file.md": "new",
     "check.md": "check",
@@ -68,6 +86,9 @@ PAGES = {
     "exporting.md": "convert",
 }
 _TYPES = {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
+#: Ends of a help text that `option_line` writes in a shorter form.
+_CHOICES = re.compile(r": (?P<choices>[\w.-]+(, [\w.-]+)* or [\w.-]+|[\w.-]+(, [\w.-]+)+)$")
+_RANGE = re.compile(r": (?P<range>(at least|at most|above|below|finite)[^:;]*)$")
 
 
 @cache
@@ -77,7 +98,7 @@ def command(name: str) -> Any:
 
 
 def options(name: str) -> list[Any]:
-    """Its options, without its arguments."""
+    """Return the options of a command, without its arguments."""
     return [
         item
         for item in command(name).params
@@ -86,65 +107,131 @@ def options(name: str) -> list[Any]:
 
 
 def escaped(text: str) -> str:
-    """Text as Markdown, on one line, that may stand in a table."""
+    """Return the text as Markdown, on one line."""
     return re.sub(r"([|*])", r"\\\1", " ".join(text.split())).replace("<", "&lt;")
 
 
-def flags(option: Any) -> str:
-    """How an option is written: its names and what stands behind them."""
+def default(item: Any) -> str:
+    """Return the default of an option; "" where its text states it or there is none."""
+    if isinstance(shown := getattr(item, "show_default", None), str):
+        return shown
+    value = getattr(item.default, "value", item.default)
+    if value is True:
+        return "on"
+    return "" if value is None or value is False or value in ((), "") else str(value)
+
+
+def flags(option: Any, value: str) -> str:
+    """Return the names of an option as code, the first with the name of its value."""
+    first, *others = option.opts
+    named = f"{first} {value}" if value else first
+    return ", ".join(f"`{name}`" for name in [named, *others, *option.secondary_opts])
+
+
+def value_name(option: Any) -> str:
+    """Return the name of an option's value, such as TIME; "" for a switch."""
     kind = getattr(getattr(option, "type_descriptor", None), "annotation", None)
-    name = getattr(kind, "__name__", "")
-    value = "" if kind is bool else option.metavar or _TYPES.get(name, "TEXT")
-    names = ", ".join(f"`{flag}{' ' + value if value else ''}`" for flag in option.opts)
-    return escaped(names + "".join(f", `{flag}`" for flag in option.secondary_opts))
+    if kind is bool:
+        return ""
+    return str(option.metavar or _TYPES.get(getattr(kind, "__name__", ""), "TEXT"))
 
 
-def default(option: Any) -> str:
-    """What holds without the option; nothing where its text says that, or where it is a word that is left out."""
-    if option.required:
-        return "required"
-    if isinstance(shown := getattr(option, "show_default", None), str):
-        return escaped(f"`{shown}`")
-    value = getattr(option.default, "value", option.default)
-    is_nothing = value is None or value is False or value in ((), "")
-    return "" if is_nothing else escaped(f"`{'on' if value is True else value}`")
+def first_statement(text: str, ends: str = ".;") -> str:
+    """Return a help text up to the first of these signs outside parentheses."""
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and character in ends and text[place + 1 : place + 2] in ("", " "):
+            return text[:place]
+    return text.rstrip(".")
 
 
-Row = tuple[str, str, str]
+def option_line(option: Any) -> str:
+    """Return one line about an option: names, value, default and range, and the first statement.
+
+    ``-h`` and the classes of options in the API have the whole text.
+    """
+    value, text = value_name(option), " ".join((option.help or "").split())
+    repeated = "..." if text.endswith("May be repeated.") else ""
+    text = text.removesuffix("May be repeated.").rstrip(". ")
+    limits = ""
+    if found := _RANGE.search(text):
+        text, limits = text[: found.start()], short_range(found["range"])
+    elif found := _CHOICES.search(text):
+        text = first_statement(text[: found.start()], ends=".")
+        value = "|".join(re.split(r", | or ", found["choices"]))
+    text = first_statement(text)
+    if value in QUANTITIES:
+        text = re.sub(r", such as [^,;:()]*[^,;:() ]", "", text)
+    if option.opts[0] == "--out":
+        text = short_endings(text)
+    notes = ", ".join(note for note in (code(default(option)), limits) if note)
+    noted = f" ({notes})" if notes else ""
+    return f"- {flags(option, value + repeated)}{noted}: {escaped(text)}"
 
 
-def row(option: Any) -> Row:
-    """A row of a table of options: how it is written, what holds without it, what it means."""
-    return flags(option), default(option), escaped(option.help or "")
+def short_range(text: str) -> str:
+    """Return a range as ``low to high``; "" where it only excludes negative numbers or zero."""
+    if re.fullmatch(r"(at least|above) [01]( and finite)?", text):
+        return ""
+    text = re.sub(r"^at least (\S+) and at most (\S+)$", r"\1 to \2", text)
+    for words, sign in (("at least", "≥"), ("at most", "≤"), ("above", "\\>"), ("below", "&lt;")):
+        text = text.replace(words, sign)
+    return text.replace(" and finite", "").replace(" and", ",")
 
 
-def table(rows: Iterable[Row]) -> Iterator[str]:
-    """Lines of a table of options; without the second column where it is empty."""
-    cells = [("option", "default", "meaning"), ("---", "---", "---"), *rows]
-    shown = (0, 1, 2) if any(middle for _, middle, _ in cells[2:]) else (0, 2)
-    return (f"| {' | '.join(cell[i] for i in shown)} |" for cell in cells)
+def short_endings(text: str) -> str:
+    """Return the help of ``--out`` with one ending for each kind of file (the overview has all)."""
+    text = re.sub(r"\((\.[a-z]+)(?:, \.[a-z]+)+\)", r"(\1)", text)
+    return text.replace("the whole result, for `tauloop report`", "the result")
+
+
+def code(text: str) -> str:
+    """Return the text in the form of code; "" for ""."""
+    return f"`{text}`" if text else ""
 
 
 @cache
-def shared() -> dict[Row, Any]:
-    """Options that stand in many commands in the same words, by their row."""
-    rows = [(row(item), item) for name in COMMANDS for item in options(name)]
-    counts = Counter(text for text, _ in rows)
-    return {text: item for text, item in rows if counts[text] >= SHARED}
+def machine_options() -> set[str]:
+    """Return the lines of the options by which commands take a machine."""
+    names = {f"--{item.name.replace('_', '-')}" for item in fields(ImportArguments)}
+    flags_of_arguments = {"--set", *names}
+    return {line for line, item in shared().items() if item.opts[0] in flags_of_arguments}
 
 
 @cache
-def earlier(name: str) -> tuple[str, list[Row]]:
-    """Return the earlier command that shares most options with this one, and these options."""
-    order = list(COMMANDS)
-    own = [row(item) for item in options(name) if row(item) not in shared()]
-    above = {
-        other: set(map(row, options(other))) - {*earlier(other)[1]}
-        for other in order[: order.index(name)]
-    }
-    alike = {other: [text for text in own if text in rows] for other, rows in above.items()}
-    most = max(alike, key=lambda other: len(alike[other]), default="")
-    return (most, alike[most]) if most and len(alike[most]) >= ALIKE else ("", [])
+def shared() -> dict[str, Any]:
+    """Return the options that many commands have in the same words, by their line."""
+    lines = [(option_line(item), item) for name in COMMANDS for item in options(name)]
+    counts = Counter(line for line, _ in lines)
+    return {line: item for line, item in lines if counts[line] >= MIN_COMMANDS}
+
+
+@cache
+def own_lines(name: str) -> dict[str, Any]:
+    """Return the options of a command that are not explained for many commands, by their line."""
+    lines = {option_line(item): item for item in options(name)}
+    return {line: item for line, item in lines.items() if line not in shared()}
+
+
+@cache
+def explained_earlier(name: str) -> dict[str, dict[str, Any]]:
+    """Return the options that earlier commands explain in the same words, by these commands."""
+    remaining = dict(own_lines(name))
+    references = {}
+    for other in list(COMMANDS)[: list(COMMANDS).index(name)]:
+        elsewhere = {
+            line for options_of in explained_earlier(other).values() for line in options_of
+        }
+        equal = {
+            line: item
+            for line, item in remaining.items()
+            if line in own_lines(other) and line not in elsewhere
+        }
+        if len(equal) >= MIN_EQUAL:
+            references[other] = equal
+            remaining = {line: item for line, item in remaining.items() if line not in equal}
+    return references
 
 
 def page_of(name: str) -> str:
@@ -160,16 +247,14 @@ def anchor(name: str) -> str:
 
 
 def paragraphs(name: str) -> Iterator[str]:
-    """The command's own words; what they say of exit codes stands last."""
-    words = [" ".join(part.split()) for part in (command(name).help or "").split("\n\n")]
+    """Return the paragraphs of a command's help; sentences about exit codes come last."""
     codes = []
-    for part in words:
-        sentences = re.split(r"(?<=[.:]) (?=[A-Z])", part)
+    for part in (command(name).help or "").split("\n\n"):
+        sentences = re.split(r"(?<=[.:]) (?=[A-Z])", " ".join(part.split()))
         codes += [sentence for sentence in sentences if sentence.startswith("Exit code")]
-        if rest := " ".join(
-            sentence for sentence in sentences if not sentence.startswith("Exit code")
-        ):
-            yield re.sub(r"([*])", r"\\\1", rest).replace("<", "&lt;")
+        others = [sentence for sentence in sentences if not sentence.startswith("Exit code")]
+        if others:
+            yield re.sub(r"([*])", r"\\\1", " ".join(others)).replace("<", "&lt;")
     if codes:
         yield re.sub(r"(Exit code \d)", r"**\1**", " ".join(codes))
 
@@ -187,66 +272,102 @@ def renamed(options: type, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def in_python(name: str) -> str:
-    """Return the functions and classes of options that do the same in Python."""
-    function = inspect.unwrap(command(name).callback)
-    parameters = inspect.signature(function, eval_str=True).parameters.values()
-    classes = [
-        kind
-        for item in parameters
-        if (kind := options_class(item.annotation)) and kind.__name__ in dir(tl)
-    ]
-    functions = [*COMMANDS[name].python, *(f"tl.{kind.__name__}" for kind in classes)]
-    words = ", ".join(f"`{word}`" for word in functions)
-    others = ", ".join(
-        f"`{flag}` is `{field}`" for kind in classes for flag, field in renamed(kind)
-    )
-    return f"In Python: {words}{'; ' if others else ''}{others}.\n"
+    """Return the functions that do the same in Python."""
+    return f"In Python: {', '.join(code(word) for word in COMMANDS[name].python)}."
+
+
+def python_names() -> dict[str, set[str]]:
+    """Return the keywords of options that have other names in Python."""
+    names: dict[str, set[str]] = {}
+    for name in COMMANDS:
+        function = inspect.unwrap(command(name).callback)
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            kind = options_class(parameter.annotation)
+            if kind is not None and kind.__name__ in dir(tl):
+                for flag, path in renamed(kind):
+                    names.setdefault(flag, set()).add(path.rpartition(".")[2])
+    return names
 
 
 def section(name: str) -> Iterator[str]:
-    """What the page says of a command."""
-    arguments = [item for item in command(name).params if item.param_type_name == "argument"]
-    names = [
-        f"{item.metavar or item.name.upper()}{'...' if item.nargs == -1 else ''}"
-        for item in arguments
-    ]
+    """Return the lines of a command's section."""
     yield f"## {name}\n"
-    yield f"For example: `{command(name).epilog.removeprefix('Example: ')}`\n"
+    yield f"`{command(name).epilog.removeprefix('Example: ')}`\n"
     for text in paragraphs(name):
         yield f"{text}\n"
-    like, alike = earlier(name)
-    own = [item for item in options(name) if row(item) not in shared() and row(item) not in alike]
-    others = [item for item in arguments if item.name != "machine" and item.help]
-    if own or others:
-        words = zip(arguments, names, strict=True)
-        above = [
-            (f"`{word}`", default(item), escaped(item.help))
-            for item, word in words
-            if item in others
-        ]
-        yield from table([*above, *map(row, own)])
+    references = explained_earlier(name)
+    elsewhere = {line for options_of in references.values() for line in options_of}
+    lines = [*argument_lines(name), *(line for line in own_lines(name) if line not in elsewhere)]
+    if lines:
+        yield from lines
         yield ""
-    if like:
-        same = ", ".join(f"`{item.opts[0]}`" for item in options(name) if row(item) in alike)
-        yield f"Explained at [{like}]({anchor(like)}): {same}.\n"
-    more = [f"`{item.opts[0]}`" for item in options(name) if row(item) in shared()]
+    for other, options_of in references.items():
+        names = spans(list(options_of), list(own_lines(other)), own_lines(other))
+        yield f"As in [{other}]({anchor(other)}): {', '.join(names)}.\n"
+    further = [
+        f"`{item.opts[0]}`"
+        for item in options(name)
+        if option_line(item) in shared()
+        and option_line(item) not in machine_options()
+        and item.opts[0] not in EVERYWHERE
+    ]
+    if further:
+        yield f"Also [{', '.join(further)}](../command-line.md#{COMMON}).\n"
     pages = [page for page, commands in PAGES.items() if name in commands.split(", ")]
     links = ", ".join(f"[{Path(page).stem.replace('-', ' ')}](../{page})" for page in pages)
-    further = f" More: {links}." if pages else ""
-    yield f"Also [{', '.join(more)}](../command-line.md#options-of-many-commands).{further}\n"
-    yield in_python(name)
+    yield f"{in_python(name)}{f' More: {links}.' if pages else ''}\n"
+
+
+def spans(lines: list[str], order: list[str], items: dict[str, Any]) -> Iterator[str]:
+    """Return the names of options, ``first to last`` where more than three follow each other."""
+    places = sorted(order.index(line) for line in lines)
+    while places:
+        count = 1
+        while count < len(places) and places[count] == places[0] + count:
+            count += 1
+        run, places = places[:count], places[count:]
+        names = [f"`{items[order[place]].opts[0]}`" for place in run]
+        if count > 3:
+            yield f"{names[0]} to {names[-1]}"
+        else:
+            yield from names
+
+
+def argument_lines(name: str) -> Iterator[str]:
+    """Return a line for each argument of a command other than the machine."""
+    for item in command(name).params:
+        if item.param_type_name == "argument" and item.name != "machine" and item.help:
+            value = f"{item.metavar or item.name.upper()}{'...' if item.nargs == -1 else ''}"
+            noted = f" (`{default(item)}`)" if default(item) else ""
+            yield f"- `{value}`{noted}: {escaped(item.help).rstrip('.')}"
 
 
 def overview() -> Iterator[str]:
     """Return the generated lines of the overview."""
     yield "\n## Commands\n"
-    yield "| section or group | commands |"
-    yield "| --- | --- |"
     for title, names in pages().items():
-        links = ", ".join(f"[`{name}`](commands/{anchor(name)})" for name in names)
-        yield f"| [{title}](commands/{page_of(names[0])}) | {links} |"
-    yield "\n## Options of many commands\n"
-    yield from table(shared())
+        yield f"[{title}](commands/{page_of(names[0])}):\n"
+        for name in names:
+            yield f"- [`{name}`](commands/{anchor(name)}): {COMMANDS[name].summary}"
+        yield ""
+    yield f"## {COMMON.replace('-', ' ').capitalize()}\n"
+    yield "All commands:\n"
+    yield from (line for line, item in shared().items() if item.opts[0] in EVERYWHERE)
+    yield "\nCommands about a machine; all but `--set` are for [files of other tools](importing.md):\n"
+    yield from (line for line, item in shared().items() if line in machine_options())
+    yield "\nCommands that name them in their section:\n"
+    yield from (
+        line
+        for line, item in shared().items()
+        if option_line(item) not in machine_options() and item.opts[0] not in EVERYWHERE
+    )
+    yield "\n## Keywords in Python\n"
+    yield "An option is the keyword of the same name: `--max-torque 3` is `max_torque=3`. Other names have:\n"
+    pairs = sorted(python_names().items())
+    yield (
+        ", ".join(f"`{flag}` ({', '.join(map(code, sorted(names)))})" for flag, names in pairs)
+        + "."
+    )
     yield ""
 
 
@@ -261,15 +382,9 @@ def pages() -> dict[str, list[str]]:
 def page(title: str, names: list[str]) -> str:
     """Return the page of a section or group."""
     group = GROUPS.get(title.lower())
-    lines = [f"# {title} commands\n"]
+    lines = [f"# {title} commands"]
     if group is not None:
-        lines.append(f"{group.summary}\n")
-    lines.append("| command | |")
-    lines.append("| --- | --- |")
-    for name in names:
-        lines.append(
-            f"| [`tauloop {name}`](#{name.replace(' ', '-')}) | {COMMANDS[name].summary} |"
-        )
+        lines.append(f"\n{group.summary}")
     for name in names:
         lines.append("")
         lines.append("\n".join(section(name)).rstrip("\n"))

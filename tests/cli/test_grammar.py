@@ -36,7 +36,6 @@ from tauloop.cli.commands import (
 )
 from tauloop.cli.examples import EXAMPLES
 from tauloop.cli.old_names import renewed
-from tauloop.cli.options import options_class
 from tauloop.cli.terminal.completion import TAKES_MACHINE
 from tauloop.common import deprecated
 from tauloop.mechanism import shipped_machines
@@ -290,15 +289,9 @@ def test_an_export_is_the_function_of_its_name(name: str) -> None:
 
 def test_options_are_named_after_keywords() -> None:
     """What the command line calls otherwise than Python is in the list, and nothing else."""
-    pairs: dict[str, set[str]] = {}
-    for name in COMMANDS:
-        function = inspect.unwrap(function_of(name))
-        for parameter in inspect.signature(function, eval_str=True).parameters.values():
-            kind = options_class(parameter.annotation)
-            if kind is not None and kind.__name__ in dir(tl):
-                for flag, path in command_pages.renamed(kind):
-                    pairs.setdefault(flag, set()).add(path.rpartition(".")[2])
-    assert pairs == {flag: set(fields) for flag, fields in OTHER_KEYWORDS.items()}
+    assert command_pages.python_names() == {
+        flag: set(fields) for flag, fields in OTHER_KEYWORDS.items()
+    }
 
 
 # 4. One name per meaning, one meaning per name, one value type per name.
