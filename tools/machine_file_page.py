@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from tauloop.mechanism import json_schema
 
 PAGE = Path(__file__).parents[1] / "docs" / "machine-file.md"
-#: Lines between which the tables stand.
+#: Lines between which the generated part is.
 START = "<!-- written by tools/machine_file_page.py: start -->\n"
 END = "<!-- written by tools/machine_file_page.py: end -->\n"
 SCHEMA = json_schema()
@@ -19,7 +22,8 @@ VALUES = ("value", "number_or_text")
 #: What a description says of a key that is left out: "origin; zero if absent", "T_i; absent: no
 #: integral part".
 ABSENT = re.compile(r"[;.] (?:(?P<word>[^;.]+) if absent|absent: (?P<meaning>.+))$")
-COLUMNS = ("key", "what stands there", "unit", "bounds", "if absent", "meaning")
+#: A definition refers to an earlier one for at least this number of equal keys.
+MIN_EQUAL = 3
 
 
 def name_of(node: dict[str, Any]) -> str:
@@ -27,6 +31,7 @@ def name_of(node: dict[str, Any]) -> str:
     return str(node.get("$ref", "")).rpartition("/")[2]
 
 
+@cache
 def order() -> list[str]:
     """Definitions as a reader meets them, each once; that of values with what is known about them comes last."""
     listed: list[str] = []
@@ -65,7 +70,10 @@ def words(node: dict[str, Any]) -> str:
         return ", ".join(f"`{word}`" for word in node["enum"])
     if "items" in node:
         inside = words(node["items"])
-        return f"list of {node['maxItems']}: {inside}" if "maxItems" in node else f"list: {inside}"
+        count = f"{node['maxItems']} " if "maxItems" in node else "list of "
+        if inside in ("value", "text"):
+            return f"{count}{inside}s"
+        return f"{count}({inside})" if ", " in inside else f"{count}{inside}"
     if "additionalProperties" in node:
         return f"{node['x-key']}: {words(node['additionalProperties'])}"
     if node["type"] == "integer":
@@ -88,33 +96,82 @@ def facts(node: Any, key: str) -> Iterator[str]:
         yield from facts(child, key)
 
 
-def row(key: str, node: dict[str, Any], required: bool) -> list[str]:
-    """The cells of a key."""
-    text = str(node["description"])
-    absent = ABSENT.search(text)
-    return [
-        f"**`{key}`**" if required else f"`{key}`",
-        words(node),
-        " or ".join(dict.fromkeys("–" if unit == "1" else unit for unit in facts(node, "x-unit"))),
-        ", ".join(dict.fromkeys(facts(node, "x-bounds"))),
-        (absent["word"] or absent["meaning"]) if absent else "",
-        ABSENT.sub("", text),
+def details(node: dict[str, Any]) -> str:
+    """Return the kind of a key's value, its units and bounds, and the default."""
+    kind = words(node)
+    units = " or ".join(
+        dict.fromkeys("–" if unit == "1" else unit for unit in facts(node, "x-unit"))
+    )
+    bounds = ", ".join(dict.fromkeys(facts(node, "x-bounds")))
+    absent = ABSENT.search(str(node["description"]))
+    default = (absent["word"] or absent["meaning"]) if absent else ""
+    parts = [
+        "" if kind == "value" else kind,
+        "" if units == "–" else units,
+        bounds,
+        f"default: {default}" if default else "",
     ]
+    return "; ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What the page states of a key."""
+
+    required: bool
+    details: str
+    meaning: str
+
+
+@cache
+def entries(name: str) -> dict[str, Entry]:
+    """Return the entry of each key of a definition."""
+    shape = SCHEMA["$defs"][name]
+    return {
+        key: Entry(
+            required=key in shape["required"],
+            details=details(node),
+            meaning=ABSENT.sub("", str(node["description"])),
+        )
+        for key, node in shape["properties"].items()
+    }
+
+
+def equal_keys(name: str) -> tuple[str, list[str]]:
+    """Return the earlier definition that shares most keys with this one, and these keys."""
+    most, shared = "", list[str]()
+    for other in order()[: order().index(name)]:
+        keys = [key for key, entry in entries(name).items() if entries(other).get(key) == entry]
+        if len(keys) >= max(MIN_EQUAL, len(shared) + 1):
+            most, shared = other, keys
+    return most, shared
+
+
+def pattern_of(key: str, entry: Entry) -> Entry:
+    """Return an entry with its key replaced, by which `x` and `y` are alike."""
+    return replace(entry, meaning=re.sub(rf"(?<![a-z]){key}(?![a-z])", "KEY", entry.meaning))
+
+
+def lines(name: str) -> Iterator[str]:
+    """Return a line for each key; keys that differ in their names alone share one."""
+    other, shared = equal_keys(name)
+    remaining = {key: entry for key, entry in entries(name).items() if key not in shared}
+    for _, group in groupby(remaining.items(), key=lambda item: pattern_of(*item)):
+        items = list(group)
+        entry = items[0][1]
+        keys = ", ".join(f"**`{key}`**" if entry.required else f"`{key}`" for key, _ in items)
+        noted = f" ({entry.details})" if entry.details else ""
+        yield f"- {keys}{noted}: {entry.meaning}{', ...' if len(items) > 1 else ''}"
+    if other:
+        keys = ", ".join(f"`{key}`" for key in shared)
+        yield f"- {keys}: as in [{other.replace('_', ' ')}](#{other.replace('_', '-').lower()})"
 
 
 def section(name: str) -> Iterator[str]:
-    """Heading, sentence and table of a definition, without columns that are empty."""
-    shape = SCHEMA["$defs"][name]
-    rows = [row(key, node, key in shape["required"]) for key, node in shape["properties"].items()]
-    shown = [
-        i
-        for i, title in enumerate(COLUMNS)
-        if title in ("key", "meaning") or any(cells[i] for cells in rows)
-    ]
+    """Return the heading, the sentence and the keys of a definition."""
     title = name.replace("_", " ")
-    yield f"\n### {title[0].upper()}{title[1:]}\n\n{shape['description']}\n"
-    for cells in (list(COLUMNS), ["---"] * len(COLUMNS), *rows):
-        yield f"| {' | '.join(cells[i] for i in shown)} |"
+    yield f"\n### {title[0].upper()}{title[1:]}\n\n{SCHEMA['$defs'][name]['description']}\n"
+    yield from lines(name)
 
 
 def updated() -> str:
