@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -43,56 +45,56 @@ VIEWS = {
     "spidermill_spatial": (30.0, -70.0),
     "wishbone": (18.0, -125.0),
 }
+#: Words of a description that a page shows above the file, which has all of it.
+INTRODUCTION_WORDS = 50
 #: How long a film of one round lasts for each freedom, s.
 SECONDS = 2.5
 
 
-def facts(mechanism: Mechanism) -> list[tuple[str, str]]:
-    """Rows of a page's table."""
-    driven = [
-        (a.name, ", ".join(f"`{coordinate}`" for coordinate, _ in a.drives))
-        for a in mechanism.actuators
+def facts(mechanism: Mechanism) -> Iterator[str]:
+    """Return the lines of a page's list of facts."""
+    independent = [f"`{name}`" for name in mechanism.platform.independent]
+    yield f"{counted(len(independent), 'degree')} of freedom: {', '.join(independent)}"
+    actuators = [
+        f"`{actuator.name}` on {', '.join(f'`{name}`' for name, _ in actuator.drives)}"
+        for actuator in mechanism.actuators
     ]
-    actuators = [f"`{name}` on {coordinates}" for name, coordinates in driven]
-    sources = sorted({parameter.status for parameter in mechanism.parameters})
-    return [
-        ("degrees of freedom", str(len(mechanism.platform.independent))),
-        (
-            "independent coordinates",
-            ", ".join(f"`{name}`" for name in mechanism.platform.independent),
-        ),
-        ("actuators", ", ".join(actuators)),
-        (
-            "made of",
-            f"{len(mechanism.bodies)} bodies, {len(mechanism.joints)} joints, {len(mechanism.rods)} rods",
-        ),
-        ("figures are", ", ".join(sources)),
-    ]
+    yield f"Actuators: {', '.join(actuators) or 'none'}"
+    bodies = counted(len(mechanism.bodies), "body", "bodies")
+    joints, rods = counted(len(mechanism.joints), "joint"), counted(len(mechanism.rods), "rod")
+    status = sorted({parameter.status for parameter in mechanism.parameters})
+    yield f"{bodies}, {joints}, {rods}; values are {', '.join(status)}"
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number with its noun."""
+    return f"{count} {one if count == 1 else several or one + 's'}"
+
+
+def introduction(description: str) -> str:
+    """Return the first sentences of a description, at most `INTRODUCTION_WORDS` after the first one."""
+    first, *others = re.split(r"(?<=\.) (?=[A-Z])", " ".join(description.split()))
+    text = first
+    for sentence in others:
+        if len(f"{text} {sentence}".split()) > INTRODUCTION_WORDS:
+            break
+        text = f"{text} {sentence}"
+    return text
 
 
 def page(name: str) -> str:
-    """The page of a machine."""
+    """Return the page of a machine."""
     mechanism = load(name)
     folder = machine_path(name).parent
     inside = f"{name}.yaml" if folder.name == "machines" else f"{folder.name}/{name}.yaml"
-    table = "\n".join(f"| {head} | {cell} |" for head, cell in facts(mechanism))
-    words = "\n".join(line.strip() for line in mechanism.description.strip().splitlines())
+    listed = "\n".join(f"- {fact}" for fact in facts(mechanism))
     return f"""# {name}
 
 [![{name}]({name}.png)](films/{name}.html)
 
-[It moves](films/{name}.html): each freedom in turn, as far as its limits let it. The page turns under the pointer.
+{introduction(mechanism.description)}
 
-{words}
-
-| | |
-|---|---|
-{table}
-
-```console
-$ tauloop check {name}
-$ tauloop view {name}
-```
+{listed}
 
 ## The file
 
@@ -114,8 +116,8 @@ def first_page() -> str:
     )
     return f"""# Gallery
 
-The machines that come with Tauloop. Commands and `load` take their names: `tauloop view {FIRST}`.
-A machine's page has its file, and a page that moves, which needs neither network nor Python.
+The machines that come with Tauloop. Commands and `tl.load` take their names: `tauloop view {FIRST}`.
+A machine's page has its file; its picture leads to a film of each freedom in turn.
 
 <div class="grid cards" markdown>
 
