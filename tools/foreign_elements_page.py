@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tauloop.formats.xml.foreign_elements import (
     ANY_PARENT,
+    DRAKE_LOOKS,
     ELEMENT_ROWS,
     PLUGIN_FORCE_WORDS,
     PLUGIN_TIE_WORDS,
     TIE_WORDS,
+    ElementRow,
     Treatment,
 )
 
@@ -18,49 +20,65 @@ PAGE = Path(__file__).parents[1] / "docs" / "foreign-elements.md"
 TITLES = {"urdf": "URDF", "sdf": "SDF", "mjcf": "MJCF"}
 HEADINGS = {
     Treatment.READ: "Read",
-    Treatment.HARMLESS: "Harmless: counted in the notes, without effect on the motion",
-    Treatment.REFUSED: "Refused by name",
+    Treatment.HARMLESS: "Harmless",
+    Treatment.REFUSED: "Refused",
 }
-HEAD = f"""# Elements of URDF, SDF and MJCF
-
-Written by `tools/foreign_elements_page.py` from the table of
-`tauloop.formats.xml.foreign_elements`, which the readers use.
-
-Every element of a file that Tauloop imports is in one of three lists: it is read, it is harmless, or it is refused by
-name, for the machine would be another one without it. An element that is in none of the lists is a problem that
-`tauloop check` reports (exit code 1). It is refused where its name contains a word for a tie: {", ".join(TIE_WORDS)}.
-
-A plugin is refused where its name or its library contains {", ".join(PLUGIN_TIE_WORDS)}. Where it contains
-{", ".join(PLUGIN_FORCE_WORDS)}, its forces are [left out](importing.md#forces-that-are-left-out).
-"""
+#: The name under which the page refers to `DRAKE_LOOKS`.
+DRAKE_LINK = "[Drake's properties](#drake-properties)"
 
 
-def cells(names: tuple[str, ...]) -> str:
+def cells(names: Iterable[str]) -> str:
     """Return tags as code."""
     return ", ".join(f"`{name}`" for name in names)
 
 
+def head() -> str:
+    """Return the introduction."""
+    return f"""# Elements of URDF, SDF and MJCF
+
+What Tauloop does with each element of an imported file:
+
+- **Read**: it changes the machine.
+- **Harmless**: it has no effect on the motion; the notes count it.
+- **Refused**: without it the machine would be another one.
+
+`tauloop check` reports any other element (exit code 1). It is refused if its name contains
+{cells(TIE_WORDS)}.
+
+A plugin is refused if its name or its library contains {cells(PLUGIN_TIE_WORDS)}. Forces of plugins with
+{cells(PLUGIN_FORCE_WORDS)} in their names are [left out](importing.md#forces-that-are-left-out).
+
+<a id="drake-properties"></a>Drake's properties for drawing and contact, harmless in links, models and robots, are
+{cells(DRAKE_LOOKS.split())}."""
+
+
+def tags_of(row: ElementRow) -> str:
+    """Return the tags of a row; those of Drake's properties by their common name."""
+    looks = DRAKE_LOOKS.split()
+    if set(looks) <= set(row.tags):
+        others = [tag for tag in row.tags if tag not in looks]
+        return f"{cells(others)}, {DRAKE_LINK}"
+    return cells(row.tags)
+
+
 def lines() -> Iterator[str]:
-    """Yield the lines of the tables."""
+    """Yield the lines of the lists; rows that differ in the parent alone are one."""
     for file_format, title in TITLES.items():
         yield f"\n## {title}"
         for treatment, heading in HEADINGS.items():
-            rows = [
-                row
-                for row in ELEMENT_ROWS
-                if row.file_format == file_format and row.treatment is treatment
-            ]
+            parents: dict[tuple[str, str], list[str]] = {}
+            for row in ELEMENT_ROWS:
+                if row.file_format == file_format and row.treatment is treatment:
+                    parents.setdefault((tags_of(row), row.meaning), []).append(row.parent)
             yield f"\n**{heading}**\n"
-            yield "| elements | in | meaning |"
-            yield "| --- | --- | --- |"
-            for row in rows:
-                parent = "any" if row.parent == ANY_PARENT else f"`{row.parent}`"
-                yield f"| {cells(row.tags)} | {parent} | {row.meaning} |"
+            for (tags, meaning), names in parents.items():
+                place = "" if ANY_PARENT in names else f" in {cells(names)}"
+                yield f"- {tags}{place}: {meaning}"
 
 
 def text() -> str:
     """Return the page."""
-    return "\n".join([HEAD.rstrip("\n"), *lines()]) + "\n"
+    return "\n".join([head(), *lines()]) + "\n"
 
 
 if __name__ == "__main__":

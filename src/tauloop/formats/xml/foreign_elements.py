@@ -113,7 +113,8 @@ def _rows(
     )
 
 
-_DRAKE_LOOK = (
+#: Elements by which Drake draws links and finds contacts.
+DRAKE_LOOKS = (
     "drake:proximity_properties drake:perception_properties drake:illustration_properties "
     "drake:accepting_renderer drake:diffuse_map drake:ellipsoid drake:capsule "
     "drake:declare_convex drake:visual drake:deformable_properties"
@@ -171,7 +172,7 @@ _URDF = (
         ),
         ("robot", "fixed_frame", "a named frame (Isaac Sim)"),
         ("robot", "mujoco compiler", "settings for MuJoCo's reader"),
-        ("robot", f"sensor camera light {_DRAKE_LOOK}", "sensors and looks"),
+        ("robot", f"sensor camera light {DRAKE_LOOKS}", "sensors and looks"),
         (
             "robot",
             "drake:collision_filter_group self_collision_checking disable_collisions contact",
@@ -187,7 +188,7 @@ _URDF = (
             "author license description publications publication version verbose capability",
             "texts",
         ),
-        ("link", f"sensor light audio_source {_DRAKE_LOOK}", "sensors, sounds and looks"),
+        ("link", f"sensor light audio_source {DRAKE_LOOKS}", "sensors, sounds and looks"),
         ("link", "collision", "contacts; drawn where no visual can be"),
         ("link", "origin", "not part of URDF; readers of URDF do not use it"),
         ("link", "contact self_collision_checking collision_checking capsule verbose", "contacts"),
@@ -308,8 +309,8 @@ _SDF = (
             "simulation; wind is reported where it blows",
         ),
         ("model", "model_state", "a stored state of a simulation"),
-        ("model", f"drake:collision_filter_group {_DRAKE_LOOK}", "contacts and looks in Drake"),
-        ("link", f"{_SENSING} {_DRAKE_LOOK}", "sensors, lights and looks"),
+        ("model", f"drake:collision_filter_group {DRAKE_LOOKS}", "contacts and looks in Drake"),
+        ("link", f"{_SENSING} {DRAKE_LOOKS}", "sensors, lights and looks"),
         (
             "link",
             "self_collide must_be_base_link enable_wind velocity_decay kinematic",
