@@ -28,8 +28,8 @@ START, END = (
 )
 #: An option that at least this number of commands have, in the same words, is explained once.
 MIN_COMMANDS = 6
-#: Values with a unit, whose form the overview explains.
-QUANTITIES = {
+#: Values whose form the overview explains.
+EXPLAINED_VALUES = {
     "ACCELERATION",
     "ANGLE",
     "FORCE",
@@ -37,9 +37,14 @@ QUANTITIES = {
     "JERK",
     "LENGTH",
     "MASS",
+    "NAME=LOW:HIGH",
+    "NAME=VALUE",
     "QUANTITY",
     "TIME",
+    "VALUES",
 }
+#: A statement is cut at a colon behind at least this number of words.
+MIN_WORDS = 4
 #: Options of all commands.
 EVERYWHERE = {"--json", "--quiet"}
 #: The anchor of the section about options that many commands have.
@@ -88,6 +93,10 @@ PAGES = {
 _TYPES = {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
 #: Ends of a help text that `option_line` writes in a shorter form.
 _CHOICES = re.compile(r": (?P<choices>[\w.-]+(, [\w.-]+)* or [\w.-]+|[\w.-]+(, [\w.-]+)+)$")
+_EXAMPLE = re.compile(
+    r", such as (?:'[^']*'|\d[^,;:()' ]*+)(?: \([^)]*\))?"
+    r"(?: or (?:'[^']*'|\d[^,;:() ]*+))?(?: \([^)]*\))?(?!, or)"
+)
 _RANGE = re.compile(r": (?P<range>(at least|at most|above|below|finite)[^:;]*)$")
 
 
@@ -136,14 +145,23 @@ def value_name(option: Any) -> str:
     return str(option.metavar or _TYPES.get(getattr(kind, "__name__", ""), "TEXT"))
 
 
-def first_statement(text: str, ends: str = ".;") -> str:
-    """Return a help text up to the first of these signs outside parentheses."""
+def first_statement(text: str, ends: str) -> str:
+    """Return a help text up to the first of these signs before a space, outside parentheses."""
     depth = 0
     for place, character in enumerate(text):
         depth += (character == "(") - (character == ")")
         if depth == 0 and character in ends and text[place + 1 : place + 2] in ("", " "):
             return text[:place]
-    return text.rstrip(".")
+    return text
+
+
+def short_help(text: str) -> str:
+    """Return the statement of a help text, without explanations of its values."""
+    sentence = first_statement(text, ".;")
+    statement = first_statement(sentence, ":")
+    is_condition = statement.startswith(("With ", "Of ", "In place "))
+    is_short = len(statement.split()) < MIN_WORDS
+    return sentence if is_condition or is_short else statement
 
 
 def option_line(option: Any) -> str:
@@ -156,13 +174,14 @@ def option_line(option: Any) -> str:
     text = text.removesuffix("May be repeated.").rstrip(". ")
     limits = ""
     if found := _RANGE.search(text):
-        text, limits = text[: found.start()], short_range(found["range"])
+        text, limits = short_help(text[: found.start()]), short_range(found["range"])
     elif found := _CHOICES.search(text):
-        text = first_statement(text[: found.start()], ends=".")
+        text = first_statement(text[: found.start()], ".")
         value = "|".join(re.split(r", | or ", found["choices"]))
-    text = first_statement(text)
-    if value in QUANTITIES:
-        text = re.sub(r", such as [^,;:()]*[^,;:() ]", "", text)
+    else:
+        text = short_help(text)
+    if value in EXPLAINED_VALUES:
+        text = _EXAMPLE.sub("", text)
     if option.opts[0] == "--out":
         text = short_endings(text)
     notes = ", ".join(note for note in (code(default(option)), limits) if note)
@@ -247,16 +266,25 @@ def anchor(name: str) -> str:
 
 
 def paragraphs(name: str) -> Iterator[str]:
-    """Return the paragraphs of a command's help; sentences about exit codes come last."""
-    codes = []
+    """Return the paragraphs of a command's help; sentences about exit codes come last.
+
+    A command that another page explains has the first paragraph alone.
+    """
+    codes, others = [], []
     for part in (command(name).help or "").split("\n\n"):
         sentences = re.split(r"(?<=[.:]) (?=[A-Z])", " ".join(part.split()))
         codes += [sentence for sentence in sentences if sentence.startswith("Exit code")]
-        others = [sentence for sentence in sentences if not sentence.startswith("Exit code")]
-        if others:
-            yield re.sub(r"([*])", r"\\\1", " ".join(others)).replace("<", "&lt;")
+        others.append([text for text in sentences if not text.startswith("Exit code")])
+    for sentences in others[:1] if pages_about(name) else others:
+        if sentences:
+            yield re.sub(r"([*])", r"\\\1", " ".join(sentences)).replace("<", "&lt;")
     if codes:
         yield re.sub(r"(Exit code \d)", r"**\1**", " ".join(codes))
+
+
+def pages_about(name: str) -> list[str]:
+    """Return the pages of the site that explain a command."""
+    return [page for page, commands in PAGES.items() if name in commands.split(", ")]
 
 
 def renamed(options: type, path: str = "") -> Iterator[tuple[str, str]]:
@@ -313,9 +341,10 @@ def section(name: str) -> Iterator[str]:
     ]
     if further:
         yield f"Also [{', '.join(further)}](../command-line.md#{COMMON}).\n"
-    pages = [page for page, commands in PAGES.items() if name in commands.split(", ")]
-    links = ", ".join(f"[{Path(page).stem.replace('-', ' ')}](../{page})" for page in pages)
-    yield f"{in_python(name)}{f' More: {links}.' if pages else ''}\n"
+    links = ", ".join(
+        f"[{Path(page).stem.replace('-', ' ')}](../{page})" for page in pages_about(name)
+    )
+    yield f"{f'More: {links}. ' if links else ''}{in_python(name)}\n"
 
 
 def spans(lines: list[str], order: list[str], items: dict[str, Any]) -> Iterator[str]:
@@ -346,10 +375,9 @@ def overview() -> Iterator[str]:
     """Return the generated lines of the overview."""
     yield "\n## Commands\n"
     for title, names in pages().items():
-        yield f"[{title}](commands/{page_of(names[0])}):\n"
-        for name in names:
-            yield f"- [`{name}`](commands/{anchor(name)}): {COMMANDS[name].summary}"
-        yield ""
+        links = ", ".join(f"[`{name}`](commands/{anchor(name)})" for name in names)
+        yield f"- [{title}](commands/{page_of(names[0])}): {links}"
+    yield ""
     yield f"## {COMMON.replace('-', ' ').capitalize()}\n"
     yield "All commands:\n"
     yield from (line for line, item in shared().items() if item.opts[0] in EVERYWHERE)

@@ -46,7 +46,7 @@ VIEWS = {
     "wishbone": (18.0, -125.0),
 }
 #: Words of a description that a page shows above the file, which has all of it.
-INTRODUCTION_WORDS = 50
+INTRODUCTION_WORDS = 30
 #: How long a film of one round lasts for each freedom, s.
 SECONDS = 2.5
 
