@@ -93,7 +93,8 @@ PAGES = {
 _TYPES = {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
 #: Ends of a help text that `option_line` writes in a shorter form.
 _CHOICES = re.compile(r": (?P<choices>[\w.-]+(, [\w.-]+)* or [\w.-]+|[\w.-]+(, [\w.-]+)+)$")
-_EXAMPLE = re.compile(
+#: An example in a help text.
+EXAMPLE = re.compile(
     r", such as (?:'[^']*'|\d[^,;:()' ]*+)(?: \([^)]*\))?"
     r"(?: or (?:'[^']*'|\d[^,;:() ]*+))?(?: \([^)]*\))?(?!, or)"
 )
@@ -181,7 +182,7 @@ def option_line(option: Any) -> str:
     else:
         text = short_help(text)
     if value in EXPLAINED_VALUES:
-        text = _EXAMPLE.sub("", text)
+        text = EXAMPLE.sub("", text)
     if option.opts[0] == "--out":
         text = short_endings(text)
     notes = ", ".join(note for note in (code(default(option)), limits) if note)
@@ -390,7 +391,7 @@ def overview() -> Iterator[str]:
         if option_line(item) not in machine_options() and item.opts[0] not in EVERYWHERE
     )
     yield "\n## Keywords in Python\n"
-    yield "An option is the keyword of the same name: `--max-torque 3` is `max_torque=3`. Other names have:\n"
+    yield "An option is the keyword of the same name: `--tool-jerk 500` is `tool_jerk=500`. Other names have:\n"
     pairs = sorted(python_names().items())
     yield (
         ", ".join(f"`{flag}` ({', '.join(map(code, sorted(names)))})" for flag, names in pairs)

@@ -1,8 +1,8 @@
 """``python tools/gallery_pages.py``: the gallery's pages and pictures; with ``--films`` what moves (`make docs`).
 
-Pages (docs/gallery/*.md) are made from the machine files' own words, and a test compares them.
+Pages (docs/gallery/*.md) are made from the machine files, and a test compares them.
 Pictures (PNG) and the README's moving picture are drawn by ``--pictures`` and ``--readme``. Films
-are pages of a megabyte each, kept out of version control: they lie in docs/gallery/films, made anew
+are pages of a megabyte each, kept out of version control: they lie in docs/gallery/films, made again
 where a machine or what draws it has changed.
 """
 
@@ -33,7 +33,7 @@ from tauloop.viewer import save_film
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "gallery"
 FILMS, KEPT = PAGES / "films", ROOT / "out" / "films"
-#: What draws films: a change of it makes all anew.
+#: What draws films: a change of it makes all again.
 DRAWN_BY = ("src/tauloop/geometry", "src/tauloop/viewer", "tests/support")
 #: Size of pictures, pixels, and of the tiles of the README's.
 WIDE, HIGH = 480, 384
@@ -200,7 +200,7 @@ def main() -> None:
         "--pictures",
         nargs="*",
         metavar="NAME",
-        help="draw the pictures anew, of all machines or some",
+        help="draw the pictures again, of all machines or some",
     )
     parser.add_argument("--readme", action="store_true", help="draw the README's moving picture")
     options = parser.parse_args()

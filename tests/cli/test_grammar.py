@@ -574,6 +574,31 @@ def test_the_pages_of_commands_state_what_the_program_states() -> None:
     } <= COMMANDS.keys()
 
 
+def test_a_help_text_is_cut_after_its_statement() -> None:
+    """At a semicolon, a period or a colon, but not inside parentheses nor after a condition."""
+    cut = command_pages.short_help
+    assert (
+        cut("Largest speed (joints: of any one); without it none.")
+        == "Largest speed (joints: of any one)"
+    )
+    assert cut("Motion from a table: CSV or Parquet") == "Motion from a table"
+    assert cut("With the two-run method: run without structure") == (
+        "With the two-run method: run without structure"
+    )
+    assert (
+        cut("NAME=SPEED: friction is larger below it") == "NAME=SPEED: friction is larger below it"
+    )
+    example = command_pages.EXAMPLE
+    assert (
+        example.sub("", "Bandwidth, such as 100 (rad/s) or '20 Hz': a delay")
+        == "Bandwidth: a delay"
+    )
+    assert (
+        example.sub("", "Mass, such as 0.5kg, or 0.5kg@0,0,20mm")
+        == "Mass, such as 0.5kg, or 0.5kg@0,0,20mm"
+    )
+
+
 # The tab key
 
 
