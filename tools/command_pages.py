@@ -49,8 +49,9 @@ MIN_WORDS = 4
 EVERYWHERE = {"--json", "--quiet"}
 #: The anchor of the section about options that many commands have.
 COMMON = "options-of-many-commands"
-#: A command refers to an earlier one for at least this number of equal options.
-MIN_EQUAL = 3
+#: A command refers to an earlier one for at least this number of equal options, on the same page
+#: and on another one.
+MIN_EQUAL_ON_PAGE, MIN_EQUAL_ELSEWHERE = 2, 3
 #: Pages of the site that explain a command.
 PAGES = {
     "machine-file.md": "new",
@@ -248,7 +249,8 @@ def explained_earlier(name: str) -> dict[str, dict[str, Any]]:
             for line, item in remaining.items()
             if line in own_lines(other) and line not in elsewhere
         }
-        if len(equal) >= MIN_EQUAL:
+        is_on_page = page_of(other) == page_of(name)
+        if len(equal) >= (MIN_EQUAL_ON_PAGE if is_on_page else MIN_EQUAL_ELSEWHERE):
             references[other] = equal
             remaining = {line: item for line, item in remaining.items() if line not in equal}
     return references
@@ -300,9 +302,13 @@ def renamed(options: type, path: str = "") -> Iterator[tuple[str, str]]:
             yield from renamed(inner, f"{path}{item.name}.")
 
 
-def in_python(name: str) -> str:
-    """Return the functions that do the same in Python."""
-    return f"In Python: {', '.join(code(word) for word in COMMANDS[name].python)}."
+def references(name: str) -> str:
+    """Return the functions that do the same in Python, and the pages about a command."""
+    functions = ", ".join(code(word) for word in COMMANDS[name].python)
+    links = ", ".join(
+        f"[{Path(page).stem.replace('-', ' ')}](../{page})" for page in pages_about(name)
+    )
+    return f"See {links}, {functions}." if links else f"See {functions}."
 
 
 def python_names() -> dict[str, set[str]]:
@@ -324,13 +330,13 @@ def section(name: str) -> Iterator[str]:
     yield f"`{command(name).epilog.removeprefix('Example: ')}`\n"
     for text in paragraphs(name):
         yield f"{text}\n"
-    references = explained_earlier(name)
-    elsewhere = {line for options_of in references.values() for line in options_of}
+    earlier = explained_earlier(name)
+    elsewhere = {line for options_of in earlier.values() for line in options_of}
     lines = [*argument_lines(name), *(line for line in own_lines(name) if line not in elsewhere)]
     if lines:
         yield from lines
         yield ""
-    for other, options_of in references.items():
+    for other, options_of in earlier.items():
         names = spans(list(options_of), list(own_lines(other)), own_lines(other))
         yield f"As in [{other}]({anchor(other)}): {', '.join(names)}.\n"
     further = [
@@ -342,10 +348,7 @@ def section(name: str) -> Iterator[str]:
     ]
     if further:
         yield f"Also [{', '.join(further)}](../command-line.md#{COMMON}).\n"
-    links = ", ".join(
-        f"[{Path(page).stem.replace('-', ' ')}](../{page})" for page in pages_about(name)
-    )
-    yield f"{f'More: {links}. ' if links else ''}{in_python(name)}\n"
+    yield f"{references(name)}\n"
 
 
 def spans(lines: list[str], order: list[str], items: dict[str, Any]) -> Iterator[str]:
