@@ -43,6 +43,8 @@ EXPLAINED_VALUES = {
     "TIME",
     "VALUES",
 }
+#: Endings of files whose content the overview explains.
+EXPLAINED_ENDINGS = {".csv", ".json", ".nc", ".png", ".yaml"}
 #: A statement is cut at a colon behind at least this number of words.
 MIN_WORDS = 4
 #: Options of all commands.
@@ -202,8 +204,15 @@ def short_range(text: str) -> str:
 
 
 def short_endings(text: str) -> str:
-    """Return the help of ``--out`` with one ending for each kind of file (the overview has all)."""
+    """Return the help of ``--out`` with one ending for each kind of file (the overview has all).
+
+    Where the overview explains all of them, the endings are enough.
+    """
     text = re.sub(r"\((\.[a-z]+)(?:, \.[a-z]+)+\)", r"(\1)", text)
+    endings = re.findall(r"\(([^)]*)\)", text)
+    if set(endings) <= EXPLAINED_ENDINGS:
+        *others, last = endings
+        return f"Write {', '.join(others)} or {last}" if others else f"Write {last}"
     return text.replace("the whole result, for `tauloop report`", "the result")
 
 

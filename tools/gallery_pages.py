@@ -82,6 +82,11 @@ def introduction(description: str) -> str:
     return text
 
 
+def title_of(description: str) -> str:
+    """Return the first clause of a description."""
+    return re.split(r"[,:;](?![^(]*\))", first_sentence(description), maxsplit=1)[0]
+
+
 def page(name: str) -> str:
     """Return the page of a machine."""
     mechanism = load(name)
@@ -111,7 +116,7 @@ FIRST = shipped_machines(gallery=False)[0]
 def first_page() -> str:
     """The grid of all machines."""
     cards = "\n".join(
-        f"- [![{name}]({name}.png)]({name}.md)\n\n    [{name}]({name}.md): {first_sentence(load(name).description)}.\n"
+        f"- [![{name}]({name}.png)]({name}.md)\n\n    [{name}]({name}.md): {title_of(load(name).description)}\n"
         for name in shipped_machines()
     )
     return f"""# Gallery

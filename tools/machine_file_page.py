@@ -99,9 +99,7 @@ def facts(node: Any, key: str) -> Iterator[str]:
 def details(node: dict[str, Any]) -> str:
     """Return the kind of a key's value, its units and bounds, and the default."""
     kind = words(node)
-    units = " or ".join(
-        dict.fromkeys("–" if unit == "1" else unit for unit in facts(node, "x-unit"))
-    )
+    units = ", ".join(dict.fromkeys("–" if unit == "1" else unit for unit in facts(node, "x-unit")))
     bounds = ", ".join(dict.fromkeys(facts(node, "x-bounds")))
     absent = ABSENT.search(str(node["description"]))
     default = (absent["word"] or absent["meaning"]) if absent else ""
