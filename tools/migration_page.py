@@ -28,8 +28,8 @@ model, a mechanism, a path or the name of a shipped machine.
 ```python
 import tauloop as tl
 
-tl.simulate(tl.load("delta"), tl.SimulationOptions(duration=0.1))  # 0.1
-tl.simulate("delta", duration="0.1 s")  # 0.2
+tl.simulate(tl.load("delta"), tl.SimulationOptions(duration=0.1))  # version 0.1
+tl.simulate("delta", duration="0.1 s")  # version 0.2
 ```
 """
 
