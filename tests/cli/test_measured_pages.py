@@ -233,23 +233,6 @@ def test_machines_that_are_reduced() -> None:
             ), name
 
 
-def test_the_reduction_of_the_palletiser() -> None:
-    reduction = tl.reduce(tl.load("palletiser"))
-    table = page_table("reduced-models.md", "| `palletiser` |")
-    links = [count.links for count in reduction.newton_euler]
-    assert_cells(
-        table, table.row("links with moments of inertia"), [float(count) for count in links]
-    )
-    assert_cells(table, table.row("loop equations"), list(reduction.equations))
-    assert_cells(table, table.row("couplings"), list(reduction.couplings))
-    for machine, cell in zip(
-        (reduction.full, reduction.mechanism), table.row("bodies and rods")[1:], strict=True
-    ):
-        assert [int(number) for number in numbers(cell)] == [len(machine.bodies), len(machine.rods)]
-    printed = table.row("largest difference of a torque, share of the largest")[2]
-    assert alike(float(printed), max(error.maximum for error in reduction.comparison.errors))
-
-
 def test_the_limit_cycle_of_one_motor() -> None:
     cycle = run_json("drive", "step", "single_motor_axis", "--duration", 30, "--cycle", code=None)[
         "limit_cycle"

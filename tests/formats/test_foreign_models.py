@@ -497,7 +497,7 @@ def test_redundant_welds_move_as_independent_rows_of_pinocchio_say() -> None:
 
 
 def test_welds_and_gears_are_verified_with_pinocchios_own_solver() -> None:
-    """As `tauloop verify` does, which writes its own tree into Pinocchio; docs/importing.md has all eight models."""
+    """As `tauloop verify` does, which writes its own tree into Pinocchio."""
     for name in ("5bar_linkage_iso6d", "revolute_rotor_chain"):
         model = gepetto(name) if name in GEPETTO else grbda(name)
         comparison = check_with_engines(
