@@ -40,7 +40,6 @@ SECTIONS = {
     "starting": starting.rows,
 }
 MARKS = page.marks("bench_speed.py")
-SUMMARY = page.marks("bench_speed.py", "summed up")
 WIDTH = 200
 
 
@@ -74,10 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
         page.write(
             options.markdown,
             MARKS,
-            [*markdown(found), "", *(f"{line}\n" for line in (*LEGEND, *about))],
+            [*markdown(found), "", *(f"{line}\n" for line in about)],
         )
-        if page.is_marked(options.markdown, SUMMARY):
-            page.write(options.markdown, SUMMARY, page.summary(markdown(found)))
         progress.print(f"written: {options.markdown}")
         return 0
     if options.json:

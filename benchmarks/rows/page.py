@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from peers.computer import family, processor
@@ -15,27 +15,6 @@ from tauloop.common.files import write_file
 def marks(script: str, verb: str = "measured") -> tuple[str, str]:
     """The two lines between which a script writes."""
     return f"<!-- {verb} by {script}: begin -->", f"<!-- {verb} by {script}: end -->"
-
-
-def summary(table: Iterable[str]) -> Iterator[str]:
-    """Of a table of rows in Markdown those of batches beside a peer: work, both times, and their ratio."""
-    yield "| a sample of a batch | Tauloop | peer | peer's time | Tauloop is faster by |"
-    yield "|---|---|---|---|---|"
-    for line in table:
-        cells = [cell.strip() for cell in line.strip("| \n").split("|")]
-        if len(cells) > 4 and "batch" in cells[0] and cells[4].endswith("×"):
-            work = cells[0].replace(", batch lanes", "").replace(", batch", "")
-            yield f"| {work} | {' | '.join(cells[1:5])} |"
-
-
-def between(page: Path, between: tuple[str, str]) -> list[str]:
-    """What stands between the marks of a page, without empty lines."""
-    begin, end = between
-    return [
-        line
-        for line in page.read_text(encoding="utf-8").split(begin)[1].split(end)[0].splitlines()
-        if line
-    ]
 
 
 def is_marked(page: Path, between: tuple[str, str]) -> bool:
