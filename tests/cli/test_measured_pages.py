@@ -185,20 +185,17 @@ def test_the_spidermills_reduction() -> None:
         sum(kind in ("cosine and sine", "quadratic") for kind in kinds) for kinds in methods
     ] == [4, 4]
     assert [len(kinds) for kinds in methods] == [8, 4]  # none by Newton's method
-    table = page_table("reduced-models.md", "| | speed 1 rad/s |")
     spindles = ("side1.spindle", "side2.spindle")
-    for row, options in zip(
-        table.rows,
-        (ReductionOptions(massless_rods=spindles), ReductionOptions(lumped_rods=spindles)),
-        strict=True,
+    for options, bound in (
+        (ReductionOptions(massless_rods=spindles), 0.05),
+        (ReductionOptions(lumped_rods=spindles), 3.2e-3),
     ):
-        for cell, speed in zip(row[1:], (1.0, 0.3), strict=True):
-            errors = tl.reduce(full, replace(options, speed=speed)).comparison.errors
-            for printed, which in zip(cell.split(", "), ("rms", "maximum"), strict=True):
-                ends = numbers(printed.replace("–", " to "))
-                shares = [100.0 * getattr(error, which) for error in errors]
-                assert same(ends[0], min(shares)), (row, shares)
-                assert same(ends[-1], max(shares)), (row, shares)
+        errors = [
+            error.maximum
+            for speed in (1.0, 0.3)
+            for error in tl.reduce(full, replace(options, speed=speed)).comparison.errors
+        ]
+        assert 0.9 * bound < max(errors) < bound
 
 
 @pytest.mark.parametrize(
