@@ -198,38 +198,6 @@ def test_the_spidermills_reduction() -> None:
         assert 0.9 * bound < max(errors) < bound
 
 
-@pytest.mark.parametrize(
-    ("beginning", "machine"),
-    [
-        ("delta", "linear_delta"),
-        *((name, name) for name in ("five_bar", "four_bar", "rcid", "hexapod", "gantry_tau_6link")),
-    ],
-)
-def test_modes_at_the_reference_pose(beginning: str, machine: str) -> None:
-    """Others of the table: `test_assembly_modes.py`."""
-    table = page_table("kinematics.md", "| machine | complex solutions |")
-    (row,) = [row for row in table.rows if row[0].startswith(beginning)]
-    model = tl.Model(tl.load(machine))
-    modes = tl.assembly_modes(model)
-    (block,) = modes.blocks
-    working = [len(tl.working_modes(model).modes)] if row[4] else []
-    counts = [block.complex_solutions, block.infinite, len(modes.modes), *working]
-    assert_cells(table, row, [float(count) for count in counts])
-
-
-def test_machines_that_are_reduced() -> None:
-    """The first row is of a machine in tests/reduction."""
-    table = page_table("reduced-models.md", "| machine | steps that act |")
-    for row in table.rows[1:]:
-        for name in row[0].replace("`", "").split(", "):
-            reduction = tl.reduce(tl.load(name))
-            assert [int(number) for number in numbers(row[2])] == list(reduction.coordinates)
-            assert [int(number) for number in numbers(row[3])] == list(reduction.equations)
-            assert alike(
-                float(row[4]), max(error.maximum for error in reduction.comparison.errors)
-            ), name
-
-
 def test_the_limit_cycle_of_one_motor() -> None:
     cycle = run_json("drive", "step", "single_motor_axis", "--duration", 30, "--cycle", code=None)[
         "limit_cycle"
