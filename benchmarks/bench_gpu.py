@@ -67,7 +67,7 @@ from tauloop.gpu.devices import BLOCK
 from tauloop.gpu.source import kernel_name, kernels_text
 from tauloop.kinematics import random_states
 from tauloop.kinematics.workspaces.code import PoseKernel
-from tauloop.kinematics.workspaces.map import STEPS
+from tauloop.kinematics.workspaces.map import FOLLOWING_STEPS
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.model import Motion
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
@@ -464,7 +464,7 @@ def rows_of(model: Model, what: str) -> Recorder:
         poses = axes.reference + reach * np.random.default_rng(3).uniform(
             -1.0, 1.0, (JUDGED, len(reach))
         )
-        PoseKernel(recorded, axes, rod_clearance(recorded), STEPS)(
+        PoseKernel(recorded, axes, rod_clearance(recorded), FOLLOWING_STEPS)(
             poses, None, 0.05, 0.0, ranges=True, parallel=True
         )
     return recorder
@@ -661,22 +661,14 @@ def billions(value: float) -> str:
 
 
 def kernel_lines(rows: list[KernelRow]) -> list[str]:
-    """The kernels' table of a page."""
-    heads = ("kernel", "registers", "spilled", "occupancy", "doubles' instructions", "bytes")
-    lines = [
-        f"| {' | '.join((*heads, 'samples/s by memory', 'samples/s by arithmetic'))} |",
-        "|---" * 8 + "|",
-    ]
+    """Return the kernels' table of a page."""
+    heads = ("kernel", "registers", "samples/s by memory", "samples/s by arithmetic")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for each in rows:
+        words = (each.machine, each.entry, each.program.replace("_", " "))
         cells = (
-            ", ".join(
-                word for word in (each.machine, each.entry, each.program.replace("_", " ")) if word
-            ),
+            ", ".join(word for word in words if word),
             short(each.registers, "{:d}"),
-            short(each.spilled, "{:d} B"),
-            short(each.occupancy, "{:.0%}"),
-            short(each.double_instructions, "{:d}"),
-            str(each.bytes),
             billions(each.memory_limit),
             "-" if each.arithmetic_limit is None else billions(each.arithmetic_limit),
         )
@@ -685,30 +677,21 @@ def kernel_lines(rows: list[KernelRow]) -> list[str]:
 
 
 def step_lines(rows: list[StepRow]) -> list[str]:
-    """The steps' table of a page."""
+    """Return the steps' table of a page."""
     heads = (
         "a step of",
         "numbers",
         "registers",
-        "spilled",
-        "instructions",
-        "of arithmetic",
-        "own memory",
+        "steps/s by arithmetic",
+        "by all instructions",
+        "by memory without caches",
     )
-    limits = ("steps/s by arithmetic", "by all instructions", "by memory without caches")
-    lines = [f"| {' | '.join((*heads, *limits))} |", "|---" * (len(heads) + len(limits)) + "|"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for each in rows:
-        arithmetic = each.code.floats if each.precision is Precision.SINGLE else each.code.doubles
         cells = (
             f"{each.machine}, {each.what}",
             f"{each.precision.value}s",
-            *(
-                f"{each.registers}",
-                f"{each.spilled} B",
-                f"{each.code.instructions}",
-                f"{arithmetic}",
-            ),
-            f"{each.code.own_bytes / 1e3:.1f} kB",
+            f"{each.registers}",
             *(billions(limit) for limit in each.limits),
         )
         lines.append(f"| {' | '.join(cells)} |")
