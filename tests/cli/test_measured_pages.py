@@ -173,7 +173,7 @@ def test_the_spidermills_reduction() -> None:
     (bound,) = numbers(table.row("largest difference of a spindle force, share of the largest")[2])
     assert max(error.maximum for error in reduction.comparison.errors) < float(bound)
     shift = reduction.comparison.center_shift
-    (printed,) = numbers(table.row("shift of the mass centre")[2])
+    (printed,) = numbers(table.row("shift of the center of mass")[2])
     assert same(printed, -1e3 * shift[1])
     assert max(abs(shift[0]), abs(shift[2]), reduction.comparison.center_deviation) < 1e-14
     methods = [
