@@ -5,8 +5,7 @@
 
 A call checks what goes in, computes, and looks at the diagnostics of what comes out. By the clock
 threads gain what cores are free: runs take turns, the least time of several counts, and a busy
-computer still gains less (first rows). The processor's time beside it is that of all threads
-together.
+computer still gains less (first rows).
 """
 
 from __future__ import annotations
@@ -61,15 +60,13 @@ void sums(size_t n, double *sum)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """One call: seconds a sample by the clock and of the processor, on one thread and on several."""
+    """One call: seconds a sample by the clock, on one thread and on several."""
 
     machine: str
     call: str
     samples: int
     alone: float
     shared: float
-    alone_processor: float
-    shared_processor: float
 
 
 def calls(model: Model, most: int) -> dict[str, Callable[[int], object]]:
@@ -97,14 +94,14 @@ def calls(model: Model, most: int) -> dict[str, Callable[[int], object]]:
     }
 
 
-def least(works: Sequence[Callable[[], object]], runs: int) -> list[tuple[float, float]]:
-    """Least times (s) of some runs behind the first, by the clock, and the processor's of that run; works in turns."""
-    times: list[list[tuple[float, float]]] = [[] for _ in works]
+def least(works: Sequence[Callable[[], object]], runs: int) -> list[float]:
+    """Return the least time (s) by the clock of some runs of each work, without the first; works take turns."""
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(runs + 1):
         for work, own in zip(works, times, strict=True):
-            clock, used = time.perf_counter(), time.process_time()
+            clock = time.perf_counter()
             work()
-            own.append((time.perf_counter() - clock, time.process_time() - used))
+            own.append(time.perf_counter() - clock)
     return [min(own[1:]) for own in times]
 
 
@@ -136,10 +133,8 @@ def gain(
     clock = time.perf_counter()
     works[0](FEW)
     n = int(min(options.seconds * FEW / (time.perf_counter() - clock), options.most))
-    (clock, used), (shared, shared_used) = least([partial(work, n) for work in works], options.runs)
-    numbers = (part / n for part in (clock, shared, used, shared_used))
-    names = ("alone", "shared", "alone_processor", "shared_processor")
-    return Gain(machine=machine, call=call, samples=n, **dict(zip(names, numbers, strict=True)))
+    alone, shared = least([partial(work, n) for work in works], options.runs)
+    return Gain(machine=machine, call=call, samples=n, alone=alone / n, shared=shared / n)
 
 
 def measured(options: argparse.Namespace) -> Iterator[Gain]:
@@ -177,18 +172,16 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     lines = [
-        f"| a sample of | samples | one thread | {options.threads} threads | gain | processor's time | of all |",
-        "|---" * 7 + "|",
+        f"| a sample of | samples | one thread | {options.threads} threads | gain |",
+        "|---" * 5 + "|",
     ]
     for row in measured(options):
         times = (duration(t) for t in (row.alone, row.shared))
-        used = (duration(t) for t in (row.alone_processor, row.shared_processor))
         cells = (
             f"{row.machine}, {row.call}",
             f"{row.samples}",
             *times,
             f"{row.alone / row.shared:.2f}",
-            *used,
         )
         lines.append("| " + " | ".join(cells) + " |")
     note = f"{processor().name}; load of the {processor().cores} cores {busy() or 0.0:.1f}."

@@ -58,7 +58,7 @@ HEADINGS = (
 KIND_HEADINGS = ("instructions a sample", *KINDS)
 MARKS = page.marks("predict_avx512.py", "predicted")
 #: Of the table on a core that has AVX-512.
-MEASURED_HEADINGS = ("work", "predicted", "measured", "ratio", "time", "units alone", "target")
+MEASURED_HEADINGS = ("work", "predicted", "measured", "ratio", "time", "units alone")
 MEASURED_MARKS = page.marks("predict_avx512.py")
 WIDTH = 180
 
@@ -117,7 +117,6 @@ class Prediction:
             *self.cells[:4],
             _nanoseconds((self.measured * self.cycle,)),
             _nanoseconds((self.here.bound * self.cycle,)),
-            self.target,
         )
 
 
