@@ -2,7 +2,7 @@
 
     python benchmarks/bench_speed.py [--only dynamics ...] [--json] [--markdown docs/speed.md]
 
-`--markdown` writes the table between the two marks in a page. Whatever is compared must agree
+`--markdown` writes the rows with a peer between the two marks in a page. Whatever is compared must agree
 before it is timed. The first run on a computer builds Pinocchio's C++ program, which takes about
 six minutes.
 """
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
         page.write(
             options.markdown,
             MARKS,
-            [*markdown(found), "", *(f"{line}\n" for line in about)],
+            [*markdown([row for row in found if row.peer]), "", *(f"{line}\n" for line in about)],
         )
         progress.print(f"written: {options.markdown}")
         return 0

@@ -32,7 +32,7 @@ from tauloop.kinematics import random_states
 from tauloop.simulation import Simulator, simulate_many
 
 MARKS = page.marks("bench_threads.py")
-MACHINES = ("delta", "rcid", "hexapod")
+MACHINES = ("delta", "rcid")
 #: States that the samples repeat.
 STATES = 64
 #: At which a simulated start is kept.
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--runs", type=int, default=30, help="of which the fastest counts (default 30)"
     )
     parser.add_argument(
-        "--machines", nargs="+", default=MACHINES, help="by name (default delta, rcid, hexapod)"
+        "--machines", nargs="+", default=MACHINES, help="by name (default delta, rcid)"
     )
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
