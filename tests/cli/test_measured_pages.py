@@ -419,9 +419,9 @@ def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
         7.29,
         "--stroke",
         0.4,
-        "--speed",
+        "--max-velocity",
         2,
-        "--acceleration",
+        "--max-acceleration",
         10,
     )
     first = [
