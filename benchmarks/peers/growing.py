@@ -1,9 +1,13 @@
-"""Machine files of any size: chains of four-bars, hexapods on hexapods, stacks of 3-RRR tables."""
+"""Machine files of any size: chains of four-bars, stacks of hexapods and 3-RRR tables, walking legs."""
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from tauloop.mechanism.shipped import machine_path
 
 HEAD = """format: tauloop-machine/1
 name: {name}
@@ -98,6 +102,43 @@ def planar_tables(count: int) -> str:
     return _text(f"tables_{count}", bodies, joints, motors, f"plate{count}", independent)
 
 
+def jansen_legs(count: int) -> str:
+    """Return Jansen's legs on one crankshaft, which all loops share."""
+    head, rest = machine_path("jansen").read_text(encoding="utf-8").split("\nbodies:\n")
+    bodies, rest = rest.split("\njoints:\n")
+    joints, _ = rest.split("\nactuators:\n")
+    shaft = re.findall(r"^  (?:crank|turn):.*$", f"{bodies}\n{joints}", re.MULTILINE)
+    bodies = re.sub(r"^  crank:.*\n", "", bodies, flags=re.MULTILINE)
+    joints = re.sub(r"^  turn:.*\n", "", joints, flags=re.MULTILINE)
+    joints = re.sub(
+        r"\{on: crank, (.*?)\}, (.*?), reference: (.*?)\}",
+        r"{on: sector, \1}, \2, reference: \3 - phase}",
+        joints,
+    )
+    phases = ", ".join(f"{120.0 * (i + 0.5) / count - 60.0:.3f} deg" for i in range(count))
+    return "\n".join(
+        [
+            head,
+            "bodies:",
+            shaft[0],
+            "joints:",
+            shaft[1],
+            "legs:",
+            "  - name: leg",
+            f"    repeat: {count}",
+            f"    each: {{phase: [{phases}]}}",
+            "    frames: {sector: {on: crank, turn: [{z: phase}]}}",
+            "    bodies:",
+            textwrap.indent(bodies, "    "),
+            "    joints:",
+            textwrap.indent(joints, "    "),
+            "actuators: {motor: {on: turn, force: 1 N m}}",
+            "platform: {body: leg1.lower, independent: [turn]}",
+            "",
+        ]
+    )
+
+
 def _text(
     name: str,
     bodies: list[str],
@@ -131,4 +172,5 @@ FAMILIES = {
     "four-bars in a chain": Family(text=four_bars, loops=1),
     "3-RRR tables in a stack": Family(text=planar_tables, loops=2),
     "hexapods in a stack": Family(text=hexapods, loops=5),
+    "Jansen's legs on one shaft": Family(text=jansen_legs, loops=3),
 }
