@@ -49,7 +49,7 @@ def direct() -> list[Dependency]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = {"": project["dependencies"], **project["optional-dependencies"]}
     lines = [
-        (re.fullmatch(r"([\w.-]+)(\S*)", line), extra)
+        (re.match(r"([\w.-]+)([^;\s]*)", line), extra)
         for extra, lines in wanted.items()
         for line in lines
     ]

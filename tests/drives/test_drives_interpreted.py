@@ -61,6 +61,7 @@ def test_one_notice_where_there_is_no_compiler(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(library, "find_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_embedded_compiler", lambda: None)
     with caplog.at_level(logging.WARNING, logger="tauloop"):
         criteria = simulate_axis(Axis(load_drive("single_motor_axis")), duration=0.05)
         assert not criteria.failed.any()

