@@ -184,7 +184,6 @@ def main(words: Sequence[str] | None = None) -> None:
         write_json(Path(__file__).parent / "searched.json", begun)
         if arguments.line:
             write_line(results["best"], arguments.line)
-        typer.echo("\n".join([*document(results), *document_stages(kept.data["stages"])]))
 
 
 def _stages(kept: Kept) -> None:
@@ -472,76 +471,6 @@ def stored(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _losses(fits: Sequence[Mapping[str, Any]]) -> list[float]:
     return [float(f"{fit['loss']:.6g}") for fit in fits]
-
-
-def document(results: Mapping[str, Any]) -> list[str]:
-    """Rows of the tables of docs/drives/dual-motor-plant.md.
-
-    Structures; printed figures by the shipped plant, by the best of the structures and by the
-    nearest of them; and what the others gain without a figure.
-    """
-    items = [item for item in STRUCTURES if item.name in results["structures"]]
-    off = {item.name: _off(item, results["structures"][item.name]["rows"]) for item in items}
-    best = min(items, key=lambda item: float(results["structures"][item.name]["loss"]))
-    chosen = next(item for item in items if item.name == results["structure"])
-    own, printed = _off(chosen, results["rows"]), _printed(chosen)
-    labels = [f"{row.name}, {name.replace('_', ' ')}" for row, name in _figures(chosen)]
-    lines = []
-    for name, entry in sorted(
-        results["structures"].items(), key=lambda pair: float(pair[1]["loss"])
-    ):
-        starts = entry["starts"]
-        ends = f"{starts[0]:.2f}, {np.median(starts):.4g}, {starts[-1]:.4g}"
-        lines.append(f"| {name} | {entry['loss']:.2f} | {entry['met']} | {len(starts)} | {ends} |")
-    for k, label in enumerate(labels):
-        nearest = min(off, key=lambda name: abs(off[name][k]))
-        nears = f"{off[nearest][k]:+.1%}, {nearest}"
-        lines.append(
-            f"| {label} | {printed[k]:.5g} | {own[k]:+.1%} | {off[best.name][k]:+.1%} | {nears} |"
-        )
-    loss = float(results["structures"][best.name]["loss"])
-    for (row, name), missed in zip(_figures(best), off[best.name], strict=True):
-        others = results["left_out"].get(f"{row.name}: {name}")
-        if others is not None:
-            own_loss = float(np.hypot(missed * row.printed[name] / row.tolerances[name], 1.0)) - 1.0
-            gain = loss - own_loss - others
-            lines.append(f"| {row.name}, {name.replace('_', ' ')} | {own_loss:.2f} | {gain:.2f} |")
-    return lines
-
-
-def document_stages(stages: Mapping[str, Any]) -> list[str]:
-    """Return the rows of the table of docs/drives/dual-motor-plant.md about the plants of the stages.
-
-    Args:
-        stages: the kept fits by the names of their stages.
-    """
-    item = next(item for item in STRUCTURES if item.name == STAGED)
-    lines = [
-        "| ".join(
-            ["", "loss ", " ", *(f"{fit['loss']:.2f} " for fit in stages.values()), ""]
-        ).rstrip(),
-        "| ".join(["", "met ", "33 ", *(f"{fit['met']} " for fit in stages.values()), ""]).rstrip(),
-    ]
-    off = [_off(item, fit["rows"]) for fit in stages.values()]
-    for k, (row, name) in enumerate(_figures(item)):
-        misses = " | ".join(f"{plant[k]:+.1%}" for plant in off)
-        lines.append(
-            f"| {row.name}, {name.replace('_', ' ')} | {row.printed[name]:.5g} | {misses} |"
-        )
-    return lines
-
-
-def _figures(item: Structure) -> list[tuple[Observation, str]]:
-    return [(row, name) for row in item.observations for name in row.printed]
-
-
-def _printed(item: Structure) -> list[float]:
-    return [row.printed[name] for row, name in _figures(item)]
-
-
-def _off(item: Structure, rows: Sequence[float]) -> list[float]:
-    """Rows over the printed ones, less one."""
-    return [own / value - 1.0 for own, value in zip(rows, _printed(item), strict=True)]
 
 
 def write_line(plant: Mapping[str, float], path: Path) -> None:
