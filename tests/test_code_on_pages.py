@@ -44,7 +44,7 @@ NOT_RUN = {
             for name in ("calibration", "nuwar", "rcid", "spidermill", "two-runs")
         ),
     ),
-    "the logs are yours": ("docs/many-logs.md", "docs/identification/known-parameters.md"),
+    "the logs are yours": ("docs/many-logs.md",),
     "the machine and its log are yours": (
         "docs/identification/link-parameters.md",
         "docs/estimators.md",
@@ -52,7 +52,6 @@ NOT_RUN = {
     ),
     "tracker.csv is yours": ("docs/calibration.md",),
     "widths.csv is yours": ("docs/calibration.md",),
-    "a part of a machine file": ("docs/cables.md",),
     "the printer's data are not part of the project": ("docs/measured/calibration.md",),
 }
 

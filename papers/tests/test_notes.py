@@ -1,4 +1,4 @@
-"""The tables of docs/notes hold what the papers' command finds, every row of them."""
+"""The tables of papers/notes hold what the papers' command finds, every row of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tauloop_papers.notes import NOTES, claims
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notes"
+FOLDER = Path(__file__).resolve().parents[1] / "notes"
 #: A local optimum may be a neighbour of it in another version; all other figures are to the digits
 #: that are printed.
 OPTIMA, NEAR = ("condition number", "deviations"), 0.15

@@ -31,8 +31,6 @@ from tauloop.motion import random_multisine
 
 pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).resolve().parents[2]
-#: The error of an integrator whose steps depend on rounding is told to this factor.
-STEPS = 2.0
 #: An optimised motion may end elsewhere on another processor, by this share of its condition
 #: number.
 OPTIMUM = 0.05
@@ -68,7 +66,7 @@ def test_controllers_on_nuwars_stroke(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     example = importlib.import_module("nuwar_control")
     runs = example.runs(example.trajectory())
-    table = page_table("measured/control.md", "| controller | space |")
+    table = page_table("measured/control.md", "| controller | ideal |")
     names = (
         "PD",
         "PD with gravity compensation",
@@ -76,49 +74,56 @@ def test_controllers_on_nuwars_stroke(monkeypatch: pytest.MonkeyPatch) -> None:
         "computed torque",
         "predictive",
     )
-    assert len(table.rows) == len(names) * len(example.SPACES)
+    assert len(table.rows) == len(names)
     for law, name in zip(example.CONTROLLERS, names, strict=True):
-        for space in example.SPACES:
-            errors = [
-                1e3 * error for case in example.CASES for error in _errors(runs[case, space, law])
-            ]
-            assert_cells(table, table.row(name, space), errors, first=2)
+        errors = [
+            1e3 * error for case in example.CASES for error in _errors(runs[case, "joint", law])
+        ]
+        assert_cells(table, table.row(name), errors)
 
 
 def _errors(motion: Any) -> tuple[float, float]:
     return motion.peak_error, motion.rms_error
 
 
-SWINGS = page_table("measured/simulation.md", "| machine | independent |")
+MACHINES = (
+    "delta",
+    "five_bar",
+    "four_bar",
+    "gantry_tau_3dof",
+    "gantry_tau_5dof",
+    "gantry_tau_6link",
+    "hexapod",
+    "linear_delta",
+    "nuwar",
+    "pendulum_arm",
+    "rcid",
+    "spidermill",
+)
+#: Largest energy error and largest loop residual (m) of each route, as on the page.
+FREE_MOTION_LIMITS = {
+    "independent": (1e-8, 1e-15),
+    "projected": (1e-8, 1e-15),
+    "extended": (1e-8, 1e-12),
+    "multipliers": (1e-8, 1e-12),
+    "extended-free": (1e-7, 1e-9),
+    "multipliers-free": (1e-7, 1e-9),
+}
+#: Machines that extended coordinates without redundant equations cannot describe.
+WITHOUT_EXTENDED = ("gantry_tau_5dof", "hexapod", "spidermill")
 
 
-@pytest.mark.parametrize("row", SWINGS.rows, ids=lambda row: row[0])
-def test_swings_keep_what_the_page_says(row: tuple[str, ...]) -> None:
-    machine, *cells = row
-    swing = run_json(
-        "simulate",
-        machine,
-        "--free",
-        "--tolerance",
-        "1e-11",
-        "--absolute-tolerance",
-        "1e-12",
-        code=None,
-    )
-    for route, cell in zip(SWINGS.columns[1:], cells, strict=True):
-        if cell == "refused":
-            assert route in swing["left_out"]
+@pytest.mark.parametrize("machine", MACHINES)
+def test_free_motions_keep_the_limits_of_the_page(machine: str) -> None:
+    tolerances = ("--tolerance", "1e-11", "--absolute-tolerance", "1e-12")
+    motion = run_json("simulate", machine, "--free", *tolerances, code=None)
+    for route, (energy, residual) in FREE_MOTION_LIMITS.items():
+        if route.startswith("extended") and machine in WITHOUT_EXTENDED:
+            assert route in motion["left_out"]
             continue
-        kept = swing["routes"][route]
-        energy, residual = map(float, cell.split(", "))
-        assert alike(energy, kept["relative_energy_error"], STEPS), (
-            route,
-            kept["relative_energy_error"],
-        )
-        assert alike(residual, kept["largest_loop_residual_m"]), (
-            route,
-            kept["largest_loop_residual_m"],
-        )
+        result = motion["routes"][route]
+        assert result["relative_energy_error"] < energy, route
+        assert result["largest_loop_residual_m"] < residual, route
 
 
 def test_a_circle_of_a_gantry_with_racks() -> None:
@@ -144,11 +149,13 @@ def test_a_circle_of_a_gantry_with_racks() -> None:
 
 
 def test_play_at_the_tool_of_a_gantry() -> None:
-    table = page_table("drives/machine.md", "| µm | least |")
+    """Of 10 um at one actuator 5 to 11 um, of all actuators up to 20 um: as the page states."""
     tool = run_json("accuracy", "backlash", "gantry_tau_3dof", "--plane", "y,z", code=None)["tool"]
-    for name, figures in tool.items():
-        row = table.row("all, worst case" if name == "worst" else name.removesuffix(".motor"))
-        assert_cells(table, row, [1e6 * figures[key] for key in ("least", "median", "largest")])
+    worst = tool.pop("worst")
+    assert len(tool) == 3
+    assert 4.5e-6 < min(figures["least"] for figures in tool.values()) < 5.5e-6
+    assert 10.5e-6 < max(figures["largest"] for figures in tool.values()) < 11.5e-6
+    assert 19e-6 < worst["largest"] < 20.5e-6
 
 
 def whole_operations(machine: Mechanism) -> float:
@@ -252,7 +259,6 @@ def arm(shared: Path) -> Path:
 
 JOINTS = ("--output", "joints")
 BEST = (*JOINTS, "--order", "2", "--cutoff", "70", "--standstill", "1e-3")
-WORST = (*JOINTS, "--order", "4", "--cutoff", "100", "--standstill", "1e-6")
 PRESLIDING = tuple(word for k in range(1, 7) for word in ("--presliding", f"joint_{k}"))
 
 
@@ -321,35 +327,16 @@ def test_the_choices_for_the_measured_arm(
     ), held_out
 
 
-def test_the_scan_of_the_measured_arm(arm: Path) -> None:
-    """All ninety combinations."""
-    orders, cutoffs, rests = "1,2,4", "20,40,70,100,200", "0,1e-6,1e-5,1e-4,1e-3,1e-2"
-    words = ("--scan-orders", orders, "--scan-cutoffs", cutoffs, "--scan-standstills", rests)
-    trials = tx40(arm, *JOINTS, *words)["filter_scan"]["trials"]
-    table = page_table("identification/tx40.md", "| order, cut-off, standstill |")
-    for row in table.rows:
-        wanted = [float(number) for number in numbers(row[0].replace("*", ""))[:3]]
-        (trial,) = [
-            t for t in trials if [t["order"], t["cutoff"], t["standstill"]] == pytest.approx(wanted)
-        ]
-        validation, held_out = (
-            np.array(trial[f"{part}_percent"]) for part in ("validation", "held_out")
-        )
-        overall = [float(np.sqrt(np.mean(values**2))) for values in (validation, held_out)]
-        assert_cells(table, row, [*overall, *held_out.tolist()])
-
-
 def test_the_measured_arm_under_limits_and_with_presliding(arm: Path) -> None:
-    table = page_table("identification/consistency.md", "| | j1 |")
-    assert_cells(
-        table, table.row("consistent"), percent(tx40(arm, *BEST, "--consistent")["consistent"])
-    )
-    assert_cells(table, table.row("without limits"), percent(tx40(arm, *BEST)))
-    table = page_table("identification/friction.md", "| TX40, held out")
-    for row, words in zip(
-        table.rows, (BEST, (*BEST, *PRESLIDING), WORST, (*WORST, *PRESLIDING)), strict=True
-    ):
-        assert_cells(table, row, percent(tx40(arm, *words)))
+    free = percent(tx40(arm, *BEST))
+    consistent = percent(tx40(arm, *BEST, "--consistent")["consistent"])
+    assert all(np.array(consistent) < 1.04 * np.array(free))
+    page = (DOCS / "identification" / "friction.md").read_text(encoding="utf-8")
+    (sentence,) = re.findall(r"whose error falls ([^.]*(?:\.\d+[^.]*)+)\.", page)
+    presliding = percent(tx40(arm, *BEST, *PRESLIDING))
+    ours = (free[0], presliding[0], free[1], presliding[1])
+    for printed, value in zip(numbers(sentence), ours, strict=True):
+        assert same(printed, value), (sentence, ours)
 
 
 def held_out_percent(model: tl.Model, log: Signals, preparation: Preparation) -> list[float]:
@@ -373,11 +360,14 @@ def test_velocities_of_encoders_and_tachometers() -> None:
     forces = model.actuators.inverse_dynamics(
         motion.position, motion.velocity, motion.acceleration, start=start
     ).force
-    table = page_table("identification/preparation.md", "| cut-off | positions |")
-    for row in table.rows:
-        lines = 125 if "125 lines" in row[0] else 1000
-        tachometer = 0.1 if "tachometer" in row[0] else 0.01
-        rng, step, channels = np.random.default_rng(7), 2 * np.pi / (4 * lines), []
+    preparation = Preparation(cutoff=20.0, trim=200, decimation=10)
+    #: Mean held-out error, %, by the tachometer's noise (rad/s) and the source of velocities.
+    stated = {
+        0.01: {"positions": 1.0, "measured": 0.3, "fused": 0.3},
+        0.1: {"positions": 1.0, "measured": 2.2, "fused": 0.9},
+    }
+    for tachometer, errors in stated.items():
+        rng, step, channels = np.random.default_rng(7), 2 * np.pi / 4000, []
         for k, name in enumerate(("motor_1", "motor_2")):
             noise = rng.normal(size=(2, len(motion.time)))
             for quantity, values, unit_of in (
@@ -389,15 +379,9 @@ def test_velocities_of_encoders_and_tachometers() -> None:
                     Channel(quantity=quantity, channel=name, values=values, unit=unit_of)
                 )
         log = Signals(time=motion.time, channels=tuple(channels))
-        cutoff = float(numbers(row[0])[0])
-        ours = [
-            value
-            for source in table.columns[1:]
-            for value in held_out_percent(
-                model, log, Preparation(cutoff=cutoff, trim=200, decimation=10, velocity=source)
-            )
-        ]
-        assert_cells(table, row, ours)
+        for source, error in errors.items():
+            ours = held_out_percent(model, log, replace(preparation, velocity=source))
+            assert float(np.mean(ours)) == pytest.approx(error, abs=0.06), (tachometer, source)
 
 
 def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
@@ -477,11 +461,11 @@ def test_intervals_cover_what_the_page_says(
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     assert importlib.import_module("interval_coverage").main(["--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    table = page_table("identification/error-bars.md", "| left out of the model |")
-    keys = ("independent", "autocorrelated", "blocks", "logs", "logs apart", "told")
-    for row, stressed in zip(table.rows, result["stressed"], strict=True):
-        printed = [float(number) for cell in row[1:] for number in numbers(cell)]
-        assert [100.0 * stressed[key] for key in keys] == pytest.approx(printed, abs=COUNTED)
+    drifting, stribeck = result["stressed"][1], result["stressed"][4]
+    drifts = [100.0 * drifting[key] for key in ("autocorrelated", "logs")]
+    assert drifts == pytest.approx([68.0, 90.0], abs=COUNTED)
+    choices = ("independent", "autocorrelated", "blocks", "logs", "logs apart")
+    assert 100.0 * max(stribeck[key] for key in choices) == pytest.approx(48.0, abs=COUNTED)
     table = page_table("identification/estimators.md", "| encoder noise |")
     pairs = zip(result["position_noise"][::2], result["position_noise"][1::2], strict=True)
     for row, (squares, instruments) in zip(table.rows, pairs, strict=True):
