@@ -34,7 +34,6 @@ NOT_RUN = {
     "works in a clone": ("README.md",),
     "needs LinuxCNC, in which tests run it by night": ("docs/linuxcnc.md",),
     "starts processes of a cluster": ("docs/outgrowing-one-core.md",),
-    "searches for core-hours": ("docs/drives/dual-motor-plant.md",),
     "takes minutes and measures times": ("docs/speed.md",),
     "minutes": ("docs/identification/excitation.md",),
     "minutes; `make nightly` compares what comes": (

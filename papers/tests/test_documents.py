@@ -41,16 +41,6 @@ QUOTED: dict[str, list[tuple[str, int | slice, str | tuple[str, ...]]]] = {
         ("Table 1, 5-DOF I ", 2, "Table 1, 5-DOF I:"),
         ("Table 1, 5-DOF II", 2, "Table 1, 5-DOF II"),
         ("Table 1: 3-DOF and 5-DOF I apart", 2, "Table 1: 3-DOF and 5-DOF I apart"),
-        (
-            "Table 1, nearest plant, rigid, 3 rows",
-            2,
-            "Table 1, nearest plant, rigid, by its first 3",
-        ),
-        (
-            "the same with friction and frame, 3 rows",
-            2,
-            "Table 1, nearest plant, with friction and frame, by its first 3",
-        ),
         ("Table 1, identified", 2, "Table 1, identified"),
         ("inertias negative by more", 2, "moments of inertia below zero"),
         ("the same, optimized motions", 2, ("the same, fixed", "the same, moving")),

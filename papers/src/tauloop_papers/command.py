@@ -55,7 +55,8 @@ def reproduce(
     note: Annotated[
         bool,
         typer.Option(
-            "--note", help="Only the values of the note for the paper's authors, papers/notes/NAME.md."
+            "--note",
+            help="Only the values of the note for the paper's authors, papers/notes/NAME.md.",
         ),
     ] = False,
     machine: Annotated[
