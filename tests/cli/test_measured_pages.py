@@ -102,8 +102,8 @@ MACHINES = (
 )
 #: Largest energy error and largest loop residual (m) of each route, as on the page.
 FREE_MOTION_LIMITS = {
-    "independent": (1e-8, 1e-15),
-    "projected": (1e-8, 1e-15),
+    "independent": (1e-8, 1e-14),
+    "projected": (1e-8, 1e-14),
     "extended": (1e-8, 1e-12),
     "multipliers": (1e-8, 1e-12),
     "extended-free": (1e-7, 1e-9),
