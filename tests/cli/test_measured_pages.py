@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import run, run_json
-from page_tables import DOCS, PageTable, alike, numbers, page_table, same, unit, write_cells
+from page_tables import DOCS, PageTable, numbers, page_table, same, unit, write_cells
 
 import tauloop as tl
 from tauloop.identification import WeightedLeastSquares, fit, regression_data, split
