@@ -382,7 +382,7 @@ def test_loop_equations_and_poses_that_coincide_are_refused():
         calibrate(machine(NAME), series, options)
     encoders[9] = encoders[8]
     with pytest.raises(
-        InputError, match="reading 5: the reading has no derivative there: its poses coincide"
+        InputError, match="reading 5: the reading has no derivative because its poses coincide"
     ):
         fitted(replace(series, encoders=encoders))
 

@@ -98,7 +98,7 @@ def test_bootstrap_keeps_bounds(problem):
     ("name", "bounds", "message"),
     [
         ("track1.lenght", Bounds(upper=2.0), "did you mean track1.length"),
-        ("track1.length", Bounds(lower=2.0, upper=1.0), "2 to 1 is no range"),
+        ("track1.length", Bounds(lower=2.0, upper=1.0), "2 to 1 is an empty range"),
         ("track1.length", Bounds(lower=3.0), "starts at"),
         ("track1.yaw", Bounds(lower=-1.0, unit="m"), "is a length, and track1.yaw is an angle"),
     ],

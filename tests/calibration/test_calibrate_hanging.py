@@ -81,8 +81,8 @@ def test_the_pose_and_the_tensions_are_those_of_an_independent_solution(plate: H
     problem = calibration_problem(nominal(plate), [series], ["centre_x"], equilibrium=True)
     (state,) = problem.evaluate(np.zeros(1)).states
     assert np.abs(state.errors).max() < 1e-9
-    (station,) = problem.stations
-    (pull,) = station.functions.tensions([state.q, np.zeros((12, 1))], 12)
+    (measured_pose,) = problem.measured_poses
+    (pull,) = measured_pose.functions.tensions([state.q, np.zeros((12, 1))], 12)
     assert np.abs(pull - tensions).max() < 1e-6
 
 
@@ -169,7 +169,7 @@ def test_where_nothing_hangs_equilibrium_is_refused():
     series = measured(
         name, {}, Position(name="t"), encoders(name, 5, np.random.default_rng(5)), NOISE
     )
-    with pytest.raises(InputError, match="the actuators leave no freedom open"):
+    with pytest.raises(InputError, match="the actuators leave no degree of freedom open"):
         calibrate(machine(name), series, options("track*.length"))
     hung, _ = series_of(FOUR, 5, NOISE)
     with pytest.raises(InputError, match="ForwardKinematics"):

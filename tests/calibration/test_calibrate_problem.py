@@ -180,16 +180,16 @@ def test_loop_equations_read_off_a_hexapod_need_no_forward_kinematics():
     """A full pose gives all coordinates but the legs': as many residuals as loops."""
     name, series, parameters = series_of("hexapod pose")
     problem = calibration_problem(machine(name), [series], parameters, residuals=LoopEquations())
-    assert problem.stations[0].n_rows == 6
-    assert problem.stations[0].elimination.closing.shape[1] == 0
+    assert problem.measured_poses[0].n_rows == 6
+    assert problem.measured_poses[0].elimination.closing.shape[1] == 0
 
 
 def test_what_nobody_measured_is_eliminated():
     """Positions of a plate that tilts: three of six loops find the three angles, three are left."""
     name, series, parameters = series_of("tilting position")
     problem = calibration_problem(machine(name), [series], parameters, residuals=LoopEquations())
-    assert problem.stations[0].elimination.closing.shape[1:] == (3, 6)
-    assert problem.stations[0].n_rows == 3
+    assert problem.measured_poses[0].elimination.closing.shape[1:] == (3, 6)
+    assert problem.measured_poses[0].n_rows == 3
 
 
 @pytest.mark.parametrize("name", ["gantry_tau_3dof", "gantry_tau_6link"])
@@ -459,7 +459,7 @@ def test_loop_equations_refuse_more_readings_than_coordinates():
         machine(name), [series], ("single1.length",), residuals=LoopEquations()
     )
     # full pose and carts: nine readings for nine coordinates
-    assert problem.stations[0].n_rows == 6
+    assert problem.measured_poses[0].n_rows == 6
     sensor = JointSensor(name="s", coordinate="track1.slide", unit="m")
     again = Series(instrument=sensor, encoders=positions, readings=positions[:, :1], noise=1e-5)
     with pytest.raises(InputError, match="not independent"):

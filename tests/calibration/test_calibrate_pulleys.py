@@ -115,9 +115,9 @@ def test_a_plate_that_hangs_over_pulleys_is_where_an_independent_solution_has_it
     problem = calibration_problem(tl.loads(plate.text()), [series], ["radius"], equilibrium=True)
     (state,) = problem.evaluate(np.zeros(1)).states
     assert np.abs(state.errors).max() < 1e-9
-    (station,) = problem.stations
-    assert station.functions.cables == ("winch1", "winch2", "winch3")
-    (pull,) = station.functions.tensions([state.q, np.zeros((8, 1))], 8)
+    (measured_pose,) = problem.measured_poses
+    assert measured_pose.functions.cables == ("winch1", "winch2", "winch3")
+    (pull,) = measured_pose.functions.tensions([state.q, np.zeros((8, 1))], 8)
     assert np.abs(pull - tensions).max() < 1e-5
 
 

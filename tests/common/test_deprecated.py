@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from types import SimpleNamespace
 
 import pytest
 
 import tauloop as tl
-from tauloop.common.deprecated import MODULES, NAMES
+from tauloop.common.deprecated import ATTRIBUTES, MODULES, NAMES
+from tauloop.common.result import Result
 
 
 @pytest.mark.parametrize(("old", "new"), NAMES.items())
@@ -21,6 +23,7 @@ def test_an_old_name_is_the_new_one_with_a_warning(old: str, new: str) -> None:
             tl.compiler,
             tl.display,
             importlib.import_module("tauloop.common.result"),
+            importlib.import_module("tauloop.calibration.problem.measured_poses"),
         )
         module = next(place for place in places if hasattr(place, new))
     expected = f"{module.__name__}.{name} is deprecated .* use {module.__name__}.{new}"
@@ -38,12 +41,32 @@ def test_an_old_name_is_the_new_one_with_a_warning(old: str, new: str) -> None:
         ("tauloop.drives", "play", "backlash_map"),
         ("tauloop.estimation", "detect_hit", "simulate_collision_detection"),
         ("tauloop.identification.excitation", "excite", "plan_excitation"),
+        ("tauloop.calibration.problem.pose_equations", "StationFunctions", "MeasuredPoseFunctions"),
+        ("tauloop.calibration.problem.stations", "StationState", "MeasuredPoseState"),
+        ("tauloop.calibration.problem.stations", "MeasuredPose", "MeasuredPose"),
     ],
 )
 def test_packages_know_the_old_names_too(module: str, name: str, new: str) -> None:
     with pytest.warns(DeprecationWarning, match=new):
         value = getattr(importlib.import_module(module), name)
     assert value.__name__ == new
+
+
+@pytest.mark.parametrize(("old", "new"), ATTRIBUTES.items())
+def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> None:
+    owner, _, old_attribute = old.partition(".")
+    _, _, new_attribute = new.partition(".")
+    classes = {item.__name__: item for item in (tl.calibration.CalibrationProblem, tl.identification.TwoRuns, Result)}
+    renamed = vars(classes[owner])[old_attribute]
+    expected = rf"\.{old_attribute} is deprecated .* use SimpleNamespace\.{new_attribute}$"
+    with pytest.warns(DeprecationWarning, match=expected):
+        assert renamed.fget(SimpleNamespace(**{new_attribute: "value"})) == "value"
+    assert hasattr(classes[owner], new_attribute) or new_attribute in fields_of(classes[owner])
+
+
+def fields_of(owner: type) -> set[str]:
+    """Return the names of the annotated attributes of a class and its bases."""
+    return {name for base in owner.__mro__ for name in vars(base).get("__annotations__", {})}
 
 
 def test_a_package_has_no_renamed_name_of_another() -> None:

@@ -28,7 +28,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.problem.unknowns import Bounds, Corrected, read_bounds
 from tauloop.calibration.result import Calibration, EstimatedUnknown
 from tauloop.calibration.solving.checks import inspect
-from tauloop.calibration.solving.exchanges import SECONDS
+from tauloop.calibration.solving.exchanges import DEFAULT_SEARCH_TIME
 from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
 from tauloop.calibration.solving.solver import SQUARES, bounds_met, solve
 from tauloop.common.errors import IdentificationError, solving
@@ -72,7 +72,7 @@ class FitOptions(Options):
     )
     loss: Loss = option(SQUARES, named=LOSSES)
     leave_out_weak: bool = False
-    exchanges: float = option(SECONDS, least=0.0, metavar="TIME", unit=units.TIME)
+    exchanges: float = option(DEFAULT_SEARCH_TIME, least=0.0, metavar="TIME", unit=units.TIME)
     scale_covariance: bool = option(True, flag="")
     refuse: bool = option(True, flag="")
 
@@ -287,12 +287,14 @@ def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic
     open_loops, x = 0.0, problem.whole(solution.correction)
     loops = problem.assembly.loops
     factors = loops.length * loops.row_scale[list(independent_rows(problem.assembly))]
-    for station, state in zip(problem.predicting().stations, predicted.states, strict=True):
-        f, _ = station.evaluate(x, state.q)
+    for measured_pose, state in zip(
+        problem.predicting().measured_poses, predicted.states, strict=True
+    ):
+        f, _ = measured_pose.evaluate(x, state.q)
         # those of equilibrium are lengths already
-        of_a_pose = np.ones(station.n_equations[0] // station.poses)
+        of_a_pose = np.ones(measured_pose.n_equations[0] // measured_pose.poses)
         of_a_pose[: len(factors)] = factors
-        residuals = np.tile(of_a_pose, station.poses) * f[:, : station.n_equations[0]]
+        residuals = np.tile(of_a_pose, measured_pose.poses) * f[:, : measured_pose.n_equations[0]]
         open_loops = max(open_loops, float(np.abs(residuals).max(initial=0.0)))
     columns = solution.jacobian * problem.tolerances
     gradient = problem.tolerances * solution.gradient

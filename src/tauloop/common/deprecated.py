@@ -19,6 +19,7 @@ REMOVED_IN = "0.3"
 #: Old packages and modules, each with the packages that have its public names now.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "tauloop.assembly": ("tauloop.equations.assembly", "tauloop.equations"),
+    "tauloop.calibration.problem.stations": ("tauloop.calibration.problem.measured_poses",),
     "tauloop.codegen": ("tauloop.compiler.c",),
     "tauloop.conversion": ("tauloop.authoring", "tauloop.export.ros2"),
     "tauloop.datasets": ("tauloop.common.datasets",),
@@ -63,6 +64,9 @@ NAMES: Mapping[str, str] = {
     "RegroupingOptions": "SymbolicBaseOptions",
     "SwingOptions": "FreeMotionOptions",
     "Rows": "Table",
+    "Station": "MeasuredPose",
+    "StationFunctions": "MeasuredPoseFunctions",
+    "StationState": "MeasuredPoseState",
     "Words": "Paragraph",
     "control": "follow_path",
     "cycle": "plan_cycle",
@@ -78,6 +82,13 @@ NAMES: Mapping[str, str] = {
     "tauloop.motion.plan_cycle": "cycle_trajectory",
     "transfer": "plan_transfer",
     "tune": "tune_drive_line",
+}
+#: Old names of attributes and methods of classes, each with its new name. The classes pass them on
+#: with `old_attribute`.
+ATTRIBUTES: Mapping[str, str] = {
+    "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
+    "Result.evidence": "Result.diagnostics",
+    "TwoRuns.apart": "TwoRuns.motion_mismatch",
 }
 #: Old names of members of enumerations, each with its new name.
 MEMBERS: Mapping[str, str] = {

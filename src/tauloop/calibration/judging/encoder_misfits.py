@@ -32,10 +32,10 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
     """
     if not problem.assembly.is_redundant:
         return ()
-    states = zip(problem.stations, solution.evaluation.states, strict=True)
+    states = zip(problem.measured_poses, solution.evaluation.states, strict=True)
     count = len(problem.mechanism.actuators)
     columns = np.concatenate(
-        [station.encoder_columns(state).reshape(-1, count) for station, state in states]
+        [measured_pose.encoder_columns(state).reshape(-1, count) for measured_pose, state in states]
     )
     basis, _ = np.linalg.qr(solution.jacobian * problem.tolerances)
     left = columns - basis @ (basis.T @ columns)

@@ -356,13 +356,13 @@ def _fields(problem: CalibrationProblem, there: Linearised, directions: np.ndarr
     ]
     parts: list[tuple[np.ndarray, ...]] = []
     turns = False
-    for station, state, tangent in zip(
-        problem.stations, there.evaluation.states, there.tangents, strict=True
+    for measured_pose, state, tangent in zip(
+        problem.measured_poses, there.evaluation.states, there.tangents, strict=True
     ):
-        pose = symbolic_pose(problem.reach, station.series.instrument)
+        pose = symbolic_pose(problem.reach, measured_pose.series.instrument)
         some = np.linspace(0, len(state.q) - 1, min(len(state.q), MOST_POSES)).round().astype(int)
         q, q_x = state.q[some], tangent[some]
-        places, rates, changes = _placed(pose, station.series.instrument.name, q, x)
+        places, rates, changes = _placed(pose, measured_pose.series.instrument.name, q, x)
         v = q_x @ directions
         moved = rates @ v + changes @ full
         R, dR = (

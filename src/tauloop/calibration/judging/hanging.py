@@ -21,10 +21,10 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
         return ()
     x = problem.whole(evaluation.correction)
     least, place, stiffness = np.inf, "", np.inf
-    for station, state in zip(problem.stations, evaluation.states, strict=True):
-        stable = stiffness_of(station, problem.assembly, equilibrium, x, state.q)
+    for measured_pose, state in zip(problem.measured_poses, evaluation.states, strict=True):
+        stable = stiffness_of(measured_pose, problem.assembly, equilibrium, x, state.q)
         stiffness = min(stiffness, float(stable.min()))
-        function = station.functions.tensions
+        function = measured_pose.functions.tensions
         if function is None:
             continue
         count = len(state.q)
@@ -32,8 +32,8 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
         row, cable = np.unravel_index(int(tensions.argmin()), tensions.shape)
         if tensions[row, cable] < least:
             least = float(tensions[row, cable])
-            label = station.series.label(int(row) // station.poses)
-            place = f"{station.functions.cables[cable]}, {station.series.instrument.name}, {label}"
+            label = measured_pose.series.label(int(row) // measured_pose.poses)
+            place = f"{measured_pose.functions.cables[cable]}, {measured_pose.series.instrument.name}, {label}"
     return (
         diagnostic(
             f"least tension of a cable at equilibrium ({place})"

@@ -125,20 +125,25 @@ def analyse_residuals(
     shares = _free_shares(problem, solution)
     start = np.zeros(len(problem.unknowns))
     rows: list[QuantityResiduals] = []
-    for station, own, free in zip(problem.predicting().stations, errors, shares, strict=True):
-        points, encoders = station.points(start, station.q), station.series.encoders
-        if station.poses > 1:  # of a reading between poses: the middle of them
+    for measured_pose, own, free in zip(
+        problem.predicting().measured_poses, errors, shares, strict=True
+    ):
+        points, encoders = (
+            measured_pose.points(start, measured_pose.q),
+            measured_pose.series.encoders,
+        )
+        if measured_pose.poses > 1:  # of a reading between poses: the middle of them
             points, encoders = (
-                rows.reshape(len(own), station.poses, -1).mean(axis=1)
+                rows.reshape(len(own), measured_pose.poses, -1).mean(axis=1)
                 for rows in (points, encoders)
             )
         against = _coordinates(problem, points, encoders)
         scale = np.sqrt(np.maximum(free, FREE))
         sound = free > FREE
-        for k, (name, unit) in enumerate(station.series.instrument.errors):
+        for k, (name, unit) in enumerate(measured_pose.series.instrument.errors):
             e = own[sound, k] / scale[sound]
             places = {coordinate: u[sound] for coordinate, u in against.items()}
-            rows.append(_quantity(station.series.instrument.name, name, unit, e, places))
+            rows.append(_quantity(measured_pose.series.instrument.name, name, unit, e, places))
     tests = sum(len(item.trends) + 2 for item in rows if item.correlation is not None)
     level = FALSE_ALARM / max(tests, 1)
     return ResidualAnalysis(

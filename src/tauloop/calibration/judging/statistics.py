@@ -66,9 +66,9 @@ class Outlier:
 def error_figures(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[ErrorFigures, ...]:
     """Errors of all series and quantities: predicted less measured."""
     return tuple(
-        summarised(station.series.instrument.name, name, unit, state.errors[:, k])
-        for station, state in zip(problem.stations, evaluation.states, strict=True)
-        for k, (name, unit) in enumerate(station.series.instrument.errors)
+        summarised(measured_pose.series.instrument.name, name, unit, state.errors[:, k])
+        for measured_pose, state in zip(problem.measured_poses, evaluation.states, strict=True)
+        for k, (name, unit) in enumerate(measured_pose.series.instrument.errors)
     )
 
 

@@ -89,8 +89,10 @@ def _held_out(
     processes: SharedWork,
 ) -> tuple[HeldOut, ...]:
     """The same for several ways to split all poses."""
-    rows = max(station.n_rows for station in problem.stations)
-    width = max(len(station.series.instrument.errors) for station in problem.stations)
+    rows = max(measured_pose.n_rows for measured_pose in problem.measured_poses)
+    width = max(
+        len(measured_pose.series.instrument.errors) for measured_pose in problem.measured_poses
+    )
     parts = [part for split in splits for part in split]
     work = (_at_solution(problem, solution), solution.correction)
     outcomes = enumerate(processes.results(_tested, work, parts), 1)
@@ -125,11 +127,13 @@ def _tested(
 
 def _at_solution(problem: CalibrationProblem, solution: Solution) -> CalibrationProblem:
     """The same problem whose coordinates start at the optimum."""
-    stations = tuple(
-        replace(station, q=state.q)
-        for station, state in zip(problem.stations, solution.evaluation.states, strict=True)
+    measured_poses = tuple(
+        replace(measured_pose, q=state.q)
+        for measured_pose, state in zip(
+            problem.measured_poses, solution.evaluation.states, strict=True
+        )
     )
-    return replace(problem, stations=stations)
+    return replace(problem, measured_poses=measured_poses)
 
 
 def leave_one_out(
@@ -389,7 +393,7 @@ def bootstrap(
         raise IdentificationError.of(
             "bootstrap", what, "measure more poses, or rely on the covariance"
         )
-    counts_of = [len(station.series) for station in problem.stations]
+    counts_of = [len(measured_pose.series) for measured_pose in problem.measured_poses]
     drawn = [
         np.concatenate([rng.multinomial(count, np.full(count, 1.0 / count)) for count in counts_of])
         for _ in range(replicates)

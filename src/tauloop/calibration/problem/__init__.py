@@ -1,1 +1,1 @@
-"""A calibration as functions of numbers: unknowns, equations of a pose, residuals and their Jacobian."""
+"""Calibration as a numerical problem: unknowns, equations of a pose, residuals and their Jacobian."""

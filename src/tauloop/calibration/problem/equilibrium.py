@@ -1,15 +1,16 @@
-"""Static equilibrium as equations of a pose: machines that hang freely in the freedoms that their actuators leave.
+"""Static equilibrium equations of a pose, for machines that hang freely.
 
-With all actuators held, velocities satisfy J v = 0, J = (K; A): loops and leading encoders. A
-machine at rest hangs still where loops and actuators carry all forces tau(q) that it needs (weight,
-springs), tau = J^T mu. Velocities are scaled by D, so that angles count as lengths: J_s = J D^-1,
-tau_s = D^-1 tau. With
+Such a machine has more degrees of freedom than actuators; weight and springs determine the rest of
+its pose. With all actuators held, velocities satisfy J v = 0, J = (K; A): loops and leading
+encoders. A machine at rest is in equilibrium where loops and actuators carry all forces tau(q)
+(weight, springs), tau = J^T mu. Velocities are scaled by D, so that angles count as lengths:
+J_s = J D^-1, tau_s = D^-1 tau. With
 
     mu = (J_s J_s^T)^-1 J_s tau_s,    r = tau_s - J_s^T mu,
 
-r is zero at equilibrium. It has as many independent components as the machine has open freedoms.
-Rows of it that are independent at the reference pose are the equations; the characteristic length
-over the weight makes them lengths.
+r is zero at equilibrium. The number of its independent components is the number of open degrees of
+freedom. The equations are the rows of r that are independent at the reference pose; multiplied by
+the characteristic length over the weight, they are lengths.
 
 Source: Abbasnejad and Carricato 2015, Direct geometrico-static problem of underconstrained
 cable-driven parallel robots with n cables.
@@ -35,11 +36,11 @@ from tauloop.mechanism.bodies import called_winches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equilibrium:
-    """Which equations say that a machine hangs still, and their scale.
+    """The selected equations of static equilibrium and their scale.
 
     Attributes:
-        rows: velocities whose components of the balance are the equations.
-        force: of the machine at its reference pose, N: what makes the equations plain numbers.
+        rows: velocities whose components of the force balance are the equations.
+        force: norm of the forces at the reference pose, N; makes the equations dimensionless.
         length: the machine's characteristic length, m.
     """
 
@@ -48,24 +49,26 @@ class Equilibrium:
     length: float
 
 
-def equilibrium_of(assembly: Assembly, kept: Sequence[int]) -> Equilibrium:
+def equilibrium_of(assembly: Assembly, loop_rows: Sequence[int]) -> Equilibrium:
     """Choose the equations of equilibrium of a machine at its reference pose.
 
     Args:
         assembly: the machine.
-        kept: its independent loop equations.
+        loop_rows: indices of its independent loop equations.
 
     Raises:
-        InputError: the actuators leave no freedom open, or no force acts on what is open.
+        InputError: the actuators leave no degree of freedom open, or no force acts at the
+            reference pose.
     """
     shape, length = assembly.topology, assembly.mechanism.characteristic_length
-    count = shape.n_v - len(kept) - len(assembly.leading)
+    count = shape.n_v - len(loop_rows) - len(assembly.leading)
     where = "equilibrium"
     if count <= 0:
-        what = "the actuators leave no freedom open, so the pose does not depend on the weight"
-        raise InputError.of(where, what, "leave the option out: encoders and loops give the pose")
+        problem = "the actuators leave no degree of freedom open, so the pose does not depend on the weight"
+        remedy = "leave the option out: encoders and loops determine the pose"
+        raise InputError.of(where, problem, remedy)
     motion = symbolic_motion(shape, nominal(assembly.mechanism), is_moving=False)
-    J, tau = _scaled(assembly, motion, kept)
+    J, tau = _scaled(assembly, motion, loop_rows)
     values = ca.Function("balance", [motion.q], [ca.densify(J), ca.densify(tau)])(assembly.q)
     J_value, tau_value = (np.array(ca.DM(value).full()) for value in values)
     _, _, directions = np.linalg.svd(J_value)
@@ -81,44 +84,48 @@ def equilibrium_of(assembly: Assembly, kept: Sequence[int]) -> Equilibrium:
 
 
 def equilibrium_equations(
-    assembly: Assembly, motion: TreeMotion, kept: Sequence[int], equilibrium: Equilibrium
+    assembly: Assembly, motion: TreeMotion, loop_rows: Sequence[int], equilibrium: Equilibrium
 ) -> ca.SX:
-    """Equations of equilibrium at a pose at rest, m."""
-    J, tau = _scaled(assembly, motion, kept)
+    """Return the equations of equilibrium at a pose at rest, m."""
+    J, tau = _scaled(assembly, motion, loop_rows)
     balance = tau - J.T @ _multipliers(J, tau)
     return ca.SX(equilibrium.length / equilibrium.force * balance[list(equilibrium.rows)])
 
 
 def cable_tensions(
-    assembly: Assembly, motion: TreeMotion, kept: Sequence[int]
+    assembly: Assembly, motion: TreeMotion, loop_rows: Sequence[int]
 ) -> tuple[tuple[str, ...], ca.SX]:
-    """Names of all cables and their tensions at a pose at rest, N: minus the multipliers of their equations.
+    """Return the names of all cables and their tensions at a pose at rest, N.
 
-    Cables are rods with bounds of their tension, and lines over pulleys, by the winches that let
-    them out.
+    A tension is minus the multiplier of the cable's equation. Cables are rods with a bounded
+    tension, and lines over pulleys, which have the names of their winches.
     """
-    J, tau = _scaled(assembly, motion, kept)
+    J, tau = _scaled(assembly, motion, loop_rows)
     multipliers = _multipliers(J, tau)
     elements, mechanism = assembly.loops.elements, assembly.mechanism
-    rods = {rod.name for rod in mechanism.rods if rod.tension is not None}
-    pulling = {elements[row]: k for k, row in enumerate(kept) if elements[row] in rods}
+    cable_rods = {rod.name for rod in mechanism.rods if rod.tension is not None}
+    row_of_cable = {
+        elements[row]: k for k, row in enumerate(loop_rows) if elements[row] in cable_rods
+    }
     winches = called_winches(mechanism)
     for k, i in enumerate(assembly.leading):
         actuator = mechanism.actuators[i]
         if actuator.name in winches and not assembly.topology.motor_turns(actuator):
-            pulling[actuator.name] = len(kept) + k
-    return tuple(pulling), ca.densify(-multipliers[list(pulling.values())])
+            row_of_cable[actuator.name] = len(loop_rows) + k
+    return tuple(row_of_cable), ca.densify(-multipliers[list(row_of_cable.values())])
 
 
 def _multipliers(J: ca.SX, tau: ca.SX) -> ca.SX:
     return ca.SX(ca.solve(J @ J.T, J @ tau))
 
 
-def _scaled(assembly: Assembly, motion: TreeMotion, kept: Sequence[int]) -> tuple[ca.SX, ca.SX]:
-    """J_s (r, n_v) of loops and leading encoders, and tau_s (n_v,), N, at a pose at rest."""
+def _scaled(
+    assembly: Assembly, motion: TreeMotion, loop_rows: Sequence[int]
+) -> tuple[ca.SX, ca.SX]:
+    """Return J_s (r, n_v) of loops and leading encoders, and tau_s (n_v,), N, at a pose at rest."""
     mechanism, shape, q = assembly.mechanism, assembly.topology, motion.q
     equations = closure(mechanism, motion)
-    phi, _, _ = stacked(tuple(equations[i] for i in kept))
+    phi, _, _ = stacked(tuple(equations[i] for i in loop_rows))
     K = ca.jacobian(phi, q) @ coordinate_rates(shape, q)
     A = transmission(mechanism, shape, motion.values)
     parameters = dynamic_parameters(mechanism, shape)
@@ -131,7 +138,7 @@ def _scaled(assembly: Assembly, motion: TreeMotion, kept: Sequence[int]) -> tupl
 
 
 def velocity_scale(assembly: Assembly) -> np.ndarray:
-    """Diagonal (n_v,) of D^-1: one for lengths, one over the characteristic length for angles."""
+    """Return the diagonal (n_v,) of D^-1: 1 for lengths, 1/(characteristic length) for angles."""
     shape, length = assembly.topology, assembly.mechanism.characteristic_length
     return np.where(np.array(shape.angular, dtype=bool), 1.0 / length, 1.0)
 
@@ -139,10 +146,11 @@ def velocity_scale(assembly: Assembly) -> np.ndarray:
 def least_stiffness(
     assembly: Assembly, equilibrium: Equilibrium, kinematic: np.ndarray, balance: np.ndarray
 ) -> np.ndarray:
-    """Least eigenvalue (N,) of the stiffness against motions with held actuators, over weight per length.
+    """Return the smallest eigenvalue (N,) of the stiffness, over weight per length.
 
-    Positive where the machine hangs in a stable equilibrium. With directions Z of J_s Z = 0 and the
-    chosen rows R, the rates of the equations are (L/F) R Z H Z^T, H the stiffness.
+    The stiffness H is that against motions with held actuators. It is positive definite where the
+    machine hangs in a stable equilibrium. With directions Z of J_s Z = 0 and the chosen rows R, the
+    derivatives of the equations are (L/F) R Z H Z^T.
 
     Args:
         assembly: the machine.

@@ -17,6 +17,7 @@ from tauloop.calibration.problem.equilibrium import (
     equilibrium_equations,
 )
 from tauloop.calibration.problem.unknowns import Unknown
+from tauloop.common.deprecated import old_name
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.evaluator import Evaluator, Kernel, c_function
 from tauloop.compiler.program import Evaluate, Program
@@ -29,12 +30,15 @@ from tauloop.equations.values import BatchFunction, Values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What all series of a problem share: the machine, the unknowns, nuisances, and how functions run.
+    """The machine, the unknowns and the evaluator that all series of a problem share.
 
     Attributes:
-        assembly, unknowns, nuisances: of the problem.
-        evaluator: how functions run.
-        equilibrium: equations by which the machine hangs still; None where it need not.
+        assembly: how the loops of the machine close.
+        unknowns: parameters that are estimated.
+        nuisances: nuisance parameters of instruments and encoders.
+        evaluator: how functions are evaluated: interpreted or compiled.
+        equilibrium: static equilibrium equations of every pose; None if the machine does not hang
+            freely.
     """
 
     assembly: Assembly
@@ -46,11 +50,12 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicPose:
-    """A pose with symbols: coordinates q, corrections x of the unknowns, and the machine seen there.
+    """A pose in symbols.
 
     Attributes:
-        q, x: symbols.
-        scene: bodies and nuisance parameters at them.
+        q: coordinates.
+        x: corrections of the unknowns.
+        scene: bodies and nuisance parameters as expressions of q and x.
     """
 
     q: ca.SX
@@ -58,17 +63,19 @@ class SymbolicPose:
     scene: Scene
 
     def rates(self, f: ca.SX) -> ca.SX:
-        """Derivatives of f in the velocities."""
+        """Return the derivatives of f in the velocities."""
         return ca.jacobian(f, self.q) @ coordinate_rates(self.scene.topology, self.q)
 
 
 def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) -> SymbolicPose:
-    """A pose of the machine as an instrument sees it; instruments without a target look at the tool centre point.
+    """Return a pose of the machine as an instrument measures it.
+
+    Instruments without a target measure the tool centre point.
 
     Args:
         reach: the machine and the unknowns.
-        instrument: what looks.
-        x: symbols of the corrections, shared with other poses; new ones without it.
+        instrument: the instrument.
+        x: symbols of the corrections, shared with other poses; None for new symbols.
     """
     mechanism, shape = reach.assembly.mechanism, reach.assembly.topology
     x = ca.SX.sym("x", len(reach.unknowns)) if x is None else x
@@ -93,17 +100,18 @@ def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StationFunctions:
+class MeasuredPoseFunctions:
     """The functions of one instrument at the poses of a machine.
 
     Attributes:
-        equations: (q, x, p, y) -> all equations and their derivatives in the velocities.
+        equations: (q, x, p, y) -> all equations and their derivatives in the velocities, with
+            encoder readings p and instrument readings y.
         sensitivity: (q, x, p, y) -> derivatives of all equations in the unknowns.
-        target: (q, x) -> point (3,) in the base frame that the instrument looks at, m.
+        target: (q, x) -> point (3,) in the base frame that the instrument measures, m.
         sizes: numbers of (loops, leading encoders, errors, spare encoders); equations of
             equilibrium count as loops.
         cables: names of the cables that hold a machine at equilibrium.
-        tensions: (q, x) -> their tensions, N; None without any.
+        tensions: (q, x) -> tensions of these cables, N; None without cables.
     """
 
     equations: PoseFunction
@@ -115,10 +123,10 @@ class StationFunctions:
 
 
 class PoseFunction:
-    """A function of columns on batches, interpreted or as machine code, as an evaluator decides."""
+    """A function on batches of samples, interpreted or compiled as an evaluator decides."""
 
     def __init__(self, function: ca.Function, evaluator: Evaluator, samples: int) -> None:
-        """Keep the function; compile it where that is wanted for so many samples and can be done."""
+        """Store the function; compile it if the evaluator wants that for this number of samples."""
         self._interpreted = BatchFunction(function)
         self._inputs = tuple(function.name_in())
         self._outputs = tuple(function.name_out())
@@ -132,15 +140,23 @@ class PoseFunction:
             self._kernel = evaluator.kernel(c_function(program, sizes))
 
     def __call__(self, arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
-        """Values at n samples: one array (n, k) per input, one per output."""
+        """Return the outputs at n samples, with one array (n, k) per input and per output."""
         if self._kernel is None:
             return self._interpreted(arrays, n)
         outputs, _ = self._kernel.run(dict(zip(self._inputs, arrays, strict=True)), n)
         return [outputs[name] for name in self._outputs]
 
 
-def station_functions(reach: Reach, instrument: Instrument, samples: int) -> StationFunctions:
-    """All equations of a reading with their derivatives, ready for numbers: loops and encoders of all its poses."""
+def measured_pose_functions(
+    reach: Reach, instrument: Instrument, samples: int
+) -> MeasuredPoseFunctions:
+    """Return functions for all equations of a reading: loops and encoders of its poses, and errors.
+
+    Args:
+        reach: the machine and the unknowns.
+        instrument: the instrument.
+        samples: number of readings, which decides whether compiling pays off.
+    """
     assembly = reach.assembly
     first = symbolic_pose(reach, instrument)
     poses = [
@@ -152,8 +168,7 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
     p = ca.SX.sym("p", len(assembly.mechanism.actuators), len(poses))
     y = ca.SX.sym("y", len(instrument.columns))
     rows = independent_rows(assembly)
-    closings = [_closing(reach, pose.scene, rows) for pose in poses]
-    phi = ca.vertcat(*closings)
+    phi = ca.vertcat(*(_closing(reach, pose.scene, rows) for pose in poses))
     misfits = [
         _encoder_misfits(assembly, pose.scene, pose.q, p[:, k]) for k, pose in enumerate(poses)
     ]
@@ -166,14 +181,14 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
     f_v = ca.horzcat(*(pose.rates(f) for pose in poses))
     f_x = ca.jacobian(f, x)
     inputs, names = [q, x, ca.vec(p), y], ["q", "x", "p", "y"]
-    place = ca.densify(first.scene.target(instrument.name))
-    made = (
+    target_position = ca.densify(first.scene.target(instrument.name))
+    symbolic_functions = (
         ca.Function("equations", inputs, [f, ca.densify(ca.vec(f_v))], names, ["f", "f_v"]),
         ca.Function("sensitivity", inputs, [ca.densify(ca.vec(f_x))], names, ["f_x"]),
-        ca.Function("target", [first.q, x], [place], ["q", "x"], ["target"]),
+        ca.Function("target", [first.q, x], [target_position], ["q", "x"], ["target"]),
     )
     equations, sensitivity, target = (
-        PoseFunction(function, reach.evaluator, samples) for function in made
+        PoseFunction(function, reach.evaluator, samples) for function in symbolic_functions
     )
     cables: tuple[str, ...] = ()
     tensions = None
@@ -181,7 +196,7 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
         cables, pull = cable_tensions(assembly, first.scene.motion, rows)
         function = ca.Function("tensions", [first.q, x], [pull], ["q", "x"], ["tensions"])
         tensions = PoseFunction(function, reach.evaluator, samples) if cables else None
-    return StationFunctions(
+    return MeasuredPoseFunctions(
         cables=cables,
         tensions=tensions,
         equations=equations,
@@ -192,7 +207,7 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
 
 
 def _closing(reach: Reach, scene: Scene, rows: Sequence[int]) -> ca.SX:
-    """Some of the loop equations at a pose, and those of equilibrium where there are any."""
+    """Return some of the loop equations at a pose, followed by those of equilibrium if any."""
     equations = closure(reach.assembly.mechanism, scene.motion)
     phi, _, _ = stacked(tuple(equations[i] for i in rows))
     if reach.equilibrium is None:
@@ -203,7 +218,7 @@ def _closing(reach: Reach, scene: Scene, rows: Sequence[int]) -> ca.SX:
 
 
 def _encoder_misfits(assembly: Assembly, scene: Scene, q: ca.SX, p: ca.SX) -> ca.SX:
-    """Positions of all actuators (n_u,) at coordinates q less those that the encoders read."""
+    """Return actuator positions (n_u,) at coordinates q minus those that the encoders read."""
     mechanism, shape = assembly.mechanism, assembly.topology
     A = transmission(mechanism, shape, scene.values)
     scalars = ca.vertcat(*(q[j] if j >= 0 else 0 for j in shape.q_of_v))
@@ -214,7 +229,10 @@ def _encoder_misfits(assembly: Assembly, scene: Scene, q: ca.SX, p: ca.SX) -> ca
 
 
 def independent_rows(assembly: Assembly) -> tuple[int, ...]:
-    """Loop equations that are independent in *all* coordinates: those frozen in the nominal machine may move here."""
+    """Return the indices of loop equations that are independent in *all* coordinates.
+
+    Coordinates that are frozen in the nominal machine may move when its geometry is corrected.
+    """
     loops = assembly.loops
     count = len(loops.names)
     if assembly.rank == count:
@@ -223,3 +241,7 @@ def independent_rows(assembly: Assembly) -> tuple[int, ...]:
     columns = np.concatenate(list(loops.scaled(K).transpose(0, 2, 1)))
     _, pivots = scipy.linalg.qr(columns, mode="r", pivoting=True)
     return tuple(sorted(int(i) for i in pivots[: assembly.rank]))
+
+
+def __getattr__(name: str) -> Any:
+    return old_name(__name__, name)

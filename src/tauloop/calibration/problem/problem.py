@@ -1,16 +1,17 @@
-"""A calibration as functions of numbers: whitened residuals of all measurements and their exact Jacobian.
+"""The calibration problem: whitened residuals of all measurements and their exact Jacobian.
 
 Every pose has unknown coordinates q of the extended space. Its equations are
 
     phi(q, theta) = 0            loops, and equilibrium of a machine that hangs freely (`equilibrium`)
-    A q - (s p + o) = 0          encoders, with their scale s and offset o; those beyond the freedoms are soft
+    A q - (s p + o) = 0          encoders, with their scale s and offset o; redundant ones are soft
     h(q, theta) - y = 0          the instrument
 
-and two ways to make residuals of them are offered (`ForwardKinematics`, `LoopEquations`). In both,
-*hard* equations give the coordinates and the *soft* ones are left over as residuals. Where hard
-equations leave coordinates open (an orientation that nobody measured), combinations of soft ones
-close them, and only what is left counts. With F = (hard; combinations) the coordinates follow the
-parameters by dq/dx = -F_v^-1 F_x, hence dr/dx = C (s_x + s_v dq/dx).
+Two definitions of the residuals are available: `ForwardKinematics` and `LoopEquations`. In both,
+*hard* equations determine the coordinates, and the *soft* equations are residuals. Hard equations
+may leave coordinates open, such as an orientation that was not measured. Combinations of soft
+equations then determine these coordinates, and the residuals are the other combinations. With
+F = (hard; combinations) the derivatives of the coordinates are dq/dx = -F_v^-1 F_x, hence
+dr/dx = C (s_x + s_v dq/dx).
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ import numpy as np
 
 from tauloop.calibration.measurements.instruments import Nuisance, Position, require_instruments
 from tauloop.calibration.measurements.series import Series
-from tauloop.calibration.problem.building import build_station
+from tauloop.calibration.problem.building import build_measured_pose
 from tauloop.calibration.problem.equilibrium import Equilibrium, equilibrium_of
+from tauloop.calibration.problem.measured_poses import MeasuredPose, MeasuredPoseState
 from tauloop.calibration.problem.pose_equations import Reach, independent_rows
 from tauloop.calibration.problem.residuals import (
     FORWARD_KINEMATICS,
     ForwardKinematics,
     ResidualKind,
 )
-from tauloop.calibration.problem.stations import Station, StationState
 from tauloop.calibration.problem.unknowns import (
     Bounds,
     Tolerances,
@@ -39,6 +40,7 @@ from tauloop.calibration.problem.unknowns import (
     bounded,
     select_unknowns,
 )
+from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
@@ -55,19 +57,19 @@ from tauloop.model.encoder_fit import encoder_deviations
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation(Shown):
-    """Residuals of all poses at one correction.
+    """Residuals of all poses at one vector of corrections.
 
     Attributes:
-        correction: of all unknowns (n,), SI.
+        correction: corrections of the free unknowns (n,), SI.
         states: coordinates and errors of every series.
     """
 
     correction: np.ndarray
-    states: tuple[StationState, ...]
+    states: tuple[MeasuredPoseState, ...]
 
     @property
     def residual(self) -> np.ndarray:
-        """Whitened residuals (R,) in units of standard deviations: series by series, pose by pose."""
+        """Whitened residuals (R,) in standard deviations, series by series and pose by pose."""
         return np.concatenate([state.residual.ravel() for state in self.states])
 
     @property
@@ -81,9 +83,9 @@ class Linearised:
     """An evaluation with its derivatives in the free unknowns.
 
     Attributes:
-        evaluation: where.
-        jacobian: of the whitened residuals (R, n), SI.
-        tangents: of the coordinates (N, n_v, n) of every series, SI.
+        evaluation: residuals and coordinates at the corrections.
+        jacobian: derivatives of the whitened residuals (R, n), SI.
+        tangents: derivatives of the coordinates (N, n_v, n) of every series, SI.
     """
 
     evaluation: Evaluation
@@ -91,12 +93,12 @@ class Linearised:
     tangents: tuple[np.ndarray, ...]
 
     def only(self, columns: Sequence[int]) -> Linearised:
-        """The same for some of the free unknowns, at their corrections here; the others must have none."""
-        kept = list(columns)
+        """Return the derivatives in some of the free unknowns; corrections of the others must be zero."""
+        indices = list(columns)
         return Linearised(
-            evaluation=replace(self.evaluation, correction=self.evaluation.correction[kept]),
-            jacobian=self.jacobian[:, kept],
-            tangents=tuple(tangent[:, :, kept] for tangent in self.tangents),
+            evaluation=replace(self.evaluation, correction=self.evaluation.correction[indices]),
+            jacobian=self.jacobian[:, indices],
+            tangents=tuple(tangent[:, :, indices] for tangent in self.tangents),
         )
 
 
@@ -107,27 +109,27 @@ class CalibrationProblem(Shown):
     Attributes:
         mechanism: the nominal machine.
         assembly: how its loops close.
-        unknowns: what is estimated; corrections are in their order.
-        stations: one for each series, with its functions.
-        residuals: how residuals are made.
-        evaluator: how functions are run.
-        encoder_noise: standard deviation of the encoders' errors, m or rad; zero takes them as
-            exact, but for redundant drives: there it is 1e-5 rad, and 1e-5 of the machine's
-            characteristic length.
+        unknowns: parameters that can be estimated; corrections are in their order.
+        measured_poses: the measured poses of each series, with their functions.
+        residuals: definition of the residuals.
+        evaluator: how functions are evaluated: interpreted or compiled.
+        encoder_noise: standard deviation of the encoders' errors, m or rad. Zero means exact
+            encoders; redundant drives then get 1e-5 rad, and 1e-5 of the characteristic length.
         free: indices of the unknowns that are estimated; the others stay at their start values.
-        equilibrium: equations by which the machine hangs still at every pose; None where it need
-            not.
+        equilibrium: static equilibrium equations of every pose; None if the machine does not hang
+            freely.
     """
 
     mechanism: Mechanism
     assembly: Assembly
     unknowns: tuple[Unknown, ...]
-    stations: tuple[Station, ...]
+    measured_poses: tuple[MeasuredPose, ...]
     residuals: ResidualKind
     evaluator: Evaluator
     encoder_noise: float
     free: tuple[int, ...]
     equilibrium: Equilibrium | None = None
+    stations = old_attribute("stations", "measured_poses")
 
     @property
     def estimated(self) -> tuple[Unknown, ...]:
@@ -136,7 +138,7 @@ class CalibrationProblem(Shown):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their names."""
+        """Names of the unknowns that are estimated."""
         return tuple(unknown.name for unknown in self.estimated)
 
     @cached_property
@@ -146,23 +148,29 @@ class CalibrationProblem(Shown):
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """The measurements."""
-        return tuple(station.series for station in self.stations)
+        """The measurements, series by series."""
+        return tuple(measured_pose.series for measured_pose in self.measured_poses)
 
     @property
     def n_poses(self) -> int:
         """Number of poses of all series together."""
-        return sum(len(station.series) for station in self.stations)
+        return sum(len(measured_pose.series) for measured_pose in self.measured_poses)
 
     @cached_property
     def pose_of_row(self) -> np.ndarray:
-        """Number of the pose (counted over all series) behind every residual (R,)."""
-        return np.repeat(
-            np.arange(self.n_poses), [s.n_rows for s in self.stations for _ in range(len(s.series))]
+        """Index of the pose (counted over all series) of every residual (R,)."""
+        rows_per_pose = np.repeat(
+            [item.n_rows for item in self.measured_poses],
+            [len(item.series) for item in self.measured_poses],
         )
+        return np.repeat(np.arange(self.n_poses), rows_per_pose)
 
     def whole(self, correction: np.ndarray) -> np.ndarray:
-        """Corrections (n_all, ...) of all unknowns from those of the estimated ones (n, ...); zero of the others."""
+        """Return the corrections (n_all, ...) of all unknowns; zero for those that are not estimated.
+
+        Args:
+            correction: corrections (n, ...) of the free unknowns.
+        """
         full = np.zeros((len(self.unknowns), *correction.shape[1:]))
         full[list(self.free)] = correction
         return full
@@ -170,7 +178,13 @@ class CalibrationProblem(Shown):
     def evaluate(
         self, correction: np.ndarray, near: Evaluation | Linearised | None = None
     ) -> Evaluation:
-        """Residuals at corrections of the free unknowns (n,), started from (or along the tangent of) another place."""
+        """Return the residuals at given corrections of the free unknowns.
+
+        Args:
+            correction: corrections (n,), SI.
+            near: an evaluation whose coordinates start the iterations, extrapolated along the
+                tangent of a linearised one; None to start from the nominal coordinates.
+        """
         x = self.whole(correction)
         if isinstance(near, Linearised):
             step = correction - near.evaluation.correction
@@ -180,44 +194,45 @@ class CalibrationProblem(Shown):
             ]
         else:
             starts = (
-                [station.q for station in self.stations]
+                [measured_pose.q for measured_pose in self.measured_poses]
                 if near is None
                 else [state.q for state in near.states]
             )
         return Evaluation(
             correction=np.array(correction, dtype=float),
             states=tuple(
-                station.state(x, q) for station, q in zip(self.stations, starts, strict=True)
+                measured_pose.state(x, q)
+                for measured_pose, q in zip(self.measured_poses, starts, strict=True)
             ),
         )
 
     def pose_jacobians(self, evaluation: Evaluation) -> tuple[np.ndarray, ...]:
-        """Jacobians of the whitened residuals in the free unknowns, SI: one array (N, rows, n) for each series."""
+        """Return the Jacobian (N, r, n) of the whitened residuals of each series, SI."""
         return tuple(J for J, _ in self._sensitivities(evaluation))
 
     def jacobian(self, evaluation: Evaluation) -> np.ndarray:
-        """The same stacked (R, n), rows as in `Evaluation.residual`."""
+        """Return the Jacobian (R, n) of all whitened residuals, rows as in `Evaluation.residual`."""
         return self.linearised(evaluation).jacobian
 
     def linearised(self, evaluation: Evaluation) -> Linearised:
-        """Jacobian and tangent, to step from one evaluation to a neighbour."""
-        parts = self._sensitivities(evaluation)
+        """Return an evaluation with its derivatives, for steps to nearby corrections."""
+        sensitivities = self._sensitivities(evaluation)
         return Linearised(
             evaluation=evaluation,
-            jacobian=np.concatenate([J.reshape(-1, len(self.free)) for J, _ in parts]),
-            tangents=tuple(q_x for _, q_x in parts),
+            jacobian=np.concatenate([J.reshape(-1, len(self.free)) for J, _ in sensitivities]),
+            tangents=tuple(q_x for _, q_x in sensitivities),
         )
 
     def _sensitivities(self, evaluation: Evaluation) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         x, free = self.whole(evaluation.correction), list(self.free)
-        both = [
-            station.jacobian(x, state)
-            for station, state in zip(self.stations, evaluation.states, strict=True)
+        derivatives = [
+            measured_pose.jacobian(x, state)
+            for measured_pose, state in zip(self.measured_poses, evaluation.states, strict=True)
         ]
-        return tuple((J[:, :, free], q_x[:, :, free]) for J, q_x in both)
+        return tuple((J[:, :, free], q_x[:, :, free]) for J, q_x in derivatives)
 
     def only(self, names: Iterable[str]) -> CalibrationProblem:
-        """The same problem with only these unknowns estimated.
+        """Return the same problem with only these unknowns estimated.
 
         Raises:
             InputError: a name is not among the unknowns.
@@ -225,42 +240,51 @@ class CalibrationProblem(Shown):
         wanted, known = list(names), [unknown.name for unknown in self.unknowns]
         InputError.raise_if_any(unknown_names(wanted, known, "is not among the unknowns"))
         chosen = replace(self, free=tuple(known.index(name) for name in wanted))
-        if "_forward" in self.__dict__:  # its functions took seconds to make and are the same
+        # Reuse the cached functions, which take seconds to build.
+        if "_forward" in self.__dict__:
             chosen.__dict__["_forward"] = replace(self._forward, free=chosen.free)
         return chosen
 
     def bounded(self, bounds: Mapping[str, Bounds]) -> CalibrationProblem:
-        """The same problem with the values of unknowns (by name or pattern) kept within bounds, SI.
+        """Return the same problem with bounds on values of unknowns (by name or pattern), SI.
 
         Raises:
-            InputError: see `tauloop.calibration.unknowns.bounded`.
+            InputError: see `tauloop.calibration.problem.unknowns.bounded`.
         """
         return replace(self, unknowns=bounded(self.unknowns, bounds)) if bounds else self
 
     def take(self, poses: np.ndarray) -> CalibrationProblem:
-        """The same problem on some poses: indices into all of them, series after series (repeats allowed)."""
+        """Return the same problem on a subset of the poses.
+
+        Args:
+            poses: indices into the poses of all series, one series after the other; repeats are
+                allowed.
+        """
         poses = np.arange(self.n_poses)[poses]
-        first, stations = 0, []
-        for station in self.stations:
-            inside = poses[(poses >= first) & (poses < first + len(station.series))] - first
+        first, measured_poses = 0, []
+        for measured_pose in self.measured_poses:
+            inside = poses[(poses >= first) & (poses < first + len(measured_pose.series))] - first
             if len(inside):
-                stations.append(station.take(inside))
-            first += len(station.series)
-        return replace(self, stations=tuple(stations))
+                measured_poses.append(measured_pose.take(inside))
+            first += len(measured_pose.series)
+        return replace(self, measured_poses=tuple(measured_poses))
 
     def reading(self, *readings: np.ndarray) -> CalibrationProblem:
-        """The same problem with other readings (N, n_columns), SI, of the same poses: one array for each series."""
-        both = zip(self.stations, readings, strict=True)
-        stations = [
-            replace(station, series=replace(station.series, readings=other))
-            for station, other in both
+        """Return the same problem with other readings of the same poses.
+
+        Args:
+            readings: an array (N, n_columns), SI, for each series.
+        """
+        measured_poses = [
+            replace(measured_pose, series=replace(measured_pose.series, readings=other))
+            for measured_pose, other in zip(self.measured_poses, readings, strict=True)
         ]
-        return replace(self, stations=tuple(stations))
+        return replace(self, measured_poses=tuple(measured_poses))
 
     @property
     def reach(self) -> Reach:
-        """What all series share."""
-        nuisances = {n.name: n for station in self.stations for n in station.nuisances}
+        """The machine, unknowns and evaluator that all series share."""
+        nuisances = {n.name: n for item in self.measured_poses for n in item.nuisances}
         return Reach(
             assembly=self.assembly,
             unknowns=self.unknowns,
@@ -270,7 +294,7 @@ class CalibrationProblem(Shown):
         )
 
     def predicting(self) -> CalibrationProblem:
-        """The same problem whose residuals are errors of the instruments, by forward kinematics.
+        """Return the same problem with instrument errors by forward kinematics as residuals.
 
         Raises:
             PoseError: poses that are out of reach with the nominal geometry.
@@ -279,11 +303,13 @@ class CalibrationProblem(Shown):
 
     @cached_property
     def _forward(self) -> CalibrationProblem:
-        stations = _stations(self.reach, self.series, FORWARD_KINEMATICS, self.encoder_noise)
-        return replace(self, stations=stations, residuals=FORWARD_KINEMATICS)
+        measured_poses = _measured_poses(
+            self.reach, self.series, FORWARD_KINEMATICS, self.encoder_noise
+        )
+        return replace(self, measured_poses=measured_poses, residuals=FORWARD_KINEMATICS)
 
     def values(self, correction: np.ndarray) -> dict[str, float]:
-        """Values of all members of the free unknowns after a correction, SI."""
+        """Return the values of all members of the free unknowns after a correction, SI."""
         start = self.start_values
         return {
             member: start[member] + float(step)
@@ -293,8 +319,8 @@ class CalibrationProblem(Shown):
 
     @cached_property
     def start_values(self) -> dict[str, float]:
-        """Start values of all leaf and nuisance parameters, SI."""
-        nuisances = {n.name: n.value for station in self.stations for n in station.nuisances}
+        """Start values of all independent parameters of the machine and nuisance parameters, SI."""
+        nuisances = {n.name: n.value for item in self.measured_poses for n in item.nuisances}
         return {**self.mechanism.parameters.values, **nuisances}
 
 
@@ -310,23 +336,23 @@ def calibration_problem(
     equilibrium: bool = False,
     evaluator: Evaluator | None = None,
 ) -> CalibrationProblem:
-    """Set a calibration up.
+    """Set up a calibration.
 
     Args:
         mechanism: the nominal machine.
         series: measurements, of one or several kinds.
-        parameters: unknowns by name or pattern (see `select_unknowns`): leaf parameters of the
-            machine, nuisance parameters of instruments (``tracker.frame.*``) and
+        parameters: unknowns by name or pattern (see `select_unknowns`): independent parameters of
+            the machine, nuisance parameters of instruments (``tracker.frame.*``) and
             ``encoder.ACTUATOR.scale`` or ``.offset``.
         residuals: `ForwardKinematics()` or `LoopEquations()`.
         tolerances: usual sizes of corrections, and priors.
         encoder_noise: standard deviation of encoders, m or rad; propagated into the weights.
-        bounds: least and largest values of unknowns by name or pattern, SI, besides those of the
-            machine file.
-        equilibrium: whether the machine hangs still at every pose, in the freedoms that its
-            actuators leave open.
-        evaluator: how functions are run. Without it they are interpreted, and compiled for very
-            many poses; use `Compiled()` for many fits.
+        bounds: minimum and maximum values of unknowns by name or pattern, SI, in addition to those
+            of the machine file.
+        equilibrium: whether the machine is in static equilibrium at every pose, in the degrees of
+            freedom that its actuators leave open.
+        evaluator: how functions are evaluated. By default they are interpreted, and compiled for
+            very many poses; use `Compiled()` for many fits.
 
     Raises:
         InputError: wrong names or shapes.
@@ -344,25 +370,25 @@ def calibration_problem(
     require_instruments([s.instrument for s in series], mechanism, shape)
     encoders = encoder_nuisances(mechanism, assembly)
     nuisances = {n.name: n for s in series for n in s.instrument.nuisances()}
-    everything = (*nuisances.values(), *encoders)
-    unknowns = select_unknowns(mechanism, everything, parameters, tolerances or Tolerances())
+    all_nuisances = (*nuisances.values(), *encoders)
+    unknowns = select_unknowns(mechanism, all_nuisances, parameters, tolerances or Tolerances())
     unknowns = bounded(unknowns, bounds or {})
-    how = Compiled(at_least=WORTH_COMPILING) if evaluator is None else evaluator
+    evaluator = Compiled(at_least=WORTH_COMPILING) if evaluator is None else evaluator
     balance = equilibrium_of(assembly, independent_rows(assembly)) if equilibrium else None
     reach = Reach(
         assembly=assembly,
         unknowns=unknowns,
-        nuisances=everything,
-        evaluator=how,
+        nuisances=all_nuisances,
+        evaluator=evaluator,
         equilibrium=balance,
     )
     return CalibrationProblem(
         mechanism=mechanism,
         assembly=assembly,
         unknowns=unknowns,
-        stations=_stations(reach, series, residuals, encoder_noise),
+        measured_poses=_measured_poses(reach, series, residuals, encoder_noise),
         residuals=residuals,
-        evaluator=how,
+        evaluator=evaluator,
         encoder_noise=encoder_noise,
         free=tuple(range(len(unknowns))),
         equilibrium=balance,
@@ -371,18 +397,18 @@ def calibration_problem(
 
 @solving(PoseError)
 def hanging_coordinates(mechanism: Mechanism, encoders: np.ndarray) -> np.ndarray:
-    """Return the coordinates (N, n_q) at which a machine hangs still, from positions of its actuators.
+    """Return the coordinates (N, n_q) of a freely hanging machine at given actuator positions.
 
-    The geometrico-static problem of platforms on fewer cables than freedoms: loops, encoders and
-    static equilibrium, from the reference pose along straight lines of the encoders.
-    `simulated_series` takes such coordinates.
+    This is the geometrico-static problem of platforms with fewer cables than degrees of freedom:
+    loops, encoders and static equilibrium determine the pose. It is solved by continuation from the
+    reference pose along straight lines in encoder space. `simulated_series` takes such coordinates.
 
     Args:
         mechanism: the machine.
         encoders: positions of all actuators (N, n_u), m or rad.
 
     Raises:
-        InputError: the actuators leave no freedom open, or no weight acts.
+        InputError: the actuators leave no degree of freedom open, or no weight acts.
         PoseError: positions out of reach, or an equilibrium that is not stable.
         AssemblyError: the machine does not assemble.
     """
@@ -396,29 +422,29 @@ def hanging_coordinates(mechanism: Mechanism, encoders: np.ndarray) -> np.ndarra
     return state.q
 
 
-def _stations(
+def _measured_poses(
     reach: Reach, series: tuple[Series, ...], residuals: ResidualKind, encoder_noise: float
-) -> tuple[Station, ...]:
-    stations: list[Station] = []
+) -> tuple[MeasuredPose, ...]:
+    measured_poses: list[MeasuredPose] = []
     deviations = _deviations(reach.assembly, encoder_noise)
     for i, item in enumerate(series):
-        # series of one instrument share their functions
-        twin = next((s for s in stations if s.series.instrument == item.instrument), None)
-        stations.append(
-            build_station(reach, item, residuals, deviations, twin, where=f"series {i + 1}")
+        # Series of one instrument share their functions.
+        twin = next((s for s in measured_poses if s.series.instrument == item.instrument), None)
+        measured_poses.append(
+            build_measured_pose(reach, item, residuals, deviations, twin, where=f"series {i + 1}")
         )
-    return tuple(stations)
+    return tuple(measured_poses)
 
 
 def _deviations(assembly: Assembly, encoder_noise: float) -> np.ndarray:
-    """Standard deviations of all encoders (n_u,), m or rad."""
+    """Return the standard deviations of all encoders (n_u,), m or rad."""
     if assembly.is_redundant and not encoder_noise:
         return encoder_deviations(assembly, None)
     return np.full(len(assembly.mechanism.actuators), encoder_noise)
 
 
 def encoder_nuisances(mechanism: Mechanism, assembly: Assembly) -> tuple[Nuisance, ...]:
-    """Scale and offset of every actuator's encoder: position = scale * reading + offset."""
+    """Return the scale and offset of every encoder: position = scale * reading + offset."""
     shape = assembly.topology
     result: list[Nuisance] = []
     for actuator in mechanism.actuators:

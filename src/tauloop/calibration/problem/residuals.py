@@ -1,4 +1,4 @@
-"""Two ways to make residuals of the equations of a pose: by forward kinematics, or the loop equations themselves."""
+"""Two definitions of residuals: errors of the instrument by forward kinematics, or loop equations."""
 
 from __future__ import annotations
 
@@ -10,42 +10,47 @@ from tauloop.common.records import dataclass
 
 
 class ResidualKind(ABC):
-    """How coordinates are eliminated and what is left as residual."""
+    """The choice of equations that determine coordinates; the other equations are residuals."""
 
     @abstractmethod
     def split(
         self, n_loops: int, n_encoders: int, n_errors: int, n_spares: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Indices of the hard and of the soft equations in (loops, leading encoders, errors, spare encoders)."""
+        """Return the indices of the hard and of the soft equations.
+
+        Equations are in the order: loops, leading encoders, errors, spare encoders. Hard equations
+        determine the coordinates, soft equations are residuals.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardKinematics(ResidualKind):
-    """Loops and leading encoders give the coordinates; residuals are the errors of the instrument, in its own units.
+    """Residuals are the errors of the instrument, in its own units.
 
-    The misfits of the spare encoders of redundant drives are residuals too. For any measurement,
-    complete or not.
+    Loops and leading encoders determine the coordinates. The errors of the spare encoders of
+    redundant drives are residuals too. This works for any measurement, complete or not.
     """
 
     def split(
         self, n_loops: int, n_encoders: int, n_errors: int, n_spares: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Loops and leading encoders are hard."""
+        """Return the equations with loops and leading encoders as the hard ones."""
         hard = n_loops + n_encoders
         return np.arange(hard), np.arange(hard, hard + n_errors + n_spares)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopEquations(ResidualKind):
-    """Instrument and encoders give the coordinates; residuals are the loop equations: no forward kinematics.
+    """Residuals are the loop equations, without forward kinematics.
 
-    The noise of instrument and encoders is propagated into the loops' residuals, pose by pose.
+    Instrument and encoders determine the coordinates. The noise of both is propagated into the
+    residuals of the loops, pose by pose.
     """
 
     def split(
         self, n_loops: int, n_encoders: int, n_errors: int, n_spares: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Leading encoders and instrument are hard."""
+        """Return the equations with leading encoders and instrument as the hard ones."""
         spares = n_loops + n_encoders + n_errors
         return np.arange(n_loops, spares), np.concatenate(
             [np.arange(n_loops), np.arange(spares, spares + n_spares)]
@@ -53,7 +58,7 @@ class LoopEquations(ResidualKind):
 
 
 FORWARD_KINEMATICS = ForwardKinematics()
-#: Kinds by the names that the command line uses.
+#: Residual kinds by the names that the command line uses.
 RESIDUALS: dict[str, ResidualKind] = {
     "forward-kinematics": FORWARD_KINEMATICS,
     "loops": LoopEquations(),

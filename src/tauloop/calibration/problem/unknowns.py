@@ -1,4 +1,4 @@
-"""Which parameters a calibration estimates: leaf parameters of the machine, and nuisance parameters, by pattern."""
+"""Unknowns of a calibration: independent parameters of the machine and nuisance parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from tauloop.calibration.measurements.instruments import TYPICAL, Nuisance
-from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import listed
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
@@ -18,19 +18,21 @@ from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, U
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 
-#: What unknowns and readings are measured in, by SI unit.
+#: Dimensions of unknowns and readings, by SI unit.
 DIMENSIONS: dict[str, Dimension] = {"m": LENGTH, "rad": ANGLE, "1": ONE}
-#: Units of unknowns in words.
-_SPOKEN = {"m": "a length", "rad": "an angle", "1": "a plain number"}
-#: Groups of leaf parameters that a pattern with * or ? picks, and those of a drive in one of
-#: `_SPOKEN`'s units only: a rotor's inertia shows in no measured pose. Others must be named in
-#: full.
+#: Names of these dimensions in messages, by SI unit.
+_DIMENSION_NAMES = {"m": "a length", "rad": "an angle", "1": "a plain number"}
+#: Groups of independent parameters that a pattern with * or ? selects. Of drives it selects only
+#: those in one of the units above, because poses do not depend on the inertia of a rotor. Other
+#: parameters must be named in full.
 PICKED_GROUPS = ("geometry", "drive")
+#: Names listed in the remedy for an unknown name.
+MAX_LISTED_NAMES = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrected:
-    """Parameters that get one correction: what is known of it before a fit and after it; see `Unknown`."""
+    """Parameters that share one correction, before and after a fit; see `Unknown`."""
 
     name: str
     members: tuple[str, ...]
@@ -42,15 +44,15 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown(Corrected):
-    """One number that is estimated: a correction that is added to the start values of its members.
+    """One estimated number: a correction that is added to the start values of its members.
 
     Attributes:
-        name: of its parameter, or the name given to several that move together.
+        name: name of the parameter, or the name given to several tied parameters.
         members: parameters that get the correction.
         unit: SI unit: m, rad or 1 (or another).
-        tolerance: usual size of the correction, SI: scale of the problem, limit of what counts as
-            observable, and standard deviation of the prior where there is one.
-        has_prior: whether the correction is drawn to zero with that standard deviation.
+        tolerance: usual size of the correction, SI: the scale of the problem, the largest standard
+            deviation that counts as observable, and the standard deviation of a prior.
+        has_prior: whether a prior with mean zero and that standard deviation holds the correction.
         is_nuisance: whether it belongs to an instrument or encoder and not to the machine file.
         value: start value of the first member, SI.
         lower, upper: limits of the correction, SI.
@@ -63,11 +65,11 @@ class Unknown(Corrected):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Least and largest value of an unknown (of its first member, for ties), SI.
+    """Minimum and maximum value of an unknown (for ties, of its first member), SI.
 
     Attributes:
-        lower, upper: minus or plus infinity for none.
-        unit: m, rad or 1, to be checked against that of the unknown; empty where nobody said.
+        lower, upper: the bounds; minus or plus infinity for none.
+        unit: m, rad or 1, which must be that of the unknown; empty if not stated.
     """
 
     lower: float = -np.inf
@@ -76,37 +78,37 @@ class Bounds:
 
 
 def bounds_of(text: str, between: str) -> Bounds:
-    """Bounds of a text such as ``1.2 m:1.3 m`` or ``:5 deg``; infinite where a side is left out.
+    """Parse bounds such as ``1.2 m:1.3 m`` or ``:5 deg``; a side that is left out is infinite.
 
     Args:
-        text: what is written.
-        between: what stands between both sides.
+        text: the bounds.
+        between: separator of both sides.
 
     Raises:
-        UnitError: no two sides, both left out, two units, or a side that is no length, angle or
-            number.
+        UnitError: the text does not have two sides, both are left out, they have two units, or a
+            side is not a length, angle or number.
     """
-    ends = interval(text, between, *DIMENSIONS.values())
-    unit = next(unit for unit, dimension in DIMENSIONS.items() if dimension == ends.dimension)
-    return Bounds(lower=ends.lower, upper=ends.upper, unit=unit)
+    bounds = interval(text, between, *DIMENSIONS.values())
+    unit = next(unit for unit, dimension in DIMENSIONS.items() if dimension == bounds.dimension)
+    return Bounds(lower=bounds.lower, upper=bounds.upper, unit=unit)
 
 
 def read_bounds(texts: str | Iterable[str]) -> dict[str, Bounds]:
-    """Bounds by unknown from ``NAME=LOW:HIGH``, with commas between them.
+    """Parse bounds by unknown from ``NAME=LOW:HIGH``, separated by commas.
 
     Raises:
-        InputError: a part that is no such thing; all at once.
+        InputError: items that are not of this form, all at once.
     """
     bounds, problems = {}, Problems()
-    for part in listed(texts):
-        name, _, limits = part.rpartition("=")
+    for item in listed(texts):
+        name, _, limits = item.rpartition("=")
         try:
             bounds[name.strip()] = bounds_of(limits, ":")
         except UnitError as error:
             problems.add("bounds", error.what, error.remedy)
             continue
         if not name.strip():
-            problems.add("bounds", f"{part!r} names no unknown", "write NAME=LOW:HIGH, with units")
+            problems.add("bounds", f"{item!r} names no unknown", "write NAME=LOW:HIGH, with units")
     InputError.raise_if_any(problems)
     return bounds
 
@@ -116,11 +118,11 @@ class Tolerances(Shown):
     """Usual sizes of corrections.
 
     Attributes:
-        length, angle, ratio: for parameters in m, rad and plain numbers; others count as a plain
-            number times value.
-        named: by name of an unknown (or pattern), before the three above, SI.
-        priors: patterns of the unknowns whose tolerance is also a prior; ("*",) for all of the
-            machine's.
+        length, angle, ratio: sizes for parameters in m, rad and plain numbers. For other units the
+            size is `ratio` times the value.
+        named: sizes by name or pattern of an unknown, SI; these override the three above.
+        priors: patterns of the unknowns whose tolerance is also a prior; ("*",) for all parameters
+            of the machine.
     """
 
     length: float = TYPICAL["m"]
@@ -130,7 +132,7 @@ class Tolerances(Shown):
     priors: tuple[str, ...] = ()
 
     def of(self, name: str, unit: str, value: float) -> float:
-        """Tolerance of an unknown, SI."""
+        """Return the tolerance of an unknown, SI."""
         for pattern, tolerance in self.named.items():
             if fnmatchcase(name, pattern):
                 return tolerance
@@ -144,37 +146,42 @@ def select_unknowns(
     patterns: Iterable[str],
     tolerances: Tolerances,
 ) -> tuple[Unknown, ...]:
-    """Unknowns that patterns name.
+    """Return the unknowns that patterns select.
 
     Args:
-        mechanism: its leaf parameters with bounds.
+        mechanism: the machine with its independent parameters and their bounds.
         nuisances: nuisance parameters of instruments and encoders.
         patterns: names or shell patterns such as ``track*.length``; ``radius=tower*.radius`` ties
-            all that match into one unknown of that name: they get the same correction.
+            all matches into one unknown of that name, so that they get the same correction.
         tolerances: usual sizes of corrections.
 
     Raises:
         InputError: nothing matches a pattern, a parameter is named twice, or a tie mixes units.
     """
-    table = {p.name: p for p in mechanism.parameters}
-    other = {n.name: n for n in nuisances}
-    known = [*table, *other]
+    parameters = {p.name: p for p in mechanism.parameters}
+    nuisance_of = {n.name: n for n in nuisances}
     problems = Problems()
     result: list[Unknown] = []
-    taken: dict[str, str] = {}
+    pattern_of: dict[str, str] = {}
 
     def unit_of(name: str) -> str:
-        return other[name].unit if name in other else si_unit(table[name].unit)
+        return nuisance_of[name].unit if name in nuisance_of else si_unit(parameters[name].unit)
 
-    def is_picked(name: str) -> bool:
-        group = table[name].group
-        return group in PICKED_GROUPS and (group == "geometry" or unit_of(name) in _SPOKEN)
+    def matches(name: str, pattern: str) -> bool:
+        if name == pattern:
+            return True
+        if not fnmatchcase(name, pattern):
+            return False
+        if name in nuisance_of:
+            return True
+        group = parameters[name].group
+        return group == "geometry" or (group in PICKED_GROUPS and unit_of(name) in _DIMENSION_NAMES)
 
     def unknown(name: str, members: tuple[str, ...]) -> Unknown:
         first = members[0]
-        value = other[first].value if first in other else table[first].value
-        leaves = [table[member] for member in members if member in table]
-        is_nuisance = not leaves
+        value = nuisance_of[first].value if first in nuisance_of else parameters[first].value
+        machine_members = [parameters[member] for member in members if member in parameters]
+        is_nuisance = not machine_members
         unit = unit_of(first)
         tolerance = tolerances.of(name, unit, value)
         has_prior = any(
@@ -188,29 +195,20 @@ def select_unknowns(
             unit=unit,
             tolerance=tolerance,
             has_prior=has_prior,
-            lower=max((leaf.lower - leaf.value for leaf in leaves), default=-np.inf),
-            upper=min((leaf.upper - leaf.value for leaf in leaves), default=np.inf),
+            lower=max((p.lower - p.value for p in machine_members), default=-np.inf),
+            upper=min((p.upper - p.value for p in machine_members), default=np.inf),
             is_nuisance=is_nuisance,
         )
 
     for text in patterns:
         tie, _, pattern = text.rpartition("=")
         tie, pattern = tie.strip(), pattern.strip()
-        matches = tuple(
-            name
-            for name in known
-            if name == pattern
-            or (fnmatchcase(name, pattern) and (name in other or is_picked(name)))
-        )
-        if not matches:
-            remedy = (
-                suggestion(pattern, known)
-                or "see `tauloop show MACHINE --table`; nuisance parameters are "
-            )
-            remedy += "" if remedy.startswith("did") else ", ".join(list(other)[:12]) or "none"
+        members = tuple(name for name in (*parameters, *nuisance_of) if matches(name, pattern))
+        if not members:
+            remedy = _similar_names(pattern, list(parameters), list(nuisance_of))
             problems.add(text, "no parameter has this name", remedy)
             continue
-        units = {unit_of(name) for name in matches}
+        units = {unit_of(name) for name in members}
         if tie and len(units) > 1:
             problems.add(
                 text,
@@ -218,36 +216,47 @@ def select_unknowns(
                 "tie parameters of one unit",
             )
             continue
-        for name in matches:
-            if name in taken:
+        for name in members:
+            if name in pattern_of:
                 problems.add(
-                    text, f"{name} is already named by {taken[name]!r}", "name each parameter once"
+                    text,
+                    f"{name} is already named by {pattern_of[name]!r}",
+                    "name each parameter once",
                 )
-            taken[name] = text
-        result += [unknown(tie, matches)] if tie else [unknown(name, (name,)) for name in matches]
+            pattern_of[name] = text
+        if tie:
+            result.append(unknown(tie, members))
+        else:
+            result += [unknown(name, (name,)) for name in members]
     if not problems and not result:
         problems.add("parameters", "none are named", "name at least one")
-    problems += [
-        Problem(
-            where=u.name, what=f"the tolerance is {u.tolerance:g}", remedy="give a size above zero"
-        )
-        for u in result
-        if not (np.isfinite(u.tolerance) and u.tolerance > 0)
-    ]
+    for item in result:
+        if not (np.isfinite(item.tolerance) and item.tolerance > 0):
+            size = f"the tolerance is {item.tolerance:g}"
+            problems.add(item.name, size, "give a size above zero")
     InputError.raise_if_any(problems)
     return tuple(result)
 
 
+def _similar_names(pattern: str, parameters: list[str], nuisances: list[str]) -> str:
+    """Return the remedy for a pattern that no parameter matches."""
+    similar = suggestion(pattern, [*parameters, *nuisances])
+    if similar:
+        return similar
+    listed_nuisances = ", ".join(nuisances[:MAX_LISTED_NAMES]) or "none"
+    return f"see `tauloop show MACHINE --table`; nuisance parameters are {listed_nuisances}"
+
+
 def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[Unknown, ...]:
-    """Unknowns whose values must stay within bounds as well as those they had.
+    """Return unknowns with additional bounds on their values.
 
     Args:
-        unknowns: what is estimated.
-        bounds: by name or pattern.
+        unknowns: the unknowns of a calibration.
+        bounds: bounds by name or pattern.
 
     Raises:
         InputError: nothing matches a pattern, bounds are empty or in another unit, or a start value
-            lies outside.
+            is outside.
     """
     result = list(unknowns)
     problems = Problems()
@@ -257,25 +266,31 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
         where = f"bounds of {pattern}"
         if not matches:
             names = [unknown.name for unknown in result]
-            remedy = suggestion(pattern, names) or f"unknowns are {', '.join(names[:12])}"
+            remedy = (
+                suggestion(pattern, names) or f"unknowns are {', '.join(names[:MAX_LISTED_NAMES])}"
+            )
             problems.add(where, "no unknown has this name", remedy)
         if not low < high:
             problems.add(
                 where,
-                f"{low:g} to {high:g} is no range",
+                f"{low:g} to {high:g} is an empty range",
                 "give a lower bound and a larger upper one",
             )
             continue
         for i in matches:
             unknown = result[i]
             if bound.unit and bound.unit != unknown.unit:
-                what = f"is {_SPOKEN[bound.unit]}, and {unknown.name} is {_SPOKEN.get(unknown.unit, unknown.unit)}"
-                problems.add(where, what, "give both bounds in its unit")
+                dimension = _DIMENSION_NAMES.get(unknown.unit, unknown.unit)
+                mismatch = f"is {_DIMENSION_NAMES[bound.unit]}, and {unknown.name} is {dimension}"
+                problems.add(where, mismatch, "give both bounds in its unit")
                 continue
             if not low <= unknown.value <= high:
                 unit = "" if unknown.unit == "1" else f" {unknown.unit}"
-                what = f"{unknown.name} starts at {unknown.value:g}{unit}, outside {low:g} to {high:g}{unit}"
-                problems.add(where, what, "widen the bounds, or change the machine's value")
+                mismatch = (
+                    f"{unknown.name} starts at {unknown.value:g}{unit}, "
+                    f"outside {low:g} to {high:g}{unit}"
+                )
+                problems.add(where, mismatch, "widen the bounds, or change the machine's value")
             result[i] = replace(
                 unknown,
                 lower=max(unknown.lower, low - unknown.value),

@@ -1,1 +1,1 @@
-"""The search for the corrections: robust losses, an initial guess, checks before it, and exchanged columns."""
+"""Solving a calibration: checks of measurements, initial frames, robust losses and the solver."""

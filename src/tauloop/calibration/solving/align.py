@@ -10,12 +10,12 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.calibration.measurements.instruments import Frame, Framed, Pose
 from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.measured_poses import MeasuredPose, MeasuredPoseState
 from tauloop.calibration.problem.problem import (
     CalibrationProblem,
     calibration_problem,
     encoder_nuisances,
 )
-from tauloop.calibration.problem.stations import Station, StationState
 from tauloop.calibration.problem.unknowns import Tolerances, Unknown, select_unknowns
 from tauloop.calibration.solving.registration import kabsch
 from tauloop.common.errors import InputError, Problems
@@ -78,7 +78,7 @@ def aligned_together(
     placed = list(series)
     for group in _tied(series, unknowns, "frame."):
         corrected = _moved_frames(
-            [(series[i], probe.stations[i], states[i]) for i in group], len(names)
+            [(series[i], probe.measured_poses[i], states[i]) for i in group], len(names)
         )
         for i, item in zip(group, corrected, strict=True):
             placed[i] = item
@@ -106,7 +106,9 @@ def _unknowns(problem: CalibrationProblem, patterns: Iterable[str]) -> tuple[Unk
     if not patterns:
         return ()
     of_instruments = {
-        n.name: n for station in problem.stations for n in station.series.instrument.nuisances()
+        n.name: n
+        for measured_pose in problem.measured_poses
+        for n in measured_pose.series.instrument.nuisances()
     }
     nuisances = (*of_instruments.values(), *encoder_nuisances(problem.mechanism, problem.assembly))
     return select_unknowns(problem.mechanism, nuisances, patterns, Tolerances())
@@ -138,7 +140,9 @@ def _has_part(unknown: Unknown, beginning: str) -> bool:
     return any(member.startswith(beginning) for member in unknown.members)
 
 
-def _moved_frames(members: list[tuple[Series, Station, StationState]], count: int) -> list[Series]:
+def _moved_frames(
+    members: list[tuple[Series, MeasuredPose, MeasuredPoseState]], count: int
+) -> list[Series]:
     """Series with one correction (a shift and a turn) of all their frames that fits best.
 
     With frames (t_i, R_i) readings y should be at p = t_i + d + R(rho) R_i y, hence R(rho) and d by
@@ -149,12 +153,12 @@ def _moved_frames(members: list[tuple[Series, Station, StationState]], count: in
         count: number of unknowns of these functions.
     """
     readings, points = [], []
-    for series, station, state in members:
+    for series, measured_pose, state in members:
         columns = list(series.instrument.position_columns)
         if columns:
             frame = _framed(series).frame
             readings.append(_rotation(frame.quaternion).apply(series.readings[:, columns]))
-            points.append(station.points(np.zeros(count), state.q) - frame.position)
+            points.append(measured_pose.points(np.zeros(count), state.q) - frame.position)
     oriented = [
         (series, state)
         for series, _, state in members
@@ -207,7 +211,7 @@ def _with_frame(series: Series, shift: np.ndarray, turn: Rotation) -> Series:
     )
 
 
-def _turned_targets(members: list[tuple[Series, Series, StationState]]) -> list[Series]:
+def _turned_targets(members: list[tuple[Series, Series, MeasuredPoseState]]) -> list[Series]:
     """Placed series of poses with one correction of all their targets' turns, where that is far from none.
 
     Args:

@@ -10,10 +10,10 @@ import numpy as np
 from tauloop.calibration.measurements.instruments import Contact
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import Plane
-from tauloop.calibration.problem.building import exchanged, with_encoders
+from tauloop.calibration.problem.building import swap_columns, with_encoders
+from tauloop.calibration.problem.measured_poses import MeasuredPose
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
-from tauloop.calibration.problem.stations import Station
-from tauloop.calibration.solving.exchanges import SECONDS, alike_pairs
+from tauloop.calibration.solving.exchanges import DEFAULT_SEARCH_TIME, similar_pairs
 from tauloop.calibration.solving.registration import kabsch, rms_distance
 from tauloop.calibration.solving.row_order import FITS_BETTER, LARGE_ERROR, wrong_rows
 from tauloop.common.errors import Problem, Problems
@@ -43,7 +43,7 @@ def inspect(
     *,
     gross: bool = True,
     start: Evaluation | None = None,
-    exchanges: float = SECONDS,
+    exchanges: float = DEFAULT_SEARCH_TIME,
 ) -> tuple[Problem, ...]:
     """Everything about the measurements that keeps a calibration from being meaningful.
 
@@ -70,24 +70,26 @@ def inspect(
     evaluation = forward.evaluate(np.zeros(n)) if start is None else start
     nothing = np.zeros(len(problem.unknowns))
     jacobians = forward.pose_jacobians(evaluation)
-    for station, state, jacobian in zip(
-        forward.stations, evaluation.states, jacobians, strict=True
+    for measured_pose, state, jacobian in zip(
+        forward.measured_poses, evaluation.states, jacobians, strict=True
     ):
-        points = station.points(nothing, state.q)
-        problems += _on_a_line(station.series, points)
-        if station.series.instrument.position_columns:
-            wrong = _wrong_reading(forward, station, state.errors, exchanges)
+        points = measured_pose.points(nothing, state.q)
+        problems += _on_a_line(measured_pose.series, points)
+        if measured_pose.series.instrument.position_columns:
+            wrong = _wrong_reading(forward, measured_pose, state.errors, exchanges)
             problems += wrong
             if wrong:
                 continue
-        misplaced = wrong_rows(station, state.residual, state.errors, jacobian * problem.tolerances)
+        misplaced = wrong_rows(
+            measured_pose, state.residual, state.errors, jacobian * problem.tolerances
+        )
         problems += misplaced
         if misplaced:
             continue
         if gross:
-            problems += _beyond_range(forward, station, state.q)
+            problems += _beyond_range(forward, measured_pose, state.q)
             problems += _gross(
-                forward, station, state.errors, float(np.linalg.norm(_spreads(points)))
+                forward, measured_pose, state.errors, float(np.linalg.norm(_spreads(points)))
             )
     return tuple(problems)
 
@@ -119,19 +121,19 @@ def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
 
 
 def _wrong_reading(
-    problem: CalibrationProblem, station: Station, errors: np.ndarray, exchanges: float
+    problem: CalibrationProblem, measured_pose: MeasuredPose, errors: np.ndarray, exchanges: float
 ) -> list[Problem]:
     """Units, mirrors and swapped columns of positions of which all three components were read."""
-    instrument = station.series.instrument
+    instrument = measured_pose.series.instrument
     if len(errors) < 4:
         return []
     columns = list(instrument.position_columns)
-    measured = station.series.readings[:, columns]
+    measured = measured_pose.series.readings[:, columns]
     predicted = errors[:, columns] + measured
     spread = float(np.linalg.norm(_spreads(predicted)))
     if not spread > 0.0:
         return []
-    problems = Problems(_units(station.series, measured, predicted))
+    problems = Problems(_units(measured_pose.series, measured, predicted))
     if problems:
         return problems
     frame_free = any(name.startswith(f"{instrument.name}.frame.r") for name in problem.names)
@@ -159,7 +161,7 @@ def _wrong_reading(
                     f"map the columns in the order {names}, or let the frame be unknown",
                 )
     encoders, drives = (
-        station.series.encoders,
+        measured_pose.series.encoders,
         [actuator.name for actuator in problem.mechanism.actuators],
     )
     remedy = "state the unit of the encoder columns"
@@ -167,26 +169,26 @@ def _wrong_reading(
         (ratio * encoders, "in another unit", f"multiplied by {ratio:g}", remedy)
         for ratio in UNIT_RATIOS
     )
-    units = next(_other_encoders(problem, station, measured, as_is, frame_free, scaled), None)
+    units = next(_other_encoders(problem, measured_pose, measured, as_is, frame_free, scaled), None)
     if units is not None:
         return [*problems, units]
     # another explanation is named only where it fits about as well as the ones before
     best = as_is if not problems else min(as_is, FITS_BETTER**2 * mirrored)
     swaps = (
         (
-            exchanged(encoders, i, j),
+            swap_columns(encoders, i, j),
             f"{drives[i]} and {drives[j]} look swapped",
             "swapped back",
             "swap the two columns",
         )
-        for i, j in alike_pairs(encoders, exchanges)
+        for i, j in similar_pairs(encoders, exchanges)
     )
-    return [*problems, *_other_encoders(problem, station, measured, best, frame_free, swaps)]
+    return [*problems, *_other_encoders(problem, measured_pose, measured, best, frame_free, swaps)]
 
 
 def _other_encoders(
     problem: CalibrationProblem,
-    station: Station,
+    measured_pose: MeasuredPose,
     measured: np.ndarray,
     as_is: float,
     frame_free: bool,
@@ -194,10 +196,12 @@ def _other_encoders(
 ) -> Iterator[Problem]:
     """Other readings of the encoders that fit better; each has what they look like, how it is tried, and a remedy."""
     for encoders, what, tried, remedy in readings:
-        other = _left(problem, station, encoders, measured, frame_free)
+        other = _left(problem, measured_pose, encoders, measured, frame_free)
         if other is not None and as_is > FITS_BETTER * other:
             fits = f"{1e3 * other:.3g} mm RMS from the nominal positions when {tried}, {1e3 * as_is:.3g} mm as they are"
-            yield Problem(f"{station.series.instrument.name}.encoders", f"{what}: {fits}", remedy)
+            yield Problem(
+                f"{measured_pose.series.instrument.name}.encoders", f"{what}: {fits}", remedy
+            )
 
 
 def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
@@ -226,23 +230,25 @@ def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[
 
 def _left(
     problem: CalibrationProblem,
-    station: Station,
+    measured_pose: MeasuredPose,
     encoders: np.ndarray,
     measured: np.ndarray,
     frame_free: bool,
 ) -> float | None:
     """RMS distance of nominal and measured positions with other encoder readings, m; None where out of reach."""
     zero = np.zeros(len(problem.unknowns))
-    other = with_encoders(station, encoders, problem.assembly.q, zero)
+    other = with_encoders(measured_pose, encoders, problem.assembly.q, zero)
     state = other.state(zero, other.q)
     if not state.is_reached.all():
         return None
     if frame_free and len(measured) > 3:
-        return kabsch(measured, state.errors[:, :3] + station.series.readings[:, :3])[1]
+        return kabsch(measured, state.errors[:, :3] + measured_pose.series.readings[:, :3])[1]
     return rms_distance(state.errors[:, :3])
 
 
-def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) -> list[Problem]:
+def _beyond_range(
+    problem: CalibrationProblem, measured_pose: MeasuredPose, q: np.ndarray
+) -> list[Problem]:
     """Poses that close, but with driven joints far beyond their stops in the machine file."""
     limits = limits_of(problem.mechanism, problem.assembly.topology)
     values, over, width = limits.values(q), -limits.room(q, ("stop",)), limits.upper - limits.lower
@@ -259,16 +265,16 @@ def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) 
             f"{factor * limits.upper[j]:.4g} {unit}; {len(far)} of {len(q)} are like that"
         )
         remedy = "check the encoders of this pose, their unit and zero, or leave it out; else mend the machine's limits"
-        label = station.series.label(int(pose) // station.poses)
-        problems.add(f"{station.series.instrument.name}, {label}", what, remedy)
+        label = measured_pose.series.label(int(pose) // measured_pose.poses)
+        problems.add(f"{measured_pose.series.instrument.name}, {label}", what, remedy)
     return problems
 
 
 def _gross(
-    problem: CalibrationProblem, station: Station, errors: np.ndarray, spread: float
+    problem: CalibrationProblem, measured_pose: MeasuredPose, errors: np.ndarray, spread: float
 ) -> list[Problem]:
     """Single poses so far off that their readings are wrong, whatever the geometry is."""
-    series = station.series
+    series = measured_pose.series
     lengths = [k for k, (_, unit) in enumerate(series.instrument.errors) if unit == "m"]
     if not lengths:
         return []
@@ -281,7 +287,7 @@ def _gross(
             f"{1e3 * size[pose]:.3g} mm off with the nominal geometry, where the median is {1e3 * usual:.3g} mm; "
             f"{len(far)} of {len(series)} are like that"
         )
-        unit = _unit_of_one(problem, station.take(np.array([pose])), float(size[pose]))
+        unit = _unit_of_one(problem, measured_pose.take(np.array([pose])), float(size[pose]))
         remedy = "measure this pose again or leave it out, or use a robust loss"
         if unit:
             what, remedy = f"{what}; {unit}: two units in one table?", "bring all rows to one unit"
@@ -289,20 +295,22 @@ def _gross(
     return problems
 
 
-def _unit_of_one(problem: CalibrationProblem, station: Station, size: float) -> str:
+def _unit_of_one(problem: CalibrationProblem, measured_pose: MeasuredPose, size: float) -> str:
     """What a pose's readings (or encoders) are multiplied by to fit; empty where nothing makes them fit."""
-    series = station.series
+    series = measured_pose.series
     columns, errors = series.instrument.columns, series.instrument.errors
     if len(columns) != len(errors) or any(unit != "m" for _, unit in (*columns, *errors)):
         return ""
     zero = np.zeros(len(problem.unknowns))
-    predicted = station.state(zero, station.q).errors + series.readings
+    predicted = measured_pose.state(zero, measured_pose.q).errors + series.readings
     for ratio in UNIT_RATIOS:
         other = float(np.linalg.norm(predicted - ratio * series.readings))
         if size > FITS_BETTER * other:
             return f"{1e3 * other:.3g} mm with the readings multiplied by {ratio:g}"
     for ratio in UNIT_RATIOS:
-        left = _left(problem, station, ratio * series.encoders, series.readings, frame_free=False)
+        left = _left(
+            problem, measured_pose, ratio * series.encoders, series.readings, frame_free=False
+        )
         if left is not None and size > FITS_BETTER * left:
             return f"{1e3 * left:.3g} mm with the encoders multiplied by {ratio:g}"
     return ""

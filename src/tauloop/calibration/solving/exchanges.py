@@ -1,4 +1,4 @@
-"""Encoder columns that may be exchanged: a search over pairs that is bounded in time."""
+"""Encoder columns that may be exchanged: a search over pairs of actuators within a time limit."""
 
 from __future__ import annotations
 
@@ -9,47 +9,48 @@ from time import process_time
 
 import numpy as np
 
-from tauloop.calibration.problem.building import exchanged, with_encoders
+from tauloop.calibration.problem.building import swap_columns, with_encoders
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, solve
 from tauloop.common.errors import IdentificationError, PoseError
 from tauloop.common.plain import OMITTED
 from tauloop.common.records import dataclass
 
-#: Processor time for the search where nobody says more, s.
-SECONDS = 10.0
-#: A cost so near that of the best fit cannot be told from it.
-SAME_FIT = 1.05
-#: A fit to exchanged columns may take so many times the evaluations of the fit as it is, and so
-#: many more: one that fits as well arrives as soon, and one that does not would wander on.
-LONGER, MORE = 3, 10
+#: Default processor time for the search, s.
+DEFAULT_SEARCH_TIME = 10.0
+#: Fits whose costs differ by less than this factor are indistinguishable.
+EQUAL_COST_RATIO = 1.05
+#: Limit of the evaluations of a fit to exchanged columns, as a multiple of the evaluations of the
+#: original fit plus a constant. A fit that is as good converges as fast; a bad one would go on.
+MAX_EVALUATION_RATIO = 3
+MAX_EXTRA_EVALUATIONS = 10
 
 
-def alike_pairs(encoders: np.ndarray, seconds: float = SECONDS) -> Iterator[tuple[int, int]]:
-    """Pairs of columns (N, n_u) until the processor time is over; those first that are most alike."""
+def similar_pairs(
+    encoders: np.ndarray, seconds: float = DEFAULT_SEARCH_TIME
+) -> Iterator[tuple[int, int]]:
+    """Yield pairs of columns (N, n_u), the most similar first, until the processor time is over."""
     spread = np.maximum(encoders.std(axis=0), 1e-300)
-    alike = {
-        (i, j): float(
-            np.sqrt(np.mean((encoders[:, i] - encoders[:, j]) ** 2)) / min(spread[i], spread[j])
-        )
-        for i, j in combinations(range(encoders.shape[1]), 2)
-    }
-    began = process_time()
-    for pair in sorted(alike, key=lambda pair: alike[pair]):
-        if not process_time() - began < seconds:
+    difference: dict[tuple[int, int], float] = {}
+    for i, j in combinations(range(encoders.shape[1]), 2):
+        rms = np.sqrt(np.mean((encoders[:, i] - encoders[:, j]) ** 2))
+        difference[i, j] = float(rms / min(spread[i], spread[j]))
+    start_time = process_time()
+    for pair in sorted(difference, key=lambda pair: difference[pair]):
+        if not process_time() - start_time < seconds:
             return
         yield pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchanges:
-    """Pairs of actuators whose encoder columns could be exchanged without the data telling.
+    """Pairs of actuators whose encoder columns could be exchanged without changing the fit.
 
     Attributes:
-        pairs: their names; the fit is as good.
-        tried: how many pairs were tried before the time was over.
-        of: how many there are.
-        seconds: processor time that there was; none for the search where it is zero.
+        pairs: names of the actuators of each pair; the fit to the exchanged columns is as good.
+        tried: number of pairs that were tried before the time was over.
+        of: number of all pairs.
+        seconds: processor time limit; zero if no search was done.
     """
 
     pairs: tuple[tuple[str, str], ...] = field(metadata=OMITTED)
@@ -59,36 +60,37 @@ class Exchanges:
 
 
 def indistinguishable_swaps(
-    problem: CalibrationProblem, solution: Solution, seconds: float = SECONDS
+    problem: CalibrationProblem, solution: Solution, seconds: float = DEFAULT_SEARCH_TIME
 ) -> Exchanges:
-    """Pairs of actuators whose encoder columns could be swapped without the data telling: the fit is as good.
+    """Find pairs of actuators whose encoder columns the data cannot distinguish.
+
+    A fit to the exchanged columns of such a pair is as good as the fit to the original ones.
 
     Args:
         problem: the calibration.
         solution: its optimum.
-        seconds: processor time after which no further pair is tried; one fit more may begin just
-            before that.
+        seconds: processor time after which no further pair is tried. The last fit may end later.
     """
     names = [actuator.name for actuator in problem.mechanism.actuators]
     cost = float(solution.residual @ solution.residual)
     swaps, tried = [], 0
     zero = np.zeros(len(problem.unknowns))
     forward = problem.predicting()
-    every = np.concatenate([station.series.encoders for station in forward.stations])
-    most = LONGER * solution.evaluations + MORE
-    for i, j in alike_pairs(every, seconds):
+    encoders = np.concatenate([item.series.encoders for item in forward.measured_poses])
+    max_evaluations = MAX_EVALUATION_RATIO * solution.evaluations + MAX_EXTRA_EVALUATIONS
+    for i, j in similar_pairs(encoders, seconds):
         tried += 1
-        stations = tuple(
-            with_encoders(
-                station, exchanged(station.series.encoders, i, j), problem.assembly.q, zero
-            )
-            for station in forward.stations
+        measured_poses = tuple(
+            with_encoders(item, swap_columns(item.series.encoders, i, j), problem.assembly.q, zero)
+            for item in forward.measured_poses
         )
+        swapped_problem = replace(forward, measured_poses=measured_poses)
         try:
-            swapped = solve(replace(forward, stations=stations), most=most)
+            swapped = solve(swapped_problem, most=max_evaluations)
         except (PoseError, IdentificationError):
             continue
-        if float(swapped.residual @ swapped.residual) <= SAME_FIT * max(cost, 1e-12):
+        swapped_cost = float(swapped.residual @ swapped.residual)
+        if swapped_cost <= EQUAL_COST_RATIO * max(cost, 1e-12):
             swaps.append((names[i], names[j]))
     n = len(names)
     order = sorted(swaps, key=lambda pair: (names.index(pair[0]), names.index(pair[1])))

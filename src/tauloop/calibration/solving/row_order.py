@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from tauloop.calibration.problem.stations import Station
+from tauloop.calibration.problem.measured_poses import MeasuredPose
 from tauloop.calibration.solving.registration import kabsch
 from tauloop.common.errors import Problem
 
@@ -40,28 +40,32 @@ NAMED = 4
 
 
 def wrong_rows(
-    station: Station, residual: np.ndarray, errors: np.ndarray, jacobian: np.ndarray
+    measured_pose: MeasuredPose, residual: np.ndarray, errors: np.ndarray, jacobian: np.ndarray
 ) -> list[Problem]:
     """Return what is wrong where readings fit other rows much better than their own.
 
     Args:
-        station: the series with its whitening, by forward kinematics.
+        measured_pose: the series with its whitening, by forward kinematics.
         residual: whitened (N, r), without corrections.
         errors: of the instrument (N, n_errors), without corrections, SI.
         jacobian: of the residuals (N, r, n) in the free unknowns, scaled by their tolerances.
     """
-    instrument = station.series.instrument
+    instrument = measured_pose.series.instrument
     if instrument.position_columns:
         columns = list(instrument.position_columns)
-        measured = station.series.readings[:, columns]
+        measured = measured_pose.series.readings[:, columns]
         predicted = errors[:, columns] + measured
-        return _late_points(station, measured, predicted) or _shuffled(station, measured, predicted)
+        return _late_points(measured_pose, measured, predicted) or _shuffled(
+            measured_pose, measured, predicted
+        )
     if instrument.quaternion_column is None and len(instrument.columns) == len(instrument.errors):
-        return _late_readings(station, residual, jacobian)
+        return _late_readings(measured_pose, residual, jacobian)
     return []
 
 
-def _late_points(station: Station, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
+def _late_points(
+    measured_pose: MeasuredPose, measured: np.ndarray, predicted: np.ndarray
+) -> list[Problem]:
     """Positions that fit the nominal ones some rows off, whatever the frame."""
     as_is = kabsch(measured, predicted)[1]
     distance = {}
@@ -73,18 +77,20 @@ def _late_points(station: Station, measured: np.ndarray, predicted: np.ndarray) 
     if not best or as_is <= FITS_BETTER * distance[best]:
         return []
     fits = f"{1e3 * distance[best]:.3g} mm RMS from the nominal positions when moved, {1e3 * as_is:.3g} mm as they are"
-    return [_late(station, best, fits)]
+    return [_late(measured_pose, best, fits)]
 
 
-def _late_readings(station: Station, residual: np.ndarray, jacobian: np.ndarray) -> list[Problem]:
+def _late_readings(
+    measured_pose: MeasuredPose, residual: np.ndarray, jacobian: np.ndarray
+) -> list[Problem]:
     """Other readings that fit some rows off, whatever the unknowns (to first order)."""
-    series = station.series
+    series = measured_pose.series
     count = len(series)
-    first = station.n_equations[0] + station.n_equations[1]
-    is_error = (station.elimination.soft >= first) & (
-        station.elimination.soft < first + len(series.instrument.errors)
+    first = measured_pose.n_equations[0] + measured_pose.n_equations[1]
+    is_error = (measured_pose.elimination.soft >= first) & (
+        measured_pose.elimination.soft < first + len(series.instrument.errors)
     )
-    weights = station.elimination.whitening[:, :, is_error]
+    weights = measured_pose.elimination.whitening[:, :, is_error]
 
     def left(rows: np.ndarray, sources: np.ndarray) -> float | None:
         """Root mean square of what the unknowns leave where rows get the readings of other rows."""
@@ -115,7 +121,7 @@ def _late_readings(station: Station, residual: np.ndarray, jacobian: np.ndarray)
     fits = (
         f"{moved[best]:.3g} standard deviations RMS after a fit when moved, {as_is:.3g} as they are"
     )
-    return [_late(station, best, fits)]
+    return [_late(measured_pose, best, fits)]
 
 
 def _shifted(count: int, late: int) -> tuple[np.ndarray, np.ndarray]:
@@ -128,11 +134,11 @@ def _shifted(count: int, late: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _late(station: Station, shift: int, fits: str) -> Problem:
+def _late(measured_pose: MeasuredPose, shift: int, fits: str) -> Problem:
     size, when = abs(shift), "late" if shift > 0 else "early"
-    each = "pose" if station.poses == 1 else "reading"
+    each = "pose" if measured_pose.poses == 1 else "reading"
     poses = each if size == 1 else f"{each}s"
-    where = f"{station.series.instrument.name}.readings"
+    where = f"{measured_pose.series.instrument.name}.readings"
     remedy = (
         f"move the readings {'up' if shift > 0 else 'down'} by {size} row{'' if size == 1 else 's'}"
     )
@@ -143,7 +149,9 @@ def _late(station: Station, shift: int, fits: str) -> Problem:
     )
 
 
-def _shuffled(station: Station, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
+def _shuffled(
+    measured_pose: MeasuredPose, measured: np.ndarray, predicted: np.ndarray
+) -> list[Problem]:
     """Positions that fit the nominal ones in another order of the rows."""
     count = len(measured)
     centred = predicted - predicted.mean(axis=0)
@@ -175,7 +183,7 @@ def _shuffled(station: Station, measured: np.ndarray, predicted: np.ndarray) -> 
         or as_is <= FITS_BETTER * matched
     ):
         return []
-    label = station.series.label
+    label = measured_pose.series.label
     pairs = ", ".join(f"that of {label(int(i))} to {label(int(order[i]))}" for i in others[:NAMED])
     more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
     what = (
@@ -183,4 +191,4 @@ def _shuffled(station: Station, measured: np.ndarray, predicted: np.ndarray) -> 
         f"{1e3 * matched:.3g} mm RMS from the nominal positions when moved there, {1e3 * as_is:.3g} mm as they are"
     )
     remedy = "bring encoders and readings to the same order of rows"
-    return [Problem(f"{station.series.instrument.name}.readings", what, remedy)]
+    return [Problem(f"{measured_pose.series.instrument.name}.readings", what, remedy)]
