@@ -22,7 +22,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 
 import tauloop as tl
 from tauloop.calibration import Position, calibration_problem, identifiability
-from tauloop.calibration.judging.observability import NULL
+from tauloop.calibration.judging.observability import NULL_TOLERANCE
 from tauloop.compiler.solving.position_equations import incidence, position_equations
 from tauloop.display import PARTS
 from tauloop.drives.equations.control import switching
@@ -336,7 +336,7 @@ def calibration_directions() -> Figure:
             calibration_problem(nominal, [series], P51), np.random.default_rng(2)
         )
         sizes = np.maximum(np.array(seen.singular_values), 2e-15)
-        limit = NULL * sizes.max()
+        limit = NULL_TOLERANCE * sizes.max()
         axes.semilogy(
             np.arange(1, len(sizes) + 1),
             sizes,

@@ -139,7 +139,7 @@ def test_a_parameter_without_effect_and_one_that_repeats_another_are_left_out_wi
     assert "no effect" in reasons.pop("m_p")
     ((name, reason),) = reasons.items()
     assert name in problem.names
-    assert "cannot be told from others" in reason
+    assert "cannot be distinguished from others" in reason
     shift = next(d for d in ranks.gauge if len(d.terms) > 1)
     sizes = dict(shift.terms)
     assert {abs(round(v, 9)) for v in sizes.values()} == {1e-3}

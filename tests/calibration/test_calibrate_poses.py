@@ -14,7 +14,7 @@ from printed import printed
 
 from tauloop import Model, load
 from tauloop.calibration import PosePlan, PosePlanOptions, plan_poses
-from tauloop.calibration.judging.observability import observability, shown_directions
+from tauloop.calibration.judging.observability import observability, observable_directions
 from tauloop.calibration.measurements.instruments import (
     Contact,
     Inclinometer,
@@ -82,7 +82,7 @@ def test_indices_of_known_singular_values() -> None:
 def test_silent_directions_are_counted_and_left_out() -> None:
     J = random_jacobians(6, 2, 5)
     J[:, :, 4] = J[:, :, 0] - J[:, :, 1]
-    indices, basis = observability(J), shown_directions(J)
+    indices, basis = observability(J), observable_directions(J)
     assert indices.silent == 1
     assert basis.shape == (5, 4)
     assert np.abs(J @ np.array([1.0, -1.0, 0.0, 0.0, -1.0])).max() < SAME

@@ -65,7 +65,7 @@ def test_a_drift_is_found_and_told_as_one(series, kind):
     analysis = calibrated(added(series, 1, drift), **kind).residual_analysis
     assert len(analysis.remarks) >= 1
     assert analysis.remarks[0].startswith("y of tracker trends with order")
-    assert "heat" in analysis.remarks[0]
+    assert "thermal drift" in analysis.remarks[0]
     trend = min(analysis.quantities[1].trends, key=lambda trend: trend.p)
     # errors are predictions less readings
     assert trend.slope == pytest.approx(-2 * NOISE, rel=SLOPE)
@@ -82,7 +82,7 @@ def test_what_the_model_lacks_is_a_trend_with_the_place():
     series = measured(NAME, true, Position(name="tracker"), encoders(NAME, POSES, draw), NOISE)
     analysis = calibrated(series).residual_analysis
     assert any(
-        "the model lacks something that depends on the place" in line for line in analysis.remarks
+        "the model lacks an effect that depends on position" in line for line in analysis.remarks
     )
     whole = fit_geometry(
         calibration_problem(machine(NAME), [series], (*LENGTHS, "track1.yaw")),

@@ -21,7 +21,7 @@ from tauloop.calibration import (
     Tolerances,
     calibrate,
 )
-from tauloop.calibration.fitting import BELIEVED, CLEAR_TREND, FAR_CORRECTION
+from tauloop.calibration.fitting import MAX_RELATIVE_CORRECTION, MIN_TREND_P, VARIANCE_FACTOR_RANGE
 from tauloop.calibration.judging.curvature import second_order_share
 from tauloop.calibration.judging.statistics import undetermined, variance_range
 from tauloop.calibration.solving.solver import Solution
@@ -222,6 +222,8 @@ def test_limits_on_the_page_are_those_of_the_code():
         (row,) = [line for line in rows if words in line]
         return row.split("|")[2].strip()
 
-    assert limit("far above its tolerance") == f"at most {FAR_CORRECTION:g}"
-    assert limit("trend that chance") == f"p at least {CLEAR_TREND:.0e}".replace("e-06", "e-6")
-    assert limit("weighted sum of squares").startswith(f"{BELIEVED[0]:g} to {BELIEVED[1]:g}")
+    assert limit("far above its tolerance") == f"at most {MAX_RELATIVE_CORRECTION:g}"
+    assert limit("trend that chance") == f"p at least {MIN_TREND_P:.0e}".replace("e-06", "e-6")
+    assert limit("weighted sum of squares").startswith(
+        f"{VARIANCE_FACTOR_RANGE[0]:g} to {VARIANCE_FACTOR_RANGE[1]:g}"
+    )

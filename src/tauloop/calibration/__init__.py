@@ -1,4 +1,4 @@
-"""Geometric calibration: the geometry a machine really has, from measurements, with what the data cannot say.
+"""Geometric calibration: estimate the geometry of a machine, with error bars, from measurements.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Fit a calibration: check, choose what can be told, solve, and judge."""
+"""Fit a calibration: check the measurements, choose identifiable unknowns, solve and assess."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tauloop.calibration.judging.statistics import (
     correlations,
     covariance,
     degrees_of_freedom,
-    error_figures,
+    error_statistics,
     interval_factor,
     outliers,
     undetermined,
@@ -25,7 +25,7 @@ from tauloop.calibration.judging.statistics import (
 )
 from tauloop.calibration.problem.pose_equations import independent_rows
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
-from tauloop.calibration.problem.unknowns import Bounds, Corrected, read_bounds
+from tauloop.calibration.problem.unknowns import Bounds, Corrected, Unknown, read_bounds
 from tauloop.calibration.result import Calibration, EstimatedUnknown
 from tauloop.calibration.solving.checks import inspect
 from tauloop.calibration.solving.exchanges import DEFAULT_SEARCH_TIME
@@ -38,33 +38,35 @@ from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.equations.assembly.limits import limits_of
 from tauloop.mechanism.description import units
 
-#: Loops are closed to this at the optimum, characteristic lengths or pure numbers: 10 nm on a
+#: Largest loop residual at the optimum, in characteristic lengths or plain numbers: 10 nm on a
 #: machine of 0.2 m.
-CLOSED = 5e-8
-#: At an optimum, the residuals' share along any direction of the Jacobian (a cosine).
-STATIONARY = 1e-4
-#: Weighted sums of squares over degrees of freedom within which the stated noise is believed; wider
-#: for few of them.
-BELIEVED = (0.25, 4.0)
-#: Corrections of a machine's parameters in tolerances, beyond which the result is doubtful: a
-#: tolerance is the usual size, and nominal drawings of prototypes are some ten tolerances off.
-FAR_CORRECTION = 30.0
-#: A trend of residuals less likely than this by chance is a fault of the model.
-CLEAR_TREND = 1e-6
+LOOP_TOLERANCE = 5e-8
+#: Largest cosine between the residuals and a column of the Jacobian at an optimum.
+STATIONARITY_TOLERANCE = 1e-4
+#: Range of the weighted sum of squares over degrees of freedom in which the stated noise is
+#: accepted; wider for few degrees of freedom.
+VARIANCE_FACTOR_RANGE = (0.25, 4.0)
+#: A correction of the machine beyond this number of tolerances is doubtful. A tolerance is the
+#: usual size of a correction; prototypes differ from nominal drawings by about ten tolerances.
+MAX_RELATIVE_CORRECTION = 30.0
+#: A trend of the residuals with a smaller p value than this is a fault of the model.
+MIN_TREND_P = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitOptions(Options):
-    """How a calibration is fitted.
+    """Options of the fit of a calibration.
 
     Attributes:
         bounds: range of unknowns by name or pattern, such as 'track1.length=1.2 m:1.3 m' or
-            'tower*.angle=:1 deg', with commas between them.
-        loss: how residuals count.
-        leave_out_weak: also leave out unknowns that the data tell less well than their tolerance.
-        exchanges: processor time for the search for exchanged encoder columns, s; none for 0.
-        scale_covariance: take the noise's size from the residuals instead of the stated one.
-        refuse: raise on measurements that cannot be what they claim.
+            'tower*.angle=:1 deg', separated by commas.
+        loss: loss function of the residuals.
+        leave_out_weak: also leave out unknowns that the data determine less well than their
+            tolerance.
+        exchanges: processor time for the search for exchanged encoder columns, s; 0 for no search.
+        scale_covariance: estimate the size of the noise from the residuals instead of the stated
+            noise.
+        refuse: raise an error for measurements that are not plausible.
     """
 
     bounds: Mapping[str, Bounds] = option(
@@ -85,16 +87,16 @@ def fit_geometry(
     options: FitOptions | None = None,
     start: np.ndarray | None = None,
 ) -> Calibration:
-    """Calibrate.
+    """Fit the geometry of a machine to measurements.
 
     Args:
         problem: measurements and unknowns.
         rng: draws the geometry at which gauge freedoms are found.
-        options: loss, subset, covariance.
-        start: corrections of the free unknowns (n,) to start from, SI; zeros without it.
+        options: loss, identifiable subset, covariance.
+        start: corrections of the free unknowns (n,) to start from, SI; zeros by default.
 
     Raises:
-        InputError: bounds that cannot be.
+        InputError: bounds that are empty or do not contain the start values.
         IdentificationError: the data cannot support the calibration, with all reasons.
         PoseError: poses are out of reach.
     """
@@ -109,16 +111,16 @@ def fit_geometry(
     )
     if findings and options.refuse:
         raise IdentificationError(findings)
-    # where residuals are those of forward kinematics, what was evaluated already serves again
+    # With residuals of forward kinematics, the evaluation at the start can be reused.
     is_forward = problem.predicting() is problem
     near = problem.linearised(at_start if is_forward else problem.evaluate(at_start.correction))
     identified = identifiability(problem, rng, leave_out_weak=options.leave_out_weak, near=near)
     reduced = problem.only(identified.subset)
     near = near.only([problem.names.index(name) for name in reduced.names])
-    begin = None
+    reduced_start = None
     if start is not None:
-        begin = np.array([start[problem.names.index(name)] for name in reduced.names])
-    solution = solve(reduced, begin, loss=options.loss, near=near)
+        reduced_start = np.array([start[problem.names.index(name)] for name in reduced.names])
+    solution = solve(reduced, reduced_start, loss=options.loss, near=near)
     factor = variance_factor(solution)
     tightness = prior_tightness(reduced, solution, known_noise=not options.scale_covariance)
     used = factor if options.scale_covariance and factor is not None else 1.0
@@ -131,21 +133,13 @@ def fit_geometry(
         for is_lost, variance in zip(is_undetermined, np.diag(C), strict=True)
     ]
     forward = reduced.predicting()
-    before = error_figures(forward, at_start)
+    before = error_statistics(forward, at_start)
     after_evaluation = solution.evaluation if is_forward else forward.evaluate(solution.correction)
     errors = tuple(state.errors for state in after_evaluation.states)
     outlying = outliers(reduced, solution, errors)
     at_bounds = bounds_met(reduced, solution)
     estimates = tuple(
-        EstimatedUnknown(
-            **{item.name: getattr(unknown, item.name) for item in fields(Corrected)},
-            nominal=unknown.value,
-            value=unknown.value + float(step),
-            correction=float(step),
-            deviation=deviation,
-            half_width=None if deviation is None or factor_95 is None else factor_95 * deviation,
-            bound=bound,
-        )
+        _estimated(unknown, float(step), deviation, factor_95, bound)
         for unknown, step, deviation, bound in zip(
             reduced.estimated, solution.correction, deviations, at_bounds, strict=True
         )
@@ -161,7 +155,7 @@ def fit_geometry(
         identifiability=identified,
         findings=findings,
         before=before,
-        after=error_figures(forward, after_evaluation),
+        after=error_statistics(forward, after_evaluation),
         errors=errors,
         outliers=outlying,
         diagnostics=(),
@@ -206,17 +200,41 @@ def fit_geometry(
     )
 
 
+def _estimated(
+    unknown: Unknown,
+    step: float,
+    deviation: float | None,
+    factor_95: float | None,
+    bound: float | None,
+) -> EstimatedUnknown:
+    """Return an unknown with its correction (SI) and error bar."""
+    return EstimatedUnknown(
+        **{item.name: getattr(unknown, item.name) for item in fields(Corrected)},
+        nominal=unknown.value,
+        value=unknown.value + step,
+        correction=step,
+        deviation=deviation,
+        half_width=None if deviation is None or factor_95 is None else factor_95 * deviation,
+        bound=bound,
+    )
+
+
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
 def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, ...]:
-    """Whether the readings support error bars: degrees of freedom, rank at the optimum, second-order effects."""
-    without = [estimate.name for estimate in result.estimates if estimate.deviation is None]
-    undetermined_names = without if noise_is_sized else []
+    """Return diagnostics of the error bars.
+
+    They check degrees of freedom, rank at the optimum and second-order effects.
+    """
+    without_deviation = [
+        estimate.name for estimate in result.estimates if estimate.deviation is None
+    ]
+    undetermined_names = without_deviation if noise_is_sized else []
     listed = f" ({', '.join(undetermined_names)})" if undetermined_names else ""
     share = None
-    if not without:
+    if not without_deviation:
         half_widths = np.array([estimate.half_width for estimate in result.estimates], dtype=float)
         share = second_order_share(result.problem, result.solution, half_widths)
     return (
@@ -224,8 +242,8 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, 
             "degrees of freedom: readings and priors less unknowns",
             result.degrees_of_freedom,
             at_least=None if noise_is_sized else 1.0,
-            advice="no reading is left to check the fit or to size its error, so there are no error bars: measure more "
-            "poses, estimate fewer parameters, or give priors from tolerances",
+            advice="no reading is left to check the fit or to estimate its noise, so there are no error bars: measure "
+            "more poses, estimate fewer parameters, or give priors from tolerances",
         ),
         diagnostic(
             f"unknowns that the fitted geometry does not determine{listed}",
@@ -238,14 +256,17 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, 
             "second-order effect over the 95 % interval, along the least certain direction",
             share,
             at_most=1.0,
-            advice="error bars assume a straight problem, and this one is curved: do not rely on them, measure more or "
-            "better chosen poses, or give priors",
+            advice="error bars assume a linear problem, and this one is nonlinear: do not rely on them, measure more "
+            "or better chosen poses, or give priors",
         ),
     )
 
 
 def _corrections(result: Calibration) -> tuple[Diagnostic, ...]:
-    """Corrections of the machine far above their tolerances: a frame or target may start anywhere."""
+    """Return a diagnostic of the largest correction of the machine over its tolerance.
+
+    Frames and targets of instruments are not checked, because they may start anywhere.
+    """
     relative = {
         e.name: abs(e.correction) / e.tolerance for e in result.estimates if not e.is_nuisance
     }
@@ -256,15 +277,15 @@ def _corrections(result: Calibration) -> tuple[Diagnostic, ...]:
         diagnostic(
             f"largest correction of the machine over its tolerance ({worst})",
             relative[worst],
-            at_most=FAR_CORRECTION,
-            advice="no machine is built so far off: the search may have ended at another solution, or a reading, a "
-            "unit or the machine file is wrong; if the machine really is so, state its tolerance",
+            at_most=MAX_RELATIVE_CORRECTION,
+            advice="the correction is implausibly large: the search may have ended at another solution, or a reading, "
+            "a unit or the machine file is wrong; if the correction is real, state a larger tolerance",
         ),
     )
 
 
 def _trends(result: Calibration) -> tuple[Diagnostic, ...]:
-    """The trend of the residuals that chance explains least."""
+    """Return a diagnostic of the most significant trend of the residuals."""
     trends = [
         (item, trend) for item in result.residual_analysis.quantities for trend in item.trends
     ]
@@ -276,56 +297,64 @@ def _trends(result: Calibration) -> tuple[Diagnostic, ...]:
             f"p of the clearest trend of the residuals ({item.quantity} of {item.series} with {trend.against}, "
             f"{100 * trend.share:.0f} % of its square)",
             trend.p,
-            at_least=CLEAR_TREND,
-            advice="the model lacks something that depends on this: parameters left out, deflection, play or heat",
+            at_least=MIN_TREND_P,
+            advice="the model lacks an effect that depends on this: parameters left out, deflection, backlash or heat",
         ),
     )
 
 
-def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic, ...]:
-    problem, solution, estimates = result.problem, result.solution, result.estimates
-    open_loops, x = 0.0, problem.whole(solution.correction)
+def _largest_loop_residual(problem: CalibrationProblem, x: np.ndarray, at: Evaluation) -> float:
+    """Return the largest residual of the loops at an evaluation by forward kinematics, m."""
+    largest = 0.0
     loops = problem.assembly.loops
     factors = loops.length * loops.row_scale[list(independent_rows(problem.assembly))]
-    for measured_pose, state in zip(
-        problem.predicting().measured_poses, predicted.states, strict=True
-    ):
+    for measured_pose, state in zip(problem.predicting().measured_poses, at.states, strict=True):
         f, _ = measured_pose.evaluate(x, state.q)
-        # those of equilibrium are lengths already
-        of_a_pose = np.ones(measured_pose.n_equations[0] // measured_pose.poses)
-        of_a_pose[: len(factors)] = factors
-        residuals = np.tile(of_a_pose, measured_pose.poses) * f[:, : measured_pose.n_equations[0]]
-        open_loops = max(open_loops, float(np.abs(residuals).max(initial=0.0)))
+        n_loops = measured_pose.n_equations[0]
+        # Equations of equilibrium, which follow those of the loops, are lengths already.
+        row_factors = np.ones(n_loops // measured_pose.poses)
+        row_factors[: len(factors)] = factors
+        residuals = np.tile(row_factors, measured_pose.poses) * f[:, :n_loops]
+        largest = max(largest, float(np.abs(residuals).max(initial=0.0)))
+    return largest
+
+
+def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of the solution: loops, optimality, noise, error bars and bounds."""
+    problem, solution, estimates = result.problem, result.solution, result.estimates
+    x = problem.whole(solution.correction)
     columns = solution.jacobian * problem.tolerances
     gradient = problem.tolerances * solution.gradient
-    held = [estimate.bound is not None for estimate in estimates]
-    gradient[held] = 0.0
+    names_at_bounds = [estimate.name for estimate in estimates if estimate.bound is not None]
+    gradient[[estimate.bound is not None for estimate in estimates]] = 0.0
     size = np.linalg.norm(columns, axis=0) * max(float(np.linalg.norm(solution.residual)), 1e-9)
     cosine = float((np.abs(gradient) / np.maximum(size, 1e-300)).max(initial=0.0))
-    believed = variance_range(result.degrees_of_freedom, BELIEVED)
+    accepted = variance_range(result.degrees_of_freedom, VARIANCE_FACTOR_RANGE)
     noiseless = float(np.linalg.norm(solution.residual)) < 1e-6
     relative = {e.name: e.deviation / e.tolerance for e in estimates if e.deviation is not None}
     weakest = max(relative, key=lambda name: relative[name], default=None)
+    listed = f" ({', '.join(names_at_bounds)})" if names_at_bounds else ""
     return (
         diagnostic(
             "largest loop residual",
-            open_loops,
-            at_most=CLOSED * loops.length,
+            _largest_loop_residual(problem, x, predicted),
+            at_most=LOOP_TOLERANCE * problem.assembly.loops.length,
             unit="m",
-            advice="look at the poses",
+            advice="check the measured poses",
         ),
         diagnostic(
             "largest cosine of residuals and a column of the Jacobian",
             None if noiseless else cosine,
-            at_most=STATIONARY,
-            advice="the search has not arrived; start elsewhere or give priors",
+            at_most=STATIONARITY_TOLERANCE,
+            advice="the search has not converged; start elsewhere or give priors",
         ),
         diagnostic(
             "weighted sum of squares over degrees of freedom",
             result.variance_factor,
-            at_least=believed[0],
-            at_most=believed[1],
-            advice="the stated noise is not that of the residuals: state another, or look for what the model lacks",
+            at_least=accepted[0],
+            at_most=accepted[1],
+            advice="the residuals do not have the stated noise: state the real noise, or find the missing effect in "
+            "the model",
         ),
         diagnostic(
             "largest standard deviation over tolerance" + (f" ({weakest})" if weakest else ""),
@@ -334,16 +363,11 @@ def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic
             advice="measure more or better chosen poses, give priors, or leave such unknowns out",
         ),
         diagnostic(
-            "unknowns at a bound"
-            + (
-                f" ({', '.join(e.name for e in estimates if e.bound is not None)})"
-                if any(held)
-                else ""
-            ),
-            sum(held),
+            f"unknowns at a bound{listed}",
+            len(names_at_bounds),
             at_most=0.0,
-            advice="the data want values beyond the bounds, and error bars do not count these: widen the bounds, or "
-            "look for what the model lacks",
+            advice="the best fit is outside the bounds, which error bars do not account for: widen the bounds, or find "
+            "the missing effect in the model",
         ),
         diagnostic(
             "outliers",

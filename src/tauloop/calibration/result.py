@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field, replace
+from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from tauloop.calibration.judging.identifiability import Identifiability
 from tauloop.calibration.judging.prior_tightness import PriorTightness
 from tauloop.calibration.judging.residual_analysis import ResidualAnalysis, analyse_residuals
-from tauloop.calibration.judging.statistics import ErrorFigures, Outlier
+from tauloop.calibration.judging.statistics import ErrorStatistics, Outlier
 from tauloop.calibration.judging.validation import Bootstrap, Comparison, HeldOut
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.problem.unknowns import Corrected
@@ -25,10 +26,10 @@ from tauloop.common.result import Result
 from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
 
-#: First entry of the JSON file; a change of its meaning changes the number.
+#: First entry of the JSON file; its number changes when the meaning of the format changes.
 FORMAT = "tauloop-calibration/1"
-#: Correlations beyond this size are told.
-STRONG = 0.9
+#: Correlations larger than this are listed.
+STRONG_CORRELATION = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +38,15 @@ class EstimatedUnknown(Corrected):
 
     Attributes:
         name, members, unit, tolerance, has_prior, is_nuisance: as in `Unknown`.
-        nominal: value of its first member before.
-        value, correction: after the fit, and their difference.
-        deviation: standard deviation; None where no degree of freedom is left to size the noise by,
-            or where the fitted geometry does not determine the unknown.
-        half_width: of its 95 % interval, by Student's t with the fit's degrees of freedom; None
-            where `deviation` is.
-        bound: the bound at which the estimate ends, SI, where the data would have it go further;
-            None without.
+        nominal: value of its first member before the fit.
+        value: value of its first member after the fit.
+        correction: difference of the two.
+        deviation: standard deviation; None if no degree of freedom is left to estimate the noise,
+            or if the fitted geometry does not determine the unknown.
+        half_width: half-width of its 95 % interval, by Student's t with the degrees of freedom of
+            the fit; None if `deviation` is None.
+        bound: the bound that the estimate has reached, SI, if the best fit is beyond it; None
+            otherwise.
     """
 
     nominal: float
@@ -56,37 +58,39 @@ class EstimatedUnknown(Corrected):
 
 
 def _number(value: float | None) -> float:
-    """A number for a table: NaN where a value is not defined."""
+    """Return a number for a table: NaN if a value is not defined."""
     return np.nan if value is None else value
 
 
 def _stated_deviation(deviation: float | None, parameter: Parameter) -> str:
-    """A standard deviation in the unit of a parameter, in words."""
+    """Return a text that states a standard deviation in the unit of a parameter."""
     if deviation is None:
-        return "no standard deviation: the readings leave none"
+        return "no standard deviation: too few readings to estimate it"
     return f"standard deviation {deviation / parameter.scale:.3g} {parameter.unit}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calibration(Result):
-    """A geometry with error bars, and what the data cannot say.
+    """A calibrated geometry with error bars and diagnostics.
 
     Attributes:
-        problem: with the unknowns that were estimated free.
+        problem: the calibration problem; its free unknowns are those that were estimated.
         solution: the optimum.
         estimates: all estimated unknowns.
-        covariance: of the estimates (n, n), SI; None where no estimate has a standard deviation.
-        correlations: of the estimates (n, n).
-        degrees_of_freedom: number of residuals and priors less the number of unknowns.
-        variance_factor: weighted sum of squares over degrees of freedom; None without any.
-        identifiability: what can be told, and what was left out and why.
-        findings: what is wrong with the measurements, where it was accepted.
+        covariance: covariance of the estimates (n, n), SI; None if no estimate has a standard
+            deviation.
+        correlations: correlations of the estimates (n, n).
+        degrees_of_freedom: number of residuals and priors minus the number of unknowns.
+        variance_factor: weighted sum of squares over degrees of freedom; None without degrees of
+            freedom.
+        identifiability: identifiable unknowns, and those that were left out with the reason.
+        findings: problems of the measurements that were accepted (`FitOptions.refuse`).
         before, after: errors of every quantity with nominal and calibrated geometry, SI.
-        errors: errors (N, n_errors) of every series after, SI.
-        outliers: poses that do not belong.
-        prior_tightness: whether the priors are as wide as the data want them; None without priors.
-        exchanges, leave_one_out, bootstrap, comparison: further judgements (`calibrate`); None
-            where nobody asked.
+        errors: errors (N, n_errors) of every series after the fit, SI.
+        outliers: poses with outlying residuals.
+        prior_tightness: consistency of the priors' width with the data; None without priors.
+        exchanges, leave_one_out, bootstrap, comparison: further assessments (`calibrate`); None
+            unless requested.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -100,8 +104,8 @@ class Calibration(Result):
     variance_factor: float | None
     identifiability: Identifiability
     findings: tuple[Problem, ...]
-    before: tuple[ErrorFigures, ...] = field(metadata=json_keys("errors_before"))
-    after: tuple[ErrorFigures, ...] = field(metadata=json_keys("errors_after"))
+    before: tuple[ErrorStatistics, ...] = field(metadata=json_keys("errors_before"))
+    after: tuple[ErrorStatistics, ...] = field(metadata=json_keys("errors_after"))
     errors: tuple[np.ndarray, ...] = field(metadata=OMITTED)
     outliers: tuple[Outlier, ...]
     prior_tightness: PriorTightness | None = None
@@ -114,7 +118,7 @@ class Calibration(Result):
     comparison: Comparison | None = field(default=None, metadata=json_keys(optional=True))
 
     def variables(self) -> Iterator[Variable]:
-        """Estimates by `parameter`; errors of every instrument after the fit, by its poses."""
+        """Yield estimates by `parameter`, and errors of every instrument after the fit by pose."""
         unknowns = self.estimates
         names = ("nominal", "value", "correction", "deviation", "half_width")
         values = {name: [_number(getattr(unknown, name)) for unknown in unknowns] for name in names}
@@ -135,40 +139,42 @@ class Calibration(Result):
 
     @property
     def values(self) -> dict[str, float]:
-        """Values of all parameters, nuisances included, that were estimated, SI."""
+        """Values of all estimated parameters, including nuisance parameters, SI."""
         return self.problem.values(self.solution.correction)
 
     @property
     @in_json()
     def strong_correlations(self) -> tuple[tuple[str, str, float], ...]:
-        """Pairs of estimates whose correlation is beyond 0.9, the strongest first."""
-        n = len(self.estimates)
+        """Pairs of estimates with a correlation above 0.9 in size, the strongest first."""
+        names = [estimate.name for estimate in self.estimates]
         pairs = [
-            (self.estimates[i].name, self.estimates[j].name, float(self.correlations[i, j]))
-            for i in range(n)
-            for j in range(i + 1, n)
-            if abs(self.correlations[i, j]) > STRONG
+            (names[i], names[j], float(self.correlations[i, j]))
+            for i, j in combinations(range(len(names)), 2)
+            if abs(self.correlations[i, j]) > STRONG_CORRELATION
         ]
         return tuple(sorted(pairs, key=lambda pair: -abs(pair[2])))
 
     @property
     def mechanism(self) -> Mechanism:
-        """The machine with calibrated values; each says so, with its error bar and its nominal value."""
+        """The machine with calibrated values.
+
+        The source of each calibrated parameter states its error bar and its nominal value.
+        """
         nominal, values = self.problem.mechanism, self.values
         deviations = {member: e.deviation for e in self.estimates for member in e.members}
         poses = ", ".join(f"{len(s)} poses of {s.instrument.name}" for s in self.problem.series)
-        table = ParameterTable(
-            tuple(
-                replace(
-                    p,
-                    value=values[p.name],
-                    status="calibrated",
-                    source=f"tauloop calibrate, {poses}; {_stated_deviation(deviations[p.name], p)}; "
-                    f"nominal {p.value / p.scale:.9g} {p.unit}".rstrip(),
-                )
-                if p.name in values
-                else p
-                for p in nominal.parameters
+
+        def calibrated(parameter: Parameter) -> Parameter:
+            if parameter.name not in values:
+                return parameter
+            deviation = _stated_deviation(deviations[parameter.name], parameter)
+            nominal_value = f"{parameter.value / parameter.scale:.9g} {parameter.unit}".rstrip()
+            return replace(
+                parameter,
+                value=values[parameter.name],
+                status="calibrated",
+                source=f"tauloop calibrate, {poses}; {deviation}; nominal {nominal_value}",
             )
-        )
+
+        table = ParameterTable(tuple(calibrated(parameter) for parameter in nominal.parameters))
         return replace(nominal, parameters=table)

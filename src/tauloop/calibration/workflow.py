@@ -1,4 +1,4 @@
-"""Calibration from measurements to a judged geometry: the whole workflow in one call."""
+"""Calibration in one call, from measurements to a geometry with error bars and assessments."""
 
 from __future__ import annotations
 
@@ -37,39 +37,40 @@ from tauloop.mechanism.description.units import ANGLE, LENGTH
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource
 
-#: Measurements: a file, a measurement set or a series of it, or several of them.
+#: Measurements: a file, a measurement set or a series.
 Measurements = str | Path | MeasurementSet | Series
-#: Called with the phase, what is done and what there is to do.
+#: A function that is called with the phase, the number of steps done and the number of all steps.
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationOptions(Options):
-    """What is estimated from which measurements, how it is fitted, and by what it is judged.
+    """Options of a calibration: measurements, unknowns, fit and assessments.
 
     Attributes:
         measure: kind of measurement that a bare table contains.
         noise: standard deviation of measurements in a bare table, such as '0.02 mm'; a number is in
             SI units.
-        encoder_noise: standard deviation of the encoders, such as '0.01 mm', in place of that of
-            the measurement set; encoders of redundant drives are weighed by it.
+        encoder_noise: standard deviation of the encoders, such as '0.01 mm', instead of that of
+            the measurement set; it determines the weights of encoders of redundant drives.
         data: folder of the data files that YAML files name; by default that of the YAML file.
         parameters: parameters to estimate, by name or pattern, separated by commas; NAME=PATTERN
-            ties all that match. Those that the measurement set proposes without it.
-        priors: patterns of unknowns whose tolerance is a prior; '*': all. The data show whether it
-            is too tight.
-        tolerances: usual sizes of corrections; those of the measurement set without them.
-        residuals: what the residuals are.
-        fit: how they are made small.
-        equilibrium: the machine hangs still at every pose, in the freedoms that its actuators leave
-            open, as a platform on fewer cables than freedoms does: weight and springs give the rest
-            of the pose.
-        align: start from the instrument frames that fit the nominal machine best; tied ones are
+            ties all matches. By default those that the measurement set proposes.
+        priors: patterns of unknowns whose tolerance is a prior; '*' for all. A diagnostic reports
+            whether the priors are too tight.
+        tolerances: usual sizes of corrections; by default those of the measurement set.
+        residuals: definition of the residuals.
+        fit: options of the fit.
+        equilibrium: the machine is in static equilibrium at every pose, in the degrees of freedom
+            that its actuators leave open: weight and springs determine the rest of the pose. For
+            example a platform with fewer cables than degrees of freedom.
+        align: start from the instrument frames that fit the nominal machine best; tied frames are
             aligned together.
-        against: another set of unknowns, as the parameters, to compare with on unseen poses.
+        against: another set of unknowns, in the form of the parameters, to compare with on held-out
+            poses.
         draws: random draws of 5 folds for that comparison.
-        replicates: bootstrap replicates; none for 0.
-        leave_one_out: judge every pose by a fit without it.
+        replicates: number of bootstrap replicates; 0 for no bootstrap.
+        leave_one_out: predict every pose by a fit without it.
         seed: seed of random draws.
         processes: number of parallel workers; no result depends on it.
 
@@ -109,17 +110,18 @@ def calibrate(
     *,
     progress: Progress | None = None,
 ) -> Calibration:
-    """Calibrate a machine's geometry, with error bars, and say what the data cannot tell.
+    """Calibrate a machine's geometry, with error bars and the unknowns that cannot be estimated.
 
-    Measurements are checked, the unknowns that they can show are chosen, corrections found by
-    (robust) least squares of the whitened residuals, and judged as the options ask: see
-    `fit_geometry`, `indistinguishable_swaps`, `leave_one_out`, `bootstrap` and `compare_unknowns`.
+    The measurements are checked and the identifiable unknowns are chosen. Corrections are the
+    (robust) least-squares solution of the whitened residuals. The options request further
+    assessments: see `fit_geometry`, `indistinguishable_swaps`, `leave_one_out`, `bootstrap` and
+    `compare_unknowns`.
 
     Args:
         machine: the nominal machine: a model, a mechanism, a path, or the name of a shipped machine.
         measurements: files (`read_measurements`), measurement sets, or series, one or several.
-        options: what is estimated and how.
-        progress: called with the phase, what is done and what there is to do.
+        options: unknowns, fit and assessments.
+        progress: called with the phase, the number of steps done and the number of all steps.
 
     Raises:
         InputError, LogError, DescriptionError: files, names or numbers that are wrong.
@@ -175,10 +177,10 @@ def _measured(
     measurements: Measurements | Sequence[Measurements],
     options: CalibrationOptions,
 ) -> MeasurementSet:
-    """All measurements as one set, as the options would have it."""
-    several = [measurements] if isinstance(measurements, Measurements) else measurements
+    """Return all measurements as one set, with the changes that the options request."""
+    items = [measurements] if isinstance(measurements, Measurements) else measurements
     sets = []
-    for item in several:
+    for item in items:
         if isinstance(item, str | Path):
             kind, noise, folder = options.measure, options.noise, options.data
             item = read_measurements(item, mechanism, kind=kind, noise=noise, folder=folder)
@@ -199,7 +201,7 @@ def _measured(
 
 
 def _encoder_noise(stated: str | float) -> float:
-    """A standard deviation of encoders, m or rad."""
+    """Return the standard deviation of encoders, m or rad, checked."""
     noise = (
         quantity("encoder_noise", stated, LENGTH, ANGLE)
         if isinstance(stated, str)
@@ -247,7 +249,7 @@ def _compared(
     report: Progress,
     processes: SharedWork,
 ) -> Comparison:
-    """Both sets of unknowns, each set's identifiable part, judged at the same poses."""
+    """Compare the identifiable unknowns of both sets on the same held-out poses."""
     other = fit_geometry(
         _problem(mechanism, measured, options.against, options), rng, options=options.fit
     )

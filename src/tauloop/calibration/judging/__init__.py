@@ -1,1 +1,1 @@
-"""What measurements can tell before a fit, and how good a fit is: observability, statistics, unseen poses."""
+"""Assessment of calibrations: identifiability before a fit; accuracy, residuals and validation after it."""

@@ -1,12 +1,12 @@
-"""Second-order effects at the ends of a fit's intervals: whether straight error bars are true to a curved problem.
+"""Second-order effects over a fit's intervals: whether linear error bars suit a nonlinear problem.
 
 With residuals r(x) and their Jacobian J at the optimum, a step d along the least certain direction
-leaves
+has the remainder
 
     e = r(x + d) - r(x) - J d,
 
-which a linear problem does not have. It moves the estimates by s = (J^T W J + P)^-1 J^T W e. Where
-s is as large as the interval itself, the interval is not symmetric, and its size is wrong.
+which is zero for a linear problem. It moves the estimates by s = (J^T W J + P)^-1 J^T W e. If s is
+as large as the interval itself, the interval is not symmetric, and its size is wrong.
 
 Source: Bates and Watts 1980, Relative curvature measures of nonlinearity: parameter effects.
 """
@@ -18,8 +18,8 @@ import numpy as np
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 
-#: Tried lengths of the step, in tolerances: further out poses may be out of reach.
-LENGTHS = (1.0, 0.3, 0.1, 0.03)
+#: Lengths of the step, in tolerances, tried in this order: long steps may put poses out of reach.
+STEP_LENGTHS = (1.0, 0.3, 0.1, 0.03)
 
 
 def second_order_share(
@@ -27,15 +27,16 @@ def second_order_share(
 ) -> float | None:
     """Return the largest second-order shift of an estimate over the half-width of its interval.
 
-    A step longer than `LENGTHS` allows is shortened, for the shift grows with its square.
+    Steps longer than `STEP_LENGTHS` are shortened, and the shift is scaled with the square of the
+    length.
 
     Args:
         problem: the calibration.
         solution: its optimum.
-        half_widths: of the intervals (n,), SI.
+        half_widths: half-widths of the intervals (n,), SI.
 
     Returns:
-        None where poses are out of reach a little away from the optimum, or nothing is estimated.
+        None if poses are out of reach close to the optimum, or if nothing is estimated.
     """
     scale = problem.tolerances
     if not len(scale):
@@ -49,7 +50,7 @@ def second_order_share(
     J = solution.jacobian * scale
 
     def share(step: np.ndarray, fraction: float) -> float | None:
-        """The same for one step (n,), in tolerances, that is a fraction of the one to the interval's end."""
+        """Return the relative shift of a step (n,) that is a fraction of the full step."""
         evaluation = problem.evaluate(solution.correction + scale * step, solution.evaluation)
         if not evaluation.is_reached:
             return None
@@ -57,7 +58,7 @@ def second_order_share(
         shift = scale * (inverse @ (J.T @ (solution.weights * curved)))
         return float(np.abs(shift / half_widths).max()) / fraction**2
 
-    for length in LENGTHS:
+    for length in STEP_LENGTHS:
         fraction = min(1.0, length / largest)
         shares = [share(sign * fraction * end, fraction) for sign in (1.0, -1.0)]
         reached = [value for value in shares if value is not None]

@@ -1,17 +1,17 @@
-"""Gauge freedoms by what they are: motions of frames that no measurement shows.
+"""Names of gauge freedoms: motions of frames that the measurements do not depend on.
 
-A null direction of the Jacobian is a change of parameters; what it *does* is seen by where the
-platform, the instruments' targets and the joints go at the measured poses, with dq/dx from the
-calibration's own equations. That motion is compared with infinitesimal motions of frames:
+A null direction of the Jacobian is a change of parameters. Its effect is the motion of the
+platform, the instruments' targets and the joints at the measured poses, with dq/dx from the
+equations of the calibration. That motion is compared with infinitesimal motions of frames:
 
-    base frame       platform and target both move by e, or by e x p          the whole machine moves
-    platform frame   the platform moves by R e, or turns about the target     the target stays, or moves too
-    target           the target moves by R e                                  the platform stays
-    scale            platform and target move by p                            the whole machine grows
-    zero, scale      one joint's coordinate shifts by a constant, or in proportion; no body that is measured moves
+    base frame       platform and target both move by e, or by e x p            the whole machine moves
+    platform frame   the platform moves by R e, or rotates about the target     the target is fixed, or moves too
+    target           the target moves by R e                                    the platform is fixed
+    scale            platform and target move by p                              the whole machine grows
+    zero, scale      a joint coordinate shifts by a constant, or in proportion  no measured body moves
 
-The null space is searched for each of them in turn (least squares), and those that it holds become
-its basis.
+The null space is searched for each motion in turn (least squares). The motions that it contains
+become its basis.
 
 Source: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a modern synthesis.
 """
@@ -29,16 +29,21 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Linearised
 from tauloop.common.records import dataclass
 from tauloop.equations.values import BatchFunction
 
-#: A motion is in the null space when so much of its square is found there.
-EXPLAINED = 0.999
-#: Poses looked at, of every series.
-MOST_POSES = 40
-#: Motions below this share of the largest are none: derivatives are exact to about 1e-10.
-STILL = 1e-7
-#: By this share a row counts less than the one before it, so that rounding never chooses between
-#: equal ones.
-TIE = 1e-6
+#: A motion is in the null space if the null space contains at least this share of its square.
+MIN_EXPLAINED_SHARE = 0.999
+#: Maximum number of poses of a series at which motions are evaluated.
+MAX_SAMPLED_POSES = 40
+#: Motions below this share of the largest are zero: derivatives are exact to about 1e-10.
+MOTION_TOLERANCE = 1e-7
+#: Motions of the target point or axis below this length, mm, are zero.
+AXIS_TOLERANCE_MM = 1e-3
+#: A direction is new if at least this share of it is orthogonal to the directions found before.
+MIN_NEW_SHARE = 1e-3
+#: Each row is weighted less than the one before it by this share, so that rounding errors do not
+#: decide between equal rows.
+ROW_PREFERENCE = 1e-6
 BASE_SHIFT = "translation of the base frame along"
+NO_MOTION = "nothing moves: these parameters have no effect, or only together"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +51,11 @@ class Gauge:
     """One freedom of a null space.
 
     Attributes:
-        name: the motion that it is, in words; empty where it is none of those known.
-        explained: share of (the square of) the named motion that it is; without a name, share of
-            its own motion that all known motions explain together; None where nothing moves.
-        direction: coefficients (k,) of the null space's basis.
+        name: the corresponding motion in words; empty for an unknown motion.
+        explained: share of the square of the named motion that the freedom contains. Without a
+            name, share of the freedom's motion that all known motions explain together. None if
+            nothing moves.
+        direction: coefficients (k,) in the basis of the null space.
     """
 
     name: str
@@ -59,11 +65,15 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Motion:
-    """A known motion: its field, and fields that may come with it (a turn is one about any axis of that direction).
+    """A known motion.
 
     Attributes:
-        name, field, along: these.
-        axis: of a turn in the base frame; the first three fields along it are shifts.
+        name: the motion in words.
+        field: displacements at all poses, stacked.
+        along: fields that may be added, as columns. A rotation about any axis of the same direction
+            is the rotation about the origin plus a translation.
+        axis: axis of a rotation in the base frame; the first three columns of `along` are then
+            translations.
     """
 
     name: str
@@ -74,14 +84,20 @@ class _Motion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fields:
-    """What null directions move, in metres (turns by the characteristic length), at every pose.
+    """Motions along k null directions at every pose, in metres.
+
+    Rotations are multiplied by the characteristic length.
 
     Attributes:
-        target, body, turn: of the targets, the platform's origin and its orientation (3 N, k).
-        joints: of all scalar coordinates but the platform's (N, n, k).
-        coordinates: these coordinates (N, n), and their names.
-        p_target, p_body, R: where targets and platform are (N, 3), (N, 3), (N, 3, 3).
+        target, body, turn: displacements of the targets and of the platform's origin, and rotations
+            of the platform (3 N, k).
+        joints: changes of all scalar coordinates except the platform's (N, n, k).
+        coordinates: values of these coordinates (N, n).
+        names: names of these coordinates.
+        p_target, p_body, R: positions of targets and platform, and orientation of the platform
+            (N, 3), (N, 3), (N, 3, 3).
         turns: whether the platform's orientation can change.
+        length: characteristic length, m.
     """
 
     target: np.ndarray
@@ -102,102 +118,124 @@ class _Fields:
         return np.concatenate([self.target, self.body, self.turn])
 
 
-def gauges(problem: CalibrationProblem, there: Linearised, null: np.ndarray) -> tuple[Gauge, ...]:
-    """Freedoms of a null space, those first that are known motions.
+class _Freedoms:
+    """Freedoms of a null space with k dimensions, as they are found."""
+
+    def __init__(self, k: int) -> None:
+        self.gauges: list[Gauge] = []
+        self._directions = np.zeros((k, 0))
+
+    def add(self, name: str, explained: float | None, direction: np.ndarray) -> None:
+        """Add a freedom."""
+        self.gauges.append(Gauge(name=name, explained=explained, direction=direction))
+        unit = direction / np.linalg.norm(direction)
+        self._directions = np.column_stack([self._directions, unit])
+
+    def is_new(self, direction: np.ndarray) -> bool:
+        """Return whether a direction is independent of those added before."""
+        return _is_new(self._directions, direction)
+
+    def complement(self) -> np.ndarray:
+        """Return orthonormal directions (k, m) orthogonal to those added before."""
+        found = self._directions
+        if not found.shape[1]:
+            return np.eye(len(found))
+        Q, _ = np.linalg.qr(found, mode="complete")
+        return np.asarray(Q[:, found.shape[1] :])
+
+    @property
+    def base_shifts(self) -> int:
+        """Number of translations of the base frame."""
+        return sum(gauge.name.startswith(BASE_SHIFT) for gauge in self.gauges)
+
+
+def gauges(problem: CalibrationProblem, near: Linearised, null: np.ndarray) -> tuple[Gauge, ...]:
+    """Return the freedoms of a null space, known motions first.
 
     Args:
         problem: the calibration.
-        there: its equations where the null space was found.
+        near: its linearisation at the geometry of the null space.
         null: null directions (n, k) in tolerances.
     """
     k = null.shape[1]
     if not k:
         return ()
-    fields = _fields(problem, there, null * problem.tolerances[:, None])
-    freedoms: list[Gauge] = []
-    taken = np.zeros((k, 0))
-
-    def keep(name: str, explained: float | None, direction: np.ndarray) -> None:
-        nonlocal taken
-        freedoms.append(Gauge(name=name, explained=explained, direction=direction))
-        taken = np.column_stack([taken, direction / np.linalg.norm(direction)])
-
-    joints, still = fields.joints.reshape(-1, k), _still(fields.motion)
-    inner = joints @ still
+    fields = _fields(problem, near, null * problem.tolerances[:, None])
+    freedoms = _Freedoms(k)
+    joints = fields.joints.reshape(-1, k)
+    static = _null_space(fields.motion)
+    static_joints = joints @ static
     known = list(_motions(fields))
     for motion in known:
         direction, explained, shift = _nearest(fields.motion, motion)
-        if explained >= EXPLAINED and _is_new(taken, direction):
-            if still.shape[1]:  # of all ways to it, the one that moves the joints least
-                direction = (
-                    direction - still @ np.linalg.lstsq(inner, joints @ direction, rcond=STILL)[0]
-                )
-            shifted = sum(gauge.name.startswith(BASE_SHIFT) for gauge in freedoms)
-            # where all shifts are free, so is the axis
-            axis = _through(motion, shift) if shifted < 3 else ""
-            text = motion.name + axis + _how(problem, fields, null, direction)
-            keep(text, explained, direction)
-    if still.shape[1]:
+        if explained < MIN_EXPLAINED_SHARE or not freedoms.is_new(direction):
+            continue
+        if static.shape[1]:
+            # Choose the direction with this motion that moves the joints least.
+            joint_motion = joints @ direction
+            redundant, *_ = np.linalg.lstsq(static_joints, joint_motion, rcond=MOTION_TOLERANCE)
+            direction = direction - static @ redundant
+        # The axis of a rotation is arbitrary if all translations are free.
+        axis = _axis_location(motion, shift) if freedoms.base_shifts < 3 else ""
+        text = motion.name + axis + _causes(problem, fields, null, direction)
+        freedoms.add(text, explained, direction)
+    if static.shape[1]:
         for motion in _joint_motions(fields):
-            part, explained, _ = _nearest(inner, motion)
-            if explained >= EXPLAINED and _is_new(taken, still @ part):
-                keep(motion.name, explained, still @ part)
-        for direction in _sparse(null, still @ _still(inner)).T:
-            if _is_new(taken, direction):
-                keep(
-                    "nothing moves: these parameters have no effect, or only together",
-                    None,
-                    direction,
-                )
-    everything = np.column_stack(
-        [column for motion in known for column in (motion.field, *motion.along.T)]
-    )
-    for direction in _complement(taken, k).T:
+            coefficients, explained, _ = _nearest(static_joints, motion)
+            direction = static @ coefficients
+            if explained >= MIN_EXPLAINED_SHARE and freedoms.is_new(direction):
+                freedoms.add(motion.name, explained, direction)
+        for direction in _sparse(null, static @ _null_space(static_joints)).T:
+            if freedoms.is_new(direction):
+                freedoms.add(NO_MOTION, None, direction)
+    known_fields = np.column_stack([np.column_stack([m.field, m.along]) for m in known])
+    for direction in freedoms.complement().T:
         moved = fields.motion @ direction
-        left = moved - everything @ np.linalg.lstsq(everything, moved, rcond=None)[0]
         size = float(moved @ moved)
-        keep("", 1.0 - float(left @ left) / size if size > 0 else None, direction)
-    return tuple(freedoms)
+        share = None
+        if size > 0:
+            remainder = moved - known_fields @ np.linalg.lstsq(known_fields, moved, rcond=None)[0]
+            share = 1.0 - float(remainder @ remainder) / size
+        freedoms.add("", share, direction)
+    return tuple(freedoms.gauges)
 
 
-def _how(
+def _causes(
     problem: CalibrationProblem, fields: _Fields, null: np.ndarray, direction: np.ndarray
 ) -> str:
-    """By what a motion comes about: instruments that move along, and actuators that shift by constants."""
+    """Return the instruments that move too and the offsets of actuators of a motion, as a text."""
     moved = np.abs(null @ direction)
     names = [
         unknown.name.partition(".")[0]
         for unknown, size in zip(problem.estimated, moved, strict=True)
-        if unknown.is_nuisance and size > STILL * moved.max()
+        if unknown.is_nuisance and size > MOTION_TOLERANCE * moved.max()
     ]
     along = sorted({name for name in names if name != "encoder"})
     text = f", with {' and '.join(along)}" if along else ""
     driven = {name for actuator in problem.mechanism.actuators for name, _ in actuator.drives}
     columns = [j for j, name in enumerate(fields.names) if name in driven]
     shifts = fields.joints[:, columns] @ direction
-    size = float(np.abs(fields.motion @ direction).max(initial=0.0))
-    if (
-        columns
-        and (np.abs(shifts).min(axis=0) > STILL * size).all()
-        and np.ptp(shifts, axis=0).max() < STILL * size
-    ):
-        text += ", by constant offsets of all actuators"
-    return text
+    tolerance = MOTION_TOLERANCE * float(np.abs(fields.motion @ direction).max(initial=0.0))
+    if not columns:
+        return text
+    all_shift = (np.abs(shifts).min(axis=0) > tolerance).all()
+    is_constant = np.ptp(shifts, axis=0).max() < tolerance
+    return f"{text}, by constant offsets of all actuators" if all_shift and is_constant else text
 
 
 def _motions(fields: _Fields) -> Iterator[_Motion]:
-    """Motions of frames; turns come after shifts, which they may contain."""
+    """Yield known motions of frames; rotations follow the translations that they may contain."""
     n, L = len(fields.p_body), fields.length
     zero = np.zeros((n, 3))
 
     def motion(
         name: str,
-        parts: tuple[np.ndarray, ...],
+        displacements: tuple[np.ndarray, ...],
         along: Sequence[np.ndarray] = (),
         axis: np.ndarray | None = None,
     ) -> _Motion:
-        """Of targets, platforms and turns (N, 3)."""
-        field = np.concatenate([part.ravel() for part in parts])
+        """Return a motion from displacements of targets and platform, and rotations (N, 3)."""
+        field = np.concatenate([displacement.ravel() for displacement in displacements])
         return _Motion(
             name=name,
             field=field,
@@ -211,52 +249,50 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
         shift = motion(f"{BASE_SHIFT} {letter}", (zero + e, zero + e, zero))
         shifts.append(shift.field)
         yield shift
-    own = [
+    platform_shifts = [
         motion(
             f"translation of the platform frame against the target along {letter}",
             (zero, fields.R @ e, zero),
         )
         for letter, e in axes
     ]
-    # a platform that keeps its orientation does not turn with the base: its target comes off by a
-    # constant
-    loose = [] if fields.turns else [shift.field for shift in own]
+    # A platform with constant orientation does not rotate with the base, so its target gets a
+    # constant offset.
+    extra = [] if fields.turns else [shift.field for shift in platform_shifts]
     for letter, e in axes:
         turn = zero + L * e if fields.turns else zero
         body, target = np.cross(e, fields.p_body), np.cross(e, fields.p_target)
         yield motion(
             f"rotation of the base frame about {letter}",
             (target, body, turn),
-            [*shifts, *loose],
+            [*shifts, *extra],
             axis=e,
         )
-    yield from own
+    yield from platform_shifts
     if fields.turns:
         for letter, e in axes:
             world = fields.R @ e
             body = np.cross(world, fields.p_body - fields.p_target)
             name = f"rotation of the platform frame about the target, about {letter}"
-            yield motion(name, (zero, body, L * world), [shift.field for shift in own])
-        both = [
-            motion(
-                f"translation of the platform frame with the target along {letter}",
-                (R_e, R_e, zero),
-            )
-            for letter, R_e in ((letter, fields.R @ e) for letter, e in axes)
-        ]
-        loose = [shift.field for shift in both]
-        yield from both
+            yield motion(name, (zero, body, L * world), [shift.field for shift in platform_shifts])
+        common_shifts = []
+        for letter, e in axes:
+            R_e = fields.R @ e
+            name = f"translation of the platform frame with the target along {letter}"
+            common_shifts.append(motion(name, (R_e, R_e, zero)))
+        extra = [shift.field for shift in common_shifts]
+        yield from common_shifts
     for letter, e in axes:
         yield motion(
             f"translation of the target on the platform along {letter}", (fields.R @ e, zero, zero)
         )
-    # tools keep their size where they are no unknowns
-    comes_along = [*shifts, *(shift.field for shift in own), *loose]
-    yield motion("scale of the whole machine", (fields.p_target, fields.p_body, zero), comes_along)
+    # The size of a tool stays if it is not an unknown.
+    along = [*shifts, *(shift.field for shift in platform_shifts), *extra]
+    yield motion("scale of the whole machine", (fields.p_target, fields.p_body, zero), along)
 
 
 def _joint_motions(fields: _Fields) -> Iterator[_Motion]:
-    """Shifts and stretches of one joint's coordinate."""
+    """Yield a constant shift and a change in proportion of each joint coordinate."""
     n, width = fields.coordinates.shape
     for j, name in enumerate(fields.names):
         shift, stretch = np.zeros((2, n, width))
@@ -268,18 +304,21 @@ def _joint_motions(fields: _Fields) -> Iterator[_Motion]:
         yield _Motion(name=f"scale of {name}", field=stretch.ravel(), along=shift.reshape(-1, 1))
 
 
-def _through(motion: _Motion, shift: np.ndarray) -> str:
-    """Where the axis of a turn about e passes, e x t with the shift t that comes with it; empty at the origin."""
+def _axis_location(motion: _Motion, shift: np.ndarray) -> str:
+    """Return the text for a point on the axis of a rotation; empty if this is the origin.
+
+    The point is e x t for an axis e and the translation t that belongs to the rotation.
+    """
     if motion.axis is None:
         return ""
     point = 1e3 * np.cross(motion.axis, shift[:3])
-    if np.abs(point).max() < 1e-3:
+    if np.abs(point).max() < AXIS_TOLERANCE_MM:
         return ""
     return " through (" + ", ".join(f"{value + 0.0:.4g}" for value in point.round(3)) + ") mm"
 
 
 def _sparse(null: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Other combinations (k, m) of directions, each with a parameter of its own."""
+    """Return combinations (k, m) of directions, each with a parameter that no other has."""
     if not directions.shape[1]:
         return directions
     moved = null @ directions
@@ -287,97 +326,93 @@ def _sparse(null: np.ndarray, directions: np.ndarray) -> np.ndarray:
 
 
 def leading_rows(null: np.ndarray) -> list[int]:
-    """Rows of a matrix (n, k) that are a basis: the largest after each other, of equal ones the first.
+    """Return the rows of a matrix (n, k) that form a basis, by pivoting on the largest row.
+
+    Of equal rows the first is preferred.
 
     Source: Businger and Golub 1965, Linear least squares solutions by Householder transformations.
     """
     n, k = null.shape
-    _, _, pivots = scipy.linalg.qr(
-        null.T * (1.0 - TIE * np.arange(n)), pivoting=True, mode="economic"
-    )
+    weighted = null.T * (1.0 - ROW_PREFERENCE * np.arange(n))
+    _, _, pivots = scipy.linalg.qr(weighted, pivoting=True, mode="economic")
     return [int(i) for i in pivots[:k]]
 
 
 def _nearest(fields: np.ndarray, motion: _Motion) -> tuple[np.ndarray, float, np.ndarray]:
-    """Coefficients (k,) of fields (m, k) that come nearest a motion, what share of it they are, and what comes along.
+    """Return the combination of fields (m, k) that is nearest to a motion.
 
-    Least squares of |fields c - motion - along t| over c and t; the share is of what `along` cannot
-    make up alone.
+    This is the least-squares solution of |fields c - motion - along t| over c and t.
+
+    Returns:
+        Coefficients c (k,), the share of the motion that they explain (not counting what `along`
+        alone explains), and coefficients t.
     """
     k = fields.shape[1]
     size = max(float(np.abs(fields).max(initial=0.0)), np.finfo(float).tiny)
-    solution = np.linalg.lstsq(
-        np.column_stack([fields / size, -motion.along]), motion.field, rcond=STILL
-    )[0]
-    left = fields @ solution[:k] / size - motion.field - motion.along @ solution[k:]
-    own = motion.field - motion.along @ np.linalg.lstsq(motion.along, motion.field, rcond=None)[0]
-    total = float(own @ own)
-    share = (
-        1.0 - float(left @ left) / total
-        if total > STILL**2 * float(motion.field @ motion.field)
-        else 0.0
-    )
+    columns = np.column_stack([fields / size, -motion.along])
+    solution = np.linalg.lstsq(columns, motion.field, rcond=MOTION_TOLERANCE)[0]
+    remainder = fields @ solution[:k] / size - motion.field - motion.along @ solution[k:]
+    along = motion.along @ np.linalg.lstsq(motion.along, motion.field, rcond=None)[0]
+    reduced = motion.field - along
+    total = float(reduced @ reduced)
+    share = 0.0
+    if total > MOTION_TOLERANCE**2 * float(motion.field @ motion.field):
+        share = 1.0 - float(remainder @ remainder) / total
     return solution[:k] / size, share, solution[k:]
 
 
-def _is_new(taken: np.ndarray, direction: np.ndarray) -> bool:
-    """Whether a direction is not among those already taken."""
+def _is_new(found: np.ndarray, direction: np.ndarray) -> bool:
+    """Return whether a direction is independent of the directions found before (k, m)."""
     size = float(np.linalg.norm(direction))
     if not size > 0:
         return False
     unit = direction / size
-    if taken.shape[1]:
-        unit = unit - taken @ np.linalg.lstsq(taken, unit, rcond=None)[0]
-    return float(np.linalg.norm(unit)) > 1e-3
+    if found.shape[1]:
+        unit = unit - found @ np.linalg.lstsq(found, unit, rcond=None)[0]
+    return float(np.linalg.norm(unit)) > MIN_NEW_SHARE
 
 
-def _still(fields: np.ndarray) -> np.ndarray:
-    """Orthonormal combinations (k, m) of fields (rows, k) that move nothing."""
+def _null_space(fields: np.ndarray) -> np.ndarray:
+    """Return orthonormal combinations (k, m) of fields (rows, k) that move nothing."""
     _, sizes, Vt = np.linalg.svd(fields, full_matrices=True)
-    count = int((sizes > STILL * max(float(sizes.max(initial=0.0)), STILL)).sum())
-    return np.asarray(Vt[count:].T)
+    largest = max(float(sizes.max(initial=0.0)), MOTION_TOLERANCE)
+    rank = int((sizes > MOTION_TOLERANCE * largest).sum())
+    return np.asarray(Vt[rank:].T)
 
 
-def _complement(taken: np.ndarray, k: int) -> np.ndarray:
-    """Orthonormal directions (k, m) across those taken."""
-    if not taken.shape[1]:
-        return np.eye(k)
-    Q, _ = np.linalg.qr(taken, mode="complete")
-    return np.asarray(Q[:, taken.shape[1] :])
-
-
-def _fields(problem: CalibrationProblem, there: Linearised, directions: np.ndarray) -> _Fields:
-    """What directions (n, k), SI, move at some poses of all series."""
+def _fields(problem: CalibrationProblem, near: Linearised, directions: np.ndarray) -> _Fields:
+    """Return the motions along directions (n, k), SI, at some poses of all series."""
     loops = problem.assembly.loops
     shape, L = loops.topology, loops.length
-    full, x = problem.whole(directions), problem.whole(there.evaluation.correction)
+    full, x = problem.whole(directions), problem.whole(near.evaluation.correction)
     scalars = [
         i for i, j in enumerate(shape.q_of_v) if j >= 0 and i not in problem.assembly.independent
     ]
-    parts: list[tuple[np.ndarray, ...]] = []
+    columns_of_series: list[tuple[np.ndarray, ...]] = []
     turns = False
     for measured_pose, state, tangent in zip(
-        problem.measured_poses, there.evaluation.states, there.tangents, strict=True
+        problem.measured_poses, near.evaluation.states, near.tangents, strict=True
     ):
         pose = symbolic_pose(problem.reach, measured_pose.series.instrument)
-        some = np.linspace(0, len(state.q) - 1, min(len(state.q), MOST_POSES)).round().astype(int)
-        q, q_x = state.q[some], tangent[some]
-        places, rates, changes = _placed(pose, measured_pose.series.instrument.name, q, x)
+        count = min(len(state.q), MAX_SAMPLED_POSES)
+        samples = np.linspace(0, len(state.q) - 1, count).round().astype(int)
+        q, q_x = state.q[samples], tangent[samples]
+        poses, rates, changes = _target_and_platform(
+            pose, measured_pose.series.instrument.name, q, x
+        )
         v = q_x @ directions
         moved = rates @ v + changes @ full
-        R, dR = (
-            places[:, 6:].reshape(-1, 3, 3).transpose(0, 2, 1),
-            moved[:, 6:].reshape(len(some), 3, 3, -1),
-        )
-        # columns of R are stacked: dR R^T is skew, its vector the turn
+        R = poses[:, 6:].reshape(-1, 3, 3).transpose(0, 2, 1)
+        dR = moved[:, 6:].reshape(count, 3, 3, -1)
+        # dR R^T is skew; its axial vector is the rotation. Columns of R are stacked.
         spin = np.einsum("njik,nlj->nilk", dR, R)
         turn = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=1)
-        turns |= bool(np.abs(rates[:, 6:]).max(initial=0.0) > STILL)
+        turns |= bool(np.abs(rates[:, 6:]).max(initial=0.0) > MOTION_TOLERANCE)
         coordinates = q[:, [shape.q_of_v[i] for i in scalars]]
         fields = (moved[:, :3], moved[:, 3:6], L * turn, v[:, scalars], coordinates)
-        parts.append((*fields, places[:, :3], places[:, 3:6], R))
+        columns_of_series.append((*fields, poses[:, :3], poses[:, 3:6], R))
     target, body, turn, joints, coordinates, p_target, p_body, R = (
-        np.concatenate(columns) for columns in zip(*parts, strict=True)
+        np.concatenate(columns) for columns in zip(*columns_of_series, strict=True)
     )
     k = directions.shape[1]
     return _Fields(
@@ -395,24 +430,28 @@ def _fields(problem: CalibrationProblem, there: Linearised, directions: np.ndarr
     )
 
 
-def _placed(
+def _target_and_platform(
     pose: SymbolicPose, instrument: str, q: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Target, platform's origin and orientation by columns (N, 12); derivatives in velocities and in unknowns."""
+    """Return target, platform origin and platform orientation (by columns) at N poses.
+
+    Returns:
+        Values (N, 12), their derivatives in the velocities, and in the unknowns.
+    """
     scene = pose.scene
     body = scene.motion.bodies[scene.mechanism.platform.body]
-    place = ca.densify(ca.vertcat(scene.target(instrument), body.p, ca.vec(ca.SX(body.R))))
+    values = ca.densify(ca.vertcat(scene.target(instrument), body.p, ca.vec(ca.SX(body.R))))
     outputs = [
-        place,
-        ca.densify(ca.vec(pose.rates(place))),
-        ca.densify(ca.vec(ca.jacobian(place, pose.x))),
+        values,
+        ca.densify(ca.vec(pose.rates(values))),
+        ca.densify(ca.vec(ca.jacobian(values, pose.x))),
     ]
-    function = BatchFunction(ca.Function("placed", [pose.q, pose.x], outputs))
+    function = BatchFunction(ca.Function("target_and_platform", [pose.q, pose.x], outputs))
     n = len(q)
-    places, rates, changes = function([q, np.broadcast_to(x, (n, len(x)))], n)
-    rows = place.numel()
+    poses, rates, changes = function([q, np.broadcast_to(x, (n, len(x)))], n)
+    rows = values.numel()
     return (
-        places,
+        poses,
         rates.reshape(n, -1, rows).transpose(0, 2, 1),
         changes.reshape(n, -1, rows).transpose(0, 2, 1),
     )

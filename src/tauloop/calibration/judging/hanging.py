@@ -1,4 +1,4 @@
-"""Whether a machine that is taken to hang freely does so at the fitted geometry: taut cables, a stable equilibrium."""
+"""Checks of a freely hanging machine at the fitted geometry: taut cables and stable equilibrium."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from tauloop.common.result import Diagnostic, diagnostic
 
 
 def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagnostic, ...]:
-    """Return the least tension of all cables, and the least stiffness; nothing where equilibrium was not asked for.
+    """Return diagnostics of the smallest cable tension and the smallest stiffness.
+
+    There are none unless the calibration assumes static equilibrium.
 
     Args:
         problem: the calibration, by forward kinematics.
-        evaluation: of it at the optimum.
+        evaluation: its evaluation at the optimum.
     """
     equilibrium = problem.equilibrium
     if equilibrium is None:
         return ()
     x = problem.whole(evaluation.correction)
-    least, place, stiffness = np.inf, "", np.inf
+    least_tension, place, stiffness = np.inf, "", np.inf
     for measured_pose, state in zip(problem.measured_poses, evaluation.states, strict=True):
         stable = stiffness_of(measured_pose, problem.assembly, equilibrium, x, state.q)
         stiffness = min(stiffness, float(stable.min()))
@@ -30,8 +32,8 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
         count = len(state.q)
         (tensions,) = function([state.q, np.broadcast_to(x, (count, len(x)))], count)
         row, cable = np.unravel_index(int(tensions.argmin()), tensions.shape)
-        if tensions[row, cable] < least:
-            least = float(tensions[row, cable])
+        if tensions[row, cable] < least_tension:
+            least_tension = float(tensions[row, cable])
             label = measured_pose.series.label(int(row) // measured_pose.poses)
             place = f"{measured_pose.functions.cables[cable]}, {measured_pose.series.instrument.name}, {label}"
     return (
@@ -39,15 +41,16 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
             f"least tension of a cable at equilibrium ({place})"
             if place
             else "least tension of a cable",
-            least if place else None,
+            least_tension if place else None,
             at_least=0.0,
             unit="N",
-            advice="a cable that would have to push is slack, and its length says nothing: leave such poses out",
+            advice="a cable with negative tension is slack, so its length does not determine the pose: leave such "
+            "poses out",
         ),
         diagnostic(
             "least stiffness of the equilibrium, over weight per length",
             stiffness,
             at_least=0.0,
-            advice="the machine would not stay at such a pose: check masses and encoders, or leave it out",
+            advice="the machine would leave such a pose: check masses and encoders, or leave the pose out",
         ),
     )

@@ -1,10 +1,10 @@
-"""What measurements can tell about the unknowns, before anything is fitted.
+"""Identifiability of the unknowns from the measurements, before anything is fitted.
 
-Unknowns are compared in units of their tolerances, residuals in standard deviations: with the
-scaled Jacobian J diag(tolerance) = U S V^T, a direction v of size one tolerance moves the residuals
-by s, so its standard deviation is 1/s tolerances. Directions that move nothing at *any* geometry
-are gauge freedoms; those that move nothing at the nominal geometry only, or less than the noise,
-are practically unobservable, which is another thing: more poses, less noise or a prior mend them.
+Unknowns are in units of their tolerances, residuals in standard deviations. With the scaled
+Jacobian J diag(tolerance) = U S V^T, a direction v of size one tolerance moves the residuals by s,
+so its standard deviation is 1/s tolerances. Directions that do not move the residuals at *any*
+geometry are gauge freedoms. Directions that do not move them at the nominal geometry only, or less
+than the noise, are practically unobservable: more poses, less noise or a prior resolve them.
 
 Source: Golub and Van Loan 2013, Matrix Computations: rank by singular values.
 """
@@ -17,23 +17,23 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.calibration.judging.gauges import gauges, leading_rows
-from tauloop.calibration.judging.observability import NULL
+from tauloop.calibration.judging.observability import NULL_TOLERANCE
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 
-#: Terms of a direction below this share of its largest are not told.
-SMALL_TERM = 0.02
-#: Poses named in an error.
-MOST_POSES = 5
-#: A column below this share of the largest has no effect.
-NO_EFFECT = 1e-10
-#: How the reason begins why an unknown is left out that takes part in a gauge freedom.
-NOT_TOLD_APART = "cannot be told from others"
-#: Tried sizes (in tolerances) of the random geometry at which gauge freedoms are told from
-#: accidents of the nominal.
-SIZES = (1.0, 0.3, 0.1, 0.03)
+#: Terms of a direction below this share of its largest term are not listed.
+MIN_LISTED_SHARE = 0.02
+#: Maximum number of poses listed in an error.
+MAX_LISTED_POSES = 5
+#: An unknown whose column is below this share of the largest column has no effect.
+NO_EFFECT_TOLERANCE = 1e-10
+#: Beginning of the reason for leaving out an unknown that is part of a gauge freedom.
+INDISTINGUISHABLE = "cannot be distinguished from others"
+#: Sizes (in tolerances) of the random change of geometry, tried in this order. Rank deficiencies of
+#: the changed geometry are gauge freedoms; those of the nominal geometry may be accidental.
+GEOMETRY_CHANGES = (1.0, 0.3, 0.1, 0.03)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +42,12 @@ class Direction:
 
     Attributes:
         terms: (unknown, change in SI) for one tolerance of the first, largest first.
-        deviation: standard deviation along it, in tolerances; None where the data say nothing at
-            all.
-        name: of a gauge freedom: the motion that it is, such as "translation of the base frame
-            along x"; empty where it is none of the known ones
-            (`tauloop.calibration.judging.gauges`).
-        explained: share of that motion which the freedom is, 1 for all; without a name, share of
-            what it moves that known motions explain; None where nothing moves or nobody asked.
+        deviation: standard deviation along it, in tolerances; None if the data do not depend on it.
+        name: motion that a gauge freedom corresponds to, such as "translation of the base frame
+            along x"; empty for an unknown motion (`tauloop.calibration.judging.gauges`).
+        explained: share of that motion which the freedom contains, 1 for all of it. Without a name,
+            share of the freedom's motion that known motions explain. None if nothing moves or the
+            direction is not a gauge freedom.
     """
 
     terms: tuple[tuple[str, float], ...]
@@ -62,7 +61,7 @@ class Direction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """An unknown that is kept at its start value, and why."""
+    """An unknown that stays at its start value, with the reason."""
 
     name: str
     reason: str
@@ -70,22 +69,21 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifiability(Shown):
-    """What the measurements can tell.
+    """Identifiability of the unknowns of a calibration.
 
     Attributes:
         unknowns: names (n,).
         equations: number of residuals.
-        singular_values: of the scaled Jacobian at the given geometry, in standard deviations per
-            tolerance.
-        rank: how many are not zero there.
-        generic_rank: the same at a geometry some tolerances away; what is missing are gauge
-            freedoms.
-        gauge: combinations that no geometry shows.
-        silent: combinations that this geometry does not show, beyond the gauge freedoms' number.
-        weak: combinations that are seen, with a standard deviation above the tolerance, at the
-            geometry away.
-        subset: unknowns that can be told.
-        left_out: the others, with the reason.
+        singular_values: singular values of the scaled Jacobian at the given geometry, in standard
+            deviations per tolerance.
+        rank: number of nonzero singular values at the given geometry.
+        generic_rank: rank at a geometry some tolerances away; n minus this rank is the number of
+            gauge freedoms.
+        gauge: combinations that the measurements do not depend on at any geometry.
+        silent: further combinations that they do not depend on at the given geometry.
+        weak: combinations with a standard deviation above the tolerance, at the geometry away.
+        subset: identifiable unknowns.
+        left_out: the other unknowns, with the reason.
     """
 
     unknowns: tuple[str, ...]
@@ -107,61 +105,47 @@ def identifiability(
     leave_out_weak: bool = False,
     near: Linearised | None = None,
 ) -> Identifiability:
-    """Rank, null directions and an identifiable subset of the free unknowns.
+    """Return rank, null directions and an identifiable subset of the free unknowns.
 
     Args:
         problem: the calibration; priors are not counted, but unknowns with a prior are never left
             out.
-        rng: draws the geometry away from the nominal one.
+        rng: draws the geometry away from the given one.
         leave_out_weak: also leave out unknowns, the worst first, until all standard deviations are
             below tolerances.
-        near: the problem at the geometry to look at; at the start values without it.
+        near: the problem linearised at the given geometry; by default at the start values.
     """
     tolerances = problem.tolerances
-    here = (
-        problem.linearised(problem.evaluate(np.zeros(len(problem.free)))) if near is None else near
-    )
-    J = here.jacobian * tolerances
+    if near is None:
+        near = problem.linearised(problem.evaluate(np.zeros(len(problem.free))))
+    J = near.jacobian * tolerances
     sizes, directions = _directions(J)
     rank = _rank(sizes)
-    there = _away(problem, here, rng)
-    away = there.jacobian * tolerances
-    sizes_away, V_away = _directions(away)
+    away = _away(problem, near, rng)
+    J_away = away.jacobian * tolerances
+    sizes_away, V_away = _directions(J_away)
     generic = max(_rank(sizes_away), rank)
     null = V_away[:, generic:]
-    apart, pivots = _readable(problem, null)
-    freedoms = gauges(problem, there, null)
     gauge = tuple(
         replace(
             _direction(problem, null @ freedom.direction, None),
             name=freedom.name,
             explained=freedom.explained,
         )
-        for freedom in freedoms
+        for freedom in gauges(problem, away, null)
     )
-    silent, _ = _readable(problem, directions[:, rank:]) if rank < generic else ((), ())
+    silent: tuple[Direction, ...] = ()
+    if rank < generic:
+        silent, _ = _sparse_directions(problem, directions[:, rank:])
     weak = tuple(
         _direction(problem, V_away[:, i], float(1.0 / sizes_away[i]))
         for i in range(generic - 1, -1, -1)
         if sizes_away[i] < 1.0
     )
     with_prior = [unknown.has_prior for unknown in problem.estimated]
-    left: dict[int, str] = {}
-    norms = np.linalg.norm(away, axis=0)
-    for direction, pivot in zip(apart, pivots, strict=True):
-        if not with_prior[pivot]:
-            own = problem.names[pivot]
-            motions = [
-                freedom.name for freedom in gauge if freedom.name and own in dict(freedom.terms)
-            ]
-            because = f": {'; '.join(motions)}" if motions else ""
-            left[pivot] = (
-                "has no effect on any of these measurements"
-                if norms[pivot] <= NO_EFFECT * norms.max()
-                else f"{NOT_TOLD_APART}: ({direction}) leaves all measurements as they are{because}"
-            )
+    left = _undetermined(problem, J_away, null, gauge)
     if leave_out_weak:
-        _leave_out_weak(problem, away, with_prior, left)
+        _leave_out_weak(problem, J_away, with_prior, left)
     names = problem.names
     return Identifiability(
         unknowns=names,
@@ -177,8 +161,41 @@ def identifiability(
     )
 
 
+def _undetermined(
+    problem: CalibrationProblem, J: np.ndarray, null: np.ndarray, gauge: tuple[Direction, ...]
+) -> dict[int, str]:
+    """Return the reasons for leaving out unknowns that resolve the null space, by their index.
+
+    Args:
+        problem: the calibration.
+        J: scaled Jacobian (R, n).
+        null: its null space (n, k).
+        gauge: gauge freedoms with their names.
+    """
+    reasons: dict[int, str] = {}
+    norms = np.linalg.norm(J, axis=0)
+    for direction, pivot in zip(*_sparse_directions(problem, null), strict=True):
+        if problem.estimated[pivot].has_prior:
+            continue
+        if norms[pivot] <= NO_EFFECT_TOLERANCE * norms.max():
+            reasons[pivot] = "has no effect on any of these measurements"
+            continue
+        name = problem.names[pivot]
+        motions = [
+            freedom.name for freedom in gauge if freedom.name and name in dict(freedom.terms)
+        ]
+        cause = f": {'; '.join(motions)}" if motions else ""
+        reasons[pivot] = (
+            f"{INDISTINGUISHABLE}: ({direction}) does not change any measurement{cause}"
+        )
+    return reasons
+
+
 def _directions(J: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Singular values (n,), zeros added where there are fewer equations, and right singular vectors (n, n)."""
+    """Return the singular values (n,) and right singular vectors (n, n) of a Jacobian.
+
+    With fewer equations than unknowns, the missing singular values are zeros.
+    """
     n = J.shape[1]
     triangle = scipy.linalg.qr(J, mode="r")[0][:n] if len(J) > n else J
     _, sizes, Vt = np.linalg.svd(triangle, full_matrices=True)
@@ -186,68 +203,73 @@ def _directions(J: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rank(sizes: np.ndarray) -> int:
-    return int((sizes > NULL * sizes.max(initial=0.0)).sum())
+    return int((sizes > NULL_TOLERANCE * sizes.max(initial=0.0)).sum())
 
 
-def _away(problem: CalibrationProblem, here: Linearised, rng: np.random.Generator) -> Linearised:
-    """The problem at a random geometry some tolerances away where all poses are still reached."""
-    at = here.evaluation.correction
-    draw = rng.standard_normal(len(at)) * problem.tolerances
+def _away(problem: CalibrationProblem, near: Linearised, rng: np.random.Generator) -> Linearised:
+    """Return the problem at a random geometry some tolerances away that reaches all poses."""
+    correction = near.evaluation.correction
+    draw = rng.standard_normal(len(correction)) * problem.tolerances
     unreached = ""
-    for size in SIZES:
-        evaluation = problem.evaluate(at + size * draw, here)
+    for size in GEOMETRY_CHANGES:
+        evaluation = problem.evaluate(correction + size * draw, near)
         if evaluation.is_reached:
             return problem.linearised(evaluation)
-        unreached = _unreached(evaluation)
+        unreached = _unreached_poses(evaluation)
     what = (
-        f"{unreached} cannot be reached when unknowns change by {SIZES[-1]:g} of their tolerances"
+        f"{unreached} cannot be reached when unknowns change by {GEOMETRY_CHANGES[-1]:g} of their "
+        "tolerances"
     )
     remedy = (
-        "leave them out: they lie at the edge of the work volume or in a singularity (`tauloop workspace`); "
+        "leave them out: they are at the edge of the work volume or in a singularity (`tauloop workspace`); "
         "or state smaller tolerances"
     )
     if problem.assembly.passive and problem.equilibrium is None:
-        remedy += "; if the machine hangs still in its passive freedoms, say so: `--equilibrium`"
+        remedy += (
+            "; if the machine hangs freely in its passive degrees of freedom, use `--equilibrium`"
+        )
     raise PoseError.of("poses", what, remedy)
 
 
-def _unreached(evaluation: Evaluation) -> str:
-    """The poses whose loops do not close, the first few by number."""
+def _unreached_poses(evaluation: Evaluation) -> str:
+    """Return the numbers of the first few poses whose loops do not close, as a text."""
     texts = []
     for state in evaluation.states:
         poses = np.flatnonzero(~state.is_reached) + 1
         if len(poses):
-            more = f" and {len(poses) - MOST_POSES} more" if len(poses) > MOST_POSES else ""
-            texts.append(
-                f"no. {', '.join(map(str, poses[:MOST_POSES]))}{more} of {len(state.is_reached)}"
-            )
+            numbers = ", ".join(map(str, poses[:MAX_LISTED_POSES]))
+            unlisted = len(poses) - MAX_LISTED_POSES
+            more = f" and {unlisted} more" if unlisted > 0 else ""
+            texts.append(f"no. {numbers}{more} of {len(state.is_reached)}")
     return "; ".join(texts)
 
 
-def _readable(
+def _sparse_directions(
     problem: CalibrationProblem, null: np.ndarray
 ) -> tuple[tuple[Direction, ...], tuple[int, ...]]:
-    """A null space (n, k) by directions that each have an unknown of their own, and these unknowns."""
+    """Return a basis of a null space (n, k) and the index of the pivot unknown of each direction.
+
+    Each pivot unknown takes part in one direction only.
+    """
     if not null.shape[1]:
         return (), ()
-    own = leading_rows(null)
-    basis = null @ np.linalg.inv(null[own])
-    order = np.argsort(own)
-    return tuple(_direction(problem, basis[:, i], None) for i in order), tuple(
-        own[i] for i in order
-    )
+    pivots = leading_rows(null)
+    basis = null @ np.linalg.inv(null[pivots])
+    order = np.argsort(pivots)
+    directions = tuple(_direction(problem, basis[:, i], None) for i in order)
+    return directions, tuple(pivots[i] for i in order)
 
 
 def _direction(
     problem: CalibrationProblem, scaled: np.ndarray, deviation: float | None
 ) -> Direction:
-    """A direction in tolerances as changes in SI, the largest term one tolerance."""
+    """Return a direction in SI from one in tolerances; its largest term is one tolerance."""
     largest = int(np.abs(scaled).argmax())
     shares = scaled / scaled[largest]
     terms = tuple(
         (problem.names[i], float(shares[i] * problem.tolerances[i]))
         for i in np.argsort(-np.abs(shares), kind="stable")
-        if abs(shares[i]) >= SMALL_TERM
+        if abs(shares[i]) >= MIN_LISTED_SHARE
     )
     return Direction(terms=terms, deviation=deviation)
 
@@ -255,20 +277,25 @@ def _direction(
 def _leave_out_weak(
     problem: CalibrationProblem, J: np.ndarray, with_prior: list[bool], left: dict[int, str]
 ) -> None:
-    """Leave out the unknown with the largest standard deviation over tolerance until all are below one."""
-    kept = [i for i in range(J.shape[1]) if i not in left]
+    """Add weak unknowns to those left out, with the reason.
+
+    The unknown with the largest standard deviation over tolerance is left out repeatedly, until
+    this ratio is at most one for all others.
+    """
+    remaining = [i for i in range(J.shape[1]) if i not in left]
     information = J.T @ J + np.diag([1.0 if prior else 0.0 for prior in with_prior])
-    while kept:
-        deviations = np.sqrt(
-            np.abs(np.diag(np.linalg.pinv(information[np.ix_(kept, kept)], hermitian=True)))
-        )
-        deviations[[with_prior[i] for i in kept]] = 0.0
+    while remaining:
+        submatrix = information[np.ix_(remaining, remaining)]
+        covariance = np.linalg.pinv(submatrix, hermitian=True)
+        deviations = np.sqrt(np.abs(np.diag(covariance)))
+        deviations[[with_prior[i] for i in remaining]] = 0.0
         worst = int(deviations.argmax())
         if deviations[worst] <= 1.0:
             return
-        i = kept.pop(worst)
+        i = remaining.pop(worst)
         unknown = problem.estimated[i]
+        deviation = deviations[worst] * unknown.tolerance
         left[i] = (
-            f"its standard deviation beside the others would be {deviations[worst] * unknown.tolerance:.3g} "
-            f"{unknown.unit}, above its tolerance of {unknown.tolerance:.3g} {unknown.unit}"
+            f"estimated with the others, its standard deviation would be {deviation:.3g} {unknown.unit}, "
+            f"above its tolerance of {unknown.tolerance:.3g} {unknown.unit}"
         )

@@ -1,16 +1,16 @@
-"""Observability indices: how well a set of poses shows the parameters, as one number of five kinds.
+"""Observability indices: five measures of how well a set of poses determines the parameters.
 
-With the singular values s_1 >= ... >= s_m of the stacked Jacobian of N poses, made free of units
+With the singular values s_1 >= ... >= s_m of the stacked, dimensionless Jacobian of N poses
 (residuals in standard deviations, parameters in tolerances):
 
-    O1 = (s_1 s_2 ... s_m)^(1/m) / sqrt(N)     volume: the mean of what the directions show (Borm and Menq 1989)
+    O1 = (s_1 s_2 ... s_m)^(1/m) / sqrt(N)     volume: geometric mean over directions (Borm and Menq 1989)
     O2 = s_m / s_1                             eccentricity: inverse condition number (Driels and Pathre 1990)
-    O3 = s_m                                   the direction that shows least (Nahvi, Hollerbach and Hayward 1994)
+    O3 = s_m                                   worst direction (Nahvi, Hollerbach and Hayward 1994)
     O4 = s_m^2 / s_1                           noise amplification index (Nahvi and Hollerbach 1996)
     O5 = 1 / (1/s_1 + ... + 1/s_m)             harmonic mean (Sun and Hollerbach 2008)
 
-O1 ranks designs as D-optimality does and O3 as E-optimality; A-optimality has the sum of 1/s^2
-where O5 has that of 1/s. All grow with better poses.
+O1 ranks designs as D-optimality does and O3 as E-optimality. O5 sums 1/s, whereas A-optimality sums
+1/s^2. All indices grow with better poses.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.records import dataclass
 
-#: Singular values below this share of the largest are zero: directions that no pose shows. Of 51
-#: parameters of a six-link machine the last that is not comes out as 4e-11 to 2e-10, zeros as below
-#: 1e-15 (18 sessions).
-NULL = 1e-12
+#: Singular values below this share of the largest are zero: no pose determines their directions.
+#: For 51 parameters of a six-link machine the smallest nonzero value is 4e-11 to 2e-10, and zeros
+#: are below 1e-15 (18 sessions).
+NULL_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observability:
-    """Indices of one set of poses.
+    """Observability indices of one set of poses.
 
     Attributes:
         O1, O2, O3, O4, O5: see the module.
-        singular_values: (m,), largest first, of the directions that count.
-        silent: number of directions that are not shown at all and do not count.
-        poses: N.
+        singular_values: nonzero singular values (m,), largest first.
+        silent: number of directions that no pose determines; the indices leave them out.
+        poses: number of poses N.
     """
 
     O1: float
@@ -47,8 +47,8 @@ class Observability:
     poses: int
 
 
-def observability(jacobians: np.ndarray, *, null: float = NULL) -> Observability:
-    """Observability indices of a set of poses.
+def observability(jacobians: np.ndarray, *, null: float = NULL_TOLERANCE) -> Observability:
+    """Return the observability indices of a set of poses.
 
     Args:
         jacobians: Jacobians (N, r, n) of the whitened residuals of every pose in the parameters in
@@ -57,29 +57,29 @@ def observability(jacobians: np.ndarray, *, null: float = NULL) -> Observability
 
     Raises:
         InputError: an array of another shape, or numbers that are not finite.
-        IdentificationError: no pose shows anything.
+        IdentificationError: all Jacobians are zero.
     """
     J = require_jacobians(jacobians)
     sizes = np.linalg.svd(J.reshape(-1, J.shape[2]), compute_uv=False)
     if not sizes.max(initial=0.0) > 0.0:
         raise IdentificationError.of(
-            "poses", "show none of the parameters", "measure more components"
+            "poses", "do not depend on any of the parameters", "measure more components"
         )
-    kept = sizes[sizes > null * sizes[0]]
+    nonzero = sizes[sizes > null * sizes[0]]
     return Observability(
-        O1=float(np.exp(np.log(kept).mean()) / np.sqrt(len(J))),
-        O2=float(kept[-1] / kept[0]),
-        O3=float(kept[-1]),
-        O4=float(kept[-1] ** 2 / kept[0]),
-        O5=float(1.0 / (1.0 / kept).sum()),
-        singular_values=tuple(float(size) for size in kept),
-        silent=J.shape[2] - len(kept),
+        O1=float(np.exp(np.log(nonzero).mean()) / np.sqrt(len(J))),
+        O2=float(nonzero[-1] / nonzero[0]),
+        O3=float(nonzero[-1]),
+        O4=float(nonzero[-1] ** 2 / nonzero[0]),
+        O5=float(1.0 / (1.0 / nonzero).sum()),
+        singular_values=tuple(float(size) for size in nonzero),
+        silent=J.shape[2] - len(nonzero),
         poses=len(J),
     )
 
 
-def shown_directions(jacobians: np.ndarray, *, null: float = NULL) -> np.ndarray:
-    """Orthonormal basis (n, m) of the parameter combinations that at least one pose shows."""
+def observable_directions(jacobians: np.ndarray, *, null: float = NULL_TOLERANCE) -> np.ndarray:
+    """Return an orthonormal basis (n, m) of the parameter combinations that the poses determine."""
     J = require_jacobians(jacobians)
     triangle = np.linalg.qr(J.reshape(-1, J.shape[2]), mode="r")
     _, sizes, Vt = np.linalg.svd(triangle)
@@ -87,18 +87,15 @@ def shown_directions(jacobians: np.ndarray, *, null: float = NULL) -> np.ndarray
 
 
 def require_jacobians(jacobians: np.ndarray) -> np.ndarray:
-    """The Jacobians as an array of floats, checked.
+    """Return the Jacobians as an array of floats, checked.
 
     Raises:
         InputError: an array of another shape, or numbers that are not finite.
     """
     J = np.asarray(jacobians, dtype=float)
     if J.ndim != 3 or 0 in J.shape:
-        what, remedy = (
-            f"have shape {J.shape}",
-            "give (poses, residuals of a pose, parameters), none of them zero",
-        )
-        raise InputError.of("jacobians", what, remedy)
+        remedy = "give (poses, residuals of a pose, parameters), none of them zero"
+        raise InputError.of("jacobians", f"have shape {J.shape}", remedy)
     bad = ~np.isfinite(J).all(axis=(1, 2))
     if bad.any():
         what = (

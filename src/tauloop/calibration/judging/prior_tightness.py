@@ -1,17 +1,17 @@
-"""Whether priors are as wide as the data want them: the likelihood of the measurements against the priors' width.
+"""Width of the priors that the data support: likelihood of the measurements over the priors' width.
 
-With whitened residuals r = r_0 + J x, linear at the optimum, unknowns u with priors of deviation s
-D (D the stated ones) and the others free, the measurements are normal about zero in the directions
-P that no free unknown reaches:
+Whitened residuals are r = r_0 + J x, linearised at the optimum. Unknowns u have priors with
+deviations s D, where D are the stated ones; the other unknowns are free. P projects onto the
+directions that free unknowns cannot change. There the measurements are normal about zero:
 
     P r_0 ~ N(0, f I + s^2 (P J_u D) (P J_u D)^T),
 
-f the size of the noise. In the singular directions of P J_u D (values S, coordinates c of P r_0
-along them, rho the sum of squares in the n directions left) that is
+with the size f of the noise. Let S be the singular values of P J_u D, c the coordinates of P r_0
+along the singular directions, and rho the sum of squares in the other n directions. Then
 
     -2 log L(s, f) = sum log(f + s^2 S^2) + c^2 / (f + s^2 S^2) + n log f + rho / f.
 
-The s with the largest likelihood is what the data want (empirical Bayes; MacKay 1992, "Bayesian
+The best width s has the largest likelihood (empirical Bayes; MacKay 1992, "Bayesian
 interpolation").
 """
 
@@ -25,28 +25,29 @@ from tauloop.calibration.solving.solver import Solution
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 
-#: Widths of the priors that are looked at, over the stated ones: exponents of ten.
-WIDEST = 3.0
-#: Points on which the likelihood is looked at before the best is refined.
-GRID = 25
-#: Quantiles of chi squared with one degree of freedom, of a doubled difference of log likelihoods:
-#: 95 %, for intervals, and 99.9 %, beyond which the stated width is doubtful.
-LIKELY, UNLIKELY = 3.84, 10.83
-#: Singular values below this share of the largest are none.
-NOTHING = 1e-12
+#: Widths from 10^-MAX_EXPONENT to 10^MAX_EXPONENT times the stated one are searched.
+MAX_EXPONENT = 3.0
+#: Number of grid points of this search before the best is refined.
+GRID_POINTS = 25
+#: 95 % quantile of chi squared with one degree of freedom, of a doubled difference of log
+#: likelihoods, for intervals.
+CHI_SQUARED_95 = 3.84
+#: The 99.9 % quantile, beyond which the stated width is doubtful.
+CHI_SQUARED_999 = 10.83
+#: Singular values below this share of the largest are zero.
+RANK_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorTightness:
-    """What the data say of the width of the priors.
+    """The width of the priors that the data support.
 
     Attributes:
-        unknowns: with priors.
-        width: by which the stated deviations would have to be multiplied to be as likely as can be;
-            at most 1000.
-        lower, upper: widths that are not much less likely (95 %).
-        ratio: twice the difference of log likelihoods between that width and one; above 10.83 one
-            is unlikely.
+        unknowns: number of unknowns with priors.
+        width: factor on the stated deviations with the largest likelihood; at most 1000.
+        lower, upper: 95 % interval of this factor.
+        ratio: twice the difference of log likelihoods between this factor and one; above 10.83 the
+            stated deviations are unlikely.
     """
 
     unknowns: int
@@ -56,88 +57,101 @@ class PriorTightness:
     ratio: float
 
     def diagnostic(self) -> Diagnostic:
-        """Doubtful where the priors are too tight: estimates are then held at their nominal values against the data."""
+        """Return a diagnostic that is doubtful if the priors are too tight.
+
+        Estimates are then held at their nominal values against the data.
+        """
         return diagnostic(
             "deviation of the priors that the data want, over the stated one"
             f" ({self.unknowns} priors; 95 %: {self.lower:.2g} to {self.upper:.2g})",
             self.width,
-            at_most=None if self.ratio <= UNLIKELY else min(1.0, self.width),
+            at_most=None if self.ratio <= CHI_SQUARED_999 else min(1.0, self.width),
             advice="the priors are too tight: estimates are held near the nominal values against the data, and their "
-            "error bars are too small; state tolerances that are so much larger",
+            "error bars are too small; multiply the tolerances by this factor",
         )
 
 
 def prior_tightness(
     problem: CalibrationProblem, solution: Solution, *, known_noise: bool = False
 ) -> PriorTightness | None:
-    """Compare the stated width of the priors with the one that the data want.
+    """Compare the stated width of the priors with the width that the data support.
 
     Args:
         problem: the calibration.
         solution: its optimum.
-        known_noise: whether the noise is as stated; else its size is found beside the width.
+        known_noise: whether the noise is as stated; otherwise it is estimated with the width.
 
     Returns:
-        None without priors, or where no residual depends on an unknown that has one.
+        None without priors, or if no residual depends on an unknown with a prior.
     """
-    held = solution.prior > 0
-    if not held.any():
+    has_prior = solution.prior > 0
+    if not has_prior.any():
         return None
     root = np.sqrt(solution.weights)
     J = root[:, None] * solution.jacobian
-    start = root * solution.residual - J @ solution.correction
-    free = J[:, ~held] * problem.tolerances[~held]
-    U, S, _ = np.linalg.svd(free, full_matrices=False)
-    U = U[:, S > NOTHING * max(S.max(initial=0.0), 1e-300)]
-    reach = J[:, held] / solution.prior[held]
-    reach, start, taken = reach - U @ (U.T @ reach), start - U @ (U.T @ start), U.shape[1]
-    U, S, _ = np.linalg.svd(reach, full_matrices=False)
-    kept = NOTHING * max(S.max(initial=0.0), 1e-300) < S
-    if not kept.any():
+    residual_0 = root * solution.residual - J @ solution.correction
+    free = _column_space(J[:, ~has_prior] * problem.tolerances[~has_prior])
+    J_u = J[:, has_prior] / solution.prior[has_prior]
+    J_u = J_u - free @ (free.T @ J_u)
+    residual_0 = residual_0 - free @ (free.T @ residual_0)
+    U, S, _ = np.linalg.svd(J_u, full_matrices=False)
+    is_nonzero = RANK_TOLERANCE * max(S.max(initial=0.0), 1e-300) < S
+    if not is_nonzero.any():
         return None
-    c, S = U[:, kept].T @ start, S[kept]
-    rest = float(start @ start - c @ c)
-    left = len(start) - taken - len(c)
+    c, S = U[:, is_nonzero].T @ residual_0, S[is_nonzero]
+    rho = max(float(residual_0 @ residual_0 - c @ c), 0.0)
+    n = len(residual_0) - free.shape[1] - len(c)
 
     def cost(exponent: float) -> float:
-        return _cost(10.0**exponent, S, c, max(rest, 0.0), left, known_noise)
+        return _cost(10.0**exponent, S, c, rho, n, known_noise)
 
-    exponents = np.linspace(-WIDEST, WIDEST, GRID)
+    exponents = np.linspace(-MAX_EXPONENT, MAX_EXPONENT, GRID_POINTS)
     costs = np.array([cost(exponent) for exponent in exponents])
     k = int(costs.argmin())
-    near = (exponents[max(k - 1, 0)], exponents[min(k + 1, GRID - 1)])
-    best = float(minimize_scalar(cost, bounds=near, method="bounded", options={"xatol": 1e-3}).x)
-    least = cost(best)
+    bracket = (exponents[max(k - 1, 0)], exponents[min(k + 1, GRID_POINTS - 1)])
+    minimum = minimize_scalar(cost, bounds=bracket, method="bounded", options={"xatol": 1e-3})
+    best = float(minimum.x)
+    least_cost = cost(best)
 
-    def crossing(end: float) -> float:
-        """Where the likelihood falls to that of the interval's ends, between the best width and an end of all."""
-        if cost(end) <= least + LIKELY:
-            return 10.0**end
-        return 10.0 ** float(brentq(lambda e: cost(e) - least - LIKELY, best, end, xtol=1e-3))
+    def interval_end(limit: float) -> float:
+        """Return the end of the 95 % interval between the best exponent and a limit."""
+        if cost(limit) <= least_cost + CHI_SQUARED_95:
+            return 10.0**limit
+        crossing = brentq(lambda e: cost(e) - least_cost - CHI_SQUARED_95, best, limit, xtol=1e-3)
+        return 10.0 ** float(crossing)
 
     return PriorTightness(
-        unknowns=int(held.sum()),
+        unknowns=int(has_prior.sum()),
         width=10.0**best,
-        lower=crossing(-WIDEST),
-        upper=crossing(WIDEST),
-        ratio=cost(0.0) - least,
+        lower=interval_end(-MAX_EXPONENT),
+        upper=interval_end(MAX_EXPONENT),
+        ratio=cost(0.0) - least_cost,
     )
 
 
-def _cost(
-    width: float, S: np.ndarray, c: np.ndarray, rest: float, left: int, known_noise: bool
-) -> float:
-    """-2 log L of a width; without known noise the least over its size."""
+def _column_space(A: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the columns of a matrix."""
+    U, S, _ = np.linalg.svd(A, full_matrices=False)
+    return np.asarray(U[:, S > RANK_TOLERANCE * max(S.max(initial=0.0), 1e-300)])
 
-    def at(noise: float) -> float:
-        spread = noise + (width * S) ** 2
+
+def _cost(
+    width: float, S: np.ndarray, c: np.ndarray, rho: float, n: int, known_noise: bool
+) -> float:
+    """Return -2 log L of a width; without known noise its minimum over the size of the noise."""
+
+    def cost_of_noise(noise: float) -> float:
+        variance = noise + (width * S) ** 2
         return float(
-            np.log(spread).sum() + (c**2 / spread).sum() + left * np.log(noise) + rest / noise
+            np.log(variance).sum() + (c**2 / variance).sum() + n * np.log(noise) + rho / noise
         )
 
-    if known_noise or left < 1:
-        return at(1.0)
+    if known_noise or n < 1:
+        return cost_of_noise(1.0)
     minimum = minimize_scalar(
-        lambda e: at(10.0**e), bounds=(-8.0, 8.0), method="bounded", options={"xatol": 1e-2}
+        lambda e: cost_of_noise(10.0**e),
+        bounds=(-8.0, 8.0),
+        method="bounded",
+        options={"xatol": 1e-2},
     )
     return float(minimum.fun)

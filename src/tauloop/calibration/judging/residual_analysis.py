@@ -1,17 +1,17 @@
-"""What residuals look like after a fit: trends, correlation from pose to pose, and their distribution.
+"""Tests of the residuals after a fit: trends, correlation from pose to pose, and distribution.
 
-Noise has none of these. What the model lacks (deflection, heat, a swapped sign) shows as a trend
-against the place or the time; standard deviations then say too little.
+White noise has no trends and no correlation. Effects that the model lacks (deflection, heat, a
+swapped sign) appear as a trend with position or time; standard deviations are then too small.
 
-- trend against a coordinate u: share of the residuals' square that a + b P1(u) + c P2(u) takes
-  (Legendre polynomials), with the F test of b = c = 0;
-- correlation of neighbours in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and
-  Ljung and Box's Q of the first lags against chi square (Ljung and Box 1978);
-- skewness, excess kurtosis, and Shapiro and Wilk's test of a normal distribution.
+- Trend with a coordinate u: share of the sum of squares that a + b P1(u) + c P2(u) explains
+  (Legendre polynomials), with the F test of b = c = 0.
+- Correlation of neighbours in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and
+  Ljung and Box's Q of the first lags, which is chi-squared distributed (Ljung and Box 1978).
+- Skewness, excess kurtosis, and Shapiro and Wilk's test of a normal distribution.
 
-All are of the instruments' errors over the standard deviation that leverage leaves them, so that
-poses which fits bend to do not look better than others. Least squares have taken out what the
-parameters can mimic: these tests are cautious, not keen.
+The tests use the instruments' errors divided by sqrt(1 - leverage), so that errors at poses with
+high leverage are comparable with the others. The fitted parameters have absorbed part of any trend,
+so the tests are conservative.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 
-#: Chance that any of all tests says something about residuals that are noise.
-FALSE_ALARM = 0.01
-#: Fewer residuals of a quantity than this are not looked at.
-LEAST = 12
-#: Lags of Ljung and Box's test, at most.
-LAGS = 8
-#: Most residuals for which Shapiro and Wilk's p is good (SciPy says so).
-MOST_SHAPIRO = 5000
-#: A coordinate that spreads less than this share of the largest of its unit is none to trend
-#: against.
-SPREAD = 1e-3
-#: Residuals of which less than this is free (1 - leverage) say nothing about noise.
-FREE = 1e-3
+#: Probability that any of all tests reports something about residuals that are white noise.
+ANALYSIS_FALSE_ALARM = 0.01
+#: Minimum number of residuals of a quantity for these tests.
+MIN_RESIDUALS = 12
+#: Maximum number of lags of Ljung and Box's test.
+MAX_LAGS = 8
+#: Maximum number of residuals for which Shapiro and Wilk's p value is accurate (SciPy).
+MAX_SHAPIRO_SAMPLES = 5000
+#: Trends are not sought with a coordinate whose range is below this share of the largest range of
+#: its group.
+MIN_RELATIVE_RANGE = 1e-3
+#: Residuals with a smaller 1 - leverage than this do not contain information about noise.
+MIN_FREE_SHARE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,10 @@ class Trend:
 
     Attributes:
         against: a coordinate of the target, an actuator, or ``order`` of measurement.
-        share: of the sum of squares about the mean that the trend takes.
-        slope, curvature: factors of P1 and P2 over the range of the coordinate, SI unit of the
+        share: share of the sum of squares about the mean that the trend explains.
+        slope, curvature: coefficients of P1 and P2 over the range of the coordinate, SI unit of the
             quantity.
-        p: chance of such a share without a trend.
+        p: probability of such a share without a trend.
     """
 
     against: str
@@ -65,12 +65,13 @@ class QuantityResiduals:
 
     Attributes:
         series, quantity, unit: such as ``tracker``, ``x``, ``m``.
-        number: of residuals looked at.
-        trends: all that were looked for.
-        correlation: of neighbours in the order of measurement; None where too few.
-        correlation_p: of Ljung and Box's test.
-        skewness, kurtosis: the latter in excess of a normal distribution's.
-        normality_p: of Shapiro and Wilk's test.
+        number: number of residuals tested.
+        trends: a trend with each coordinate.
+        correlation: correlation of neighbours in the order of measurement; None if there are too
+            few residuals, as for the values below.
+        correlation_p: p value of Ljung and Box's test.
+        skewness, kurtosis: skewness and excess kurtosis.
+        normality_p: p value of Shapiro and Wilk's test.
     """
 
     series: str
@@ -87,13 +88,13 @@ class QuantityResiduals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidualAnalysis(Shown):
-    """What was seen in all residuals.
+    """Results of the tests of all residuals.
 
     Attributes:
-        quantities: series by series.
-        level: p below which a single test counts: `FALSE_ALARM` over the number of tests
-            (Bonferroni).
-        remarks: what chance does not make, in words; empty for noise.
+        quantities: results for each quantity, series by series.
+        level: p value below which a test is significant: `ANALYSIS_FALSE_ALARM` over the number of
+            tests (Bonferroni).
+        remarks: significant results in words; empty for white noise.
     """
 
     quantities: tuple[QuantityResiduals, ...]
@@ -102,74 +103,75 @@ class ResidualAnalysis(Shown):
 
     @property
     def verdict(self) -> str:
-        """In one sentence."""
+        """All results in one sentence."""
         if self.remarks:
             return "; ".join(self.remarks)
-        looked = [item for item in self.quantities if item.correlation is not None]
-        if not looked:
-            return f"too few to look for trends ({LEAST} of a quantity are needed)"
-        return f"no trend, no correlation, no other distribution than noise's beyond chance (p < {self.level:.1g})"
+        if all(item.correlation is None for item in self.quantities):
+            return (
+                f"too few residuals to test for trends ({MIN_RESIDUALS} of a quantity are needed)"
+            )
+        return (
+            "no significant trend, correlation or deviation from a normal distribution "
+            f"(p < {self.level:.1g})"
+        )
 
 
 @solving(IdentificationError)
 def analyse_residuals(
     problem: CalibrationProblem, solution: Solution, errors: tuple[np.ndarray, ...]
 ) -> ResidualAnalysis:
-    """Look for trends, correlation and another distribution than a normal one.
+    """Test residuals for trends, correlation and deviations from a normal distribution.
 
     Args:
         problem: the calibration; poses of each series are in the order of measurement.
         solution: its optimum.
-        errors: the instruments' errors there (N, n_errors), series by series, SI.
+        errors: errors of the instruments at the optimum (N, n_errors), series by series, SI.
     """
     shares = _free_shares(problem, solution)
     start = np.zeros(len(problem.unknowns))
-    rows: list[QuantityResiduals] = []
-    for measured_pose, own, free in zip(
-        problem.predicting().measured_poses, errors, shares, strict=True
-    ):
-        points, encoders = (
-            measured_pose.points(start, measured_pose.q),
-            measured_pose.series.encoders,
-        )
-        if measured_pose.poses > 1:  # of a reading between poses: the middle of them
-            points, encoders = (
-                rows.reshape(len(own), measured_pose.poses, -1).mean(axis=1)
-                for rows in (points, encoders)
-            )
-        against = _coordinates(problem, points, encoders)
-        scale = np.sqrt(np.maximum(free, FREE))
-        sound = free > FREE
-        for k, (name, unit) in enumerate(measured_pose.series.instrument.errors):
-            e = own[sound, k] / scale[sound]
-            places = {coordinate: u[sound] for coordinate, u in against.items()}
-            rows.append(_quantity(measured_pose.series.instrument.name, name, unit, e, places))
-    tests = sum(len(item.trends) + 2 for item in rows if item.correlation is not None)
-    level = FALSE_ALARM / max(tests, 1)
+    measured_poses = problem.predicting().measured_poses
+    quantities: list[QuantityResiduals] = []
+    for measured_pose, series_errors, free in zip(measured_poses, errors, shares, strict=True):
+        points = measured_pose.points(start, measured_pose.q)
+        encoders = measured_pose.series.encoders
+        if measured_pose.poses > 1:
+            # A reading that belongs to several poses is located at their mean.
+            shape = (len(series_errors), measured_pose.poses, -1)
+            points = points.reshape(shape).mean(axis=1)
+            encoders = encoders.reshape(shape).mean(axis=1)
+        coordinates = _coordinates(problem, points, encoders)
+        scale = np.sqrt(np.maximum(free, MIN_FREE_SHARE))
+        is_used = free > MIN_FREE_SHARE
+        used = {coordinate: u[is_used] for coordinate, u in coordinates.items()}
+        instrument = measured_pose.series.instrument
+        for k, (name, unit) in enumerate(instrument.errors):
+            e = series_errors[is_used, k] / scale[is_used]
+            quantities.append(_quantity(instrument.name, name, unit, e, used))
+    tests = sum(len(item.trends) + 2 for item in quantities if item.correlation is not None)
+    level = ANALYSIS_FALSE_ALARM / max(tests, 1)
     return ResidualAnalysis(
-        quantities=tuple(rows),
+        quantities=tuple(quantities),
         level=level,
-        remarks=tuple(line for item in rows for line in _remarks(item, level)),
+        remarks=tuple(remark for item in quantities for remark in _remarks(item, level)),
     )
 
 
 def _free_shares(problem: CalibrationProblem, solution: Solution) -> list[np.ndarray]:
-    """Mean of 1 - leverage over the residuals of every pose, series by series."""
+    """Return the mean of 1 - leverage over the residuals of every pose, series by series."""
     scale = problem.tolerances
     J = solution.jacobian * scale
     free = 1.0 - solution.weights * ((J @ solution.inverse(scale)) * J).sum(axis=1)
     counts = np.bincount(problem.pose_of_row, minlength=problem.n_poses)
-    of_pose = np.bincount(
-        problem.pose_of_row, weights=free, minlength=problem.n_poses
-    ) / np.maximum(counts, 1)
-    return np.split(of_pose, np.cumsum([len(series) for series in problem.series])[:-1])
+    sums = np.bincount(problem.pose_of_row, weights=free, minlength=problem.n_poses)
+    means = sums / np.maximum(counts, 1)
+    return np.split(means, np.cumsum([len(series) for series in problem.series])[:-1])
 
 
 def _coordinates(
     problem: CalibrationProblem, points: np.ndarray, encoders: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What residuals may trend against, each scaled to -1..1; what hardly varies is left out."""
-    named = {}
+    """Return the coordinates for trends, each scaled to -1..1; nearly constant ones are left out."""
+    scaled = {}
     groups = (
         {f"target {letter}": points[:, i] for i, letter in enumerate("xyz")},
         {actuator.name: encoders[:, i] for i, actuator in enumerate(problem.mechanism.actuators)},
@@ -179,45 +181,59 @@ def _coordinates(
         widest = max((float(np.ptp(values)) for values in group.values()), default=0.0)
         for name, values in group.items():
             width = float(np.ptp(values))
-            if width > SPREAD * widest:
-                named[name] = 2.0 * (values - values.min()) / width - 1.0
-    return named
+            if width > MIN_RELATIVE_RANGE * widest:
+                scaled[name] = 2.0 * (values - values.min()) / width - 1.0
+    return scaled
 
 
 def _quantity(
     series: str, quantity: str, unit: str, e: np.ndarray, against: dict[str, np.ndarray]
 ) -> QuantityResiduals:
-    about = {"series": series, "quantity": quantity, "unit": unit, "number": len(e)}
-    d = e - e.mean() if len(e) else e
-    if len(e) < LEAST or not float(d @ d) > 0.0:
-        nothing = dict.fromkeys(
-            ("correlation", "correlation_p", "skewness", "kurtosis", "normality_p")
+    """Return the tests of the residuals e (N,) of one quantity, with trends over coordinates."""
+    n = len(e)
+    d = e - e.mean() if n else e
+    if n < MIN_RESIDUALS or not float(d @ d) > 0.0:
+        return QuantityResiduals(
+            series=series,
+            quantity=quantity,
+            unit=unit,
+            number=n,
+            trends=(),
+            correlation=None,
+            correlation_p=None,
+            skewness=None,
+            kurtosis=None,
+            normality_p=None,
         )
-        return QuantityResiduals(**about, trends=(), **nothing)  # type: ignore[arg-type]
-    lags = min(LAGS, len(e) // 5)
-    r = np.array([float(d[: len(d) - j] @ d[j:]) for j in range(1, lags + 1)]) / float(d @ d)
-    Q = len(e) * (len(e) + 2) * float((r**2 / (len(e) - np.arange(1, lags + 1))).sum())
+    lags = np.arange(1, min(MAX_LAGS, n // 5) + 1)
+    r = np.array([float(d[: n - lag] @ d[lag:]) for lag in lags]) / float(d @ d)
+    Q = n * (n + 2) * float((r**2 / (n - lags)).sum())
     return QuantityResiduals(
-        **about,  # type: ignore[arg-type]
+        series=series,
+        quantity=quantity,
+        unit=unit,
+        number=n,
         trends=tuple(_trend(name, u, e) for name, u in against.items()),
         correlation=float(r[0]),
-        correlation_p=float(scipy.stats.chi2.sf(Q, lags)),
+        correlation_p=float(scipy.stats.chi2.sf(Q, len(lags))),
         skewness=float(scipy.stats.skew(e)),
         kurtosis=float(scipy.stats.kurtosis(e)),
-        normality_p=float(scipy.stats.shapiro(e[:MOST_SHAPIRO]).pvalue),
+        normality_p=float(scipy.stats.shapiro(e[:MAX_SHAPIRO_SAMPLES]).pvalue),
     )
 
 
 def _trend(name: str, u: np.ndarray, e: np.ndarray) -> Trend:
-    """Least squares of Legendre polynomials up to the second, and the F test of the last two."""
+    """Fit Legendre polynomials up to degree two, with the F test of degrees one and two."""
     basis = np.polynomial.legendre.legvander(u, 2)
     coefficients = np.linalg.lstsq(basis, e, rcond=None)[0]
-    total, left = float(((e - e.mean()) ** 2).sum()), float(((e - basis @ coefficients) ** 2).sum())
+    total = float(((e - e.mean()) ** 2).sum())
+    remainder = float(((e - basis @ coefficients) ** 2).sum())
+    explained = max(total - remainder, 0.0)
     freedom = len(e) - 3
-    F = (max(total - left, 0.0) / 2) / max(left / freedom, np.finfo(float).tiny)
+    F = (explained / 2) / max(remainder / freedom, np.finfo(float).tiny)
     return Trend(
         against=name,
-        share=max(total - left, 0.0) / total,
+        share=explained / total,
         slope=float(coefficients[1]),
         curvature=float(coefficients[2]),
         p=float(scipy.stats.f.sf(F, 2, freedom)),
@@ -225,30 +241,32 @@ def _trend(name: str, u: np.ndarray, e: np.ndarray) -> Trend:
 
 
 def _remarks(item: QuantityResiduals, level: float) -> list[str]:
-    what = f"{item.quantity} of {item.series}"
-    lines = []
-    clear = sorted((trend for trend in item.trends if trend.p < level), key=lambda trend: trend.p)
-    for trend in clear[:1]:
-        more = (
-            f" (and against {', '.join(other.against for other in clear[1:])})" if clear[1:] else ""
-        )
-        cause = (
-            "heat, or something that came loose"
-            if trend.against == "order"
-            else "the model lacks something that depends on the place: parameters left out, or deflection"
-        )
-        lines.append(
-            f"{what} trends with {trend.against}{more}, which takes {100 * trend.share:.0f} % of its square "
-            f"(p {trend.p:.1g}): {cause}"
+    """Return the significant results of a quantity in words."""
+    name = f"{item.quantity} of {item.series}"
+    remarks = []
+    significant = sorted(
+        (trend for trend in item.trends if trend.p < level), key=lambda trend: trend.p
+    )
+    if significant:
+        strongest = significant[0]
+        others = ", ".join(trend.against for trend in significant[1:])
+        more = f" (and with {others})" if others else ""
+        if strongest.against == "order":
+            cause = "thermal drift, or a loose part"
+        else:
+            cause = "the model lacks an effect that depends on position: parameters left out, or deflection"
+        remarks.append(
+            f"{name} trends with {strongest.against}{more}, which explains {100 * strongest.share:.0f} % of its "
+            f"square (p {strongest.p:.1g}): {cause}"
         )
     if item.correlation_p is not None and item.correlation_p < level:
-        lines.append(
-            f"{what} is correlated from pose to pose ({item.correlation or 0:+.2f} between neighbours, "
+        remarks.append(
+            f"{name} is correlated from pose to pose ({item.correlation or 0:+.2f} between neighbours, "
             f"p {item.correlation_p:.1g}): standard deviations are too small"
         )
     if item.normality_p is not None and item.normality_p < level:
-        lines.append(
-            f"{what} is not normally distributed (skewness {item.skewness:+.2f}, excess kurtosis {item.kurtosis:+.2f}, "
-            f"p {item.normality_p:.1g}): look at the outliers, or use a robust loss"
+        remarks.append(
+            f"{name} is not normally distributed (skewness {item.skewness:+.2f}, excess kurtosis {item.kurtosis:+.2f}, "
+            f"p {item.normality_p:.1g}): check the outliers, or use a robust loss"
         )
-    return lines
+    return remarks

@@ -1,4 +1,4 @@
-"""Judging a calibration by poses that it has not seen: leave-one-out, k folds, bootstrap, nested models in pairs.
+"""Validation of a calibration by held-out poses: leave-one-out, k folds, model comparison, bootstrap.
 
 Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap.
 """
@@ -19,26 +19,28 @@ from tauloop.common.processes import SharedWork
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 
-#: Called after each piece of work with how many are done and how many there are.
+#: A function that is called after each fit with the number done and the number of all fits.
 Progress = Callable[[int, int], None]
-#: A bootstrap fit ends when the next step is below this share of a standard deviation.
-ENOUGH = 1e-2
-#: This process.
-ALONE = SharedWork()
+#: A bootstrap fit ends when its step is below this share of a standard deviation.
+BOOTSTRAP_STEP_TOLERANCE = 1e-2
+#: Maximum number of Gauss-Newton steps of a bootstrap fit.
+MAX_BOOTSTRAP_STEPS = 4
+#: Work in this process only.
+THIS_PROCESS = SharedWork()
 
 
-def _silent(done: int, total: int) -> None:
-    pass
+def _no_progress(done: int, total: int) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeldOut(Shown):
-    """Errors at poses by fits that had not seen them.
+    """Errors at poses, predicted by fits without them.
 
     Attributes:
-        residuals: whitened, one row (r,) for each pose; padded with NaN where series differ in
-            length.
-        errors: the instruments' errors in SI, likewise.
+        residuals: whitened residuals, one row (r,) for each pose; padded with NaN if series differ
+            in the number of residuals.
+        errors: errors of the instruments, SI, in the same form.
     """
 
     residuals: np.ndarray = field(metadata=OMITTED)
@@ -52,12 +54,12 @@ class HeldOut(Shown):
     @property
     @in_json()
     def rms(self) -> float:
-        """Root mean square of all errors, SI; only of one unit when all series are of one instrument's kind."""
+        """Root mean square of all errors, SI; meaningful if all errors have the same unit."""
         return float(np.sqrt(np.nanmean(self.errors**2)))
 
     @property
     def rms_whitened(self) -> float:
-        """Root mean square in standard deviations."""
+        """Root mean square of the whitened residuals, in standard deviations."""
         return float(np.sqrt(np.nanmean(self.residuals**2)))
 
 
@@ -66,17 +68,17 @@ def held_out(
     problem: CalibrationProblem,
     solution: Solution,
     parts: Sequence[np.ndarray],
-    progress: Progress = _silent,
-    processes: SharedWork = ALONE,
+    progress: Progress = _no_progress,
+    processes: SharedWork = THIS_PROCESS,
 ) -> HeldOut:
-    """Errors at each part's poses by a fit to all other poses.
+    """Return the errors at the poses of each part, by a fit to all other poses.
 
     Args:
         problem: the calibration.
         solution: its optimum, from which each fit starts.
         parts: indices of poses; every pose in one part.
-        progress: told of every fit.
-        processes: among which the fits are shared out.
+        progress: called after every fit.
+        processes: processes that share the fits.
     """
     return _held_out(problem, solution, [parts], progress, processes)[0]
 
@@ -88,14 +90,14 @@ def _held_out(
     progress: Progress,
     processes: SharedWork,
 ) -> tuple[HeldOut, ...]:
-    """The same for several ways to split all poses."""
+    """Return the held-out errors for several splits of all poses."""
     rows = max(measured_pose.n_rows for measured_pose in problem.measured_poses)
     width = max(
         len(measured_pose.series.instrument.errors) for measured_pose in problem.measured_poses
     )
     parts = [part for split in splits for part in split]
     work = (_at_solution(problem, solution), solution.correction)
-    outcomes = enumerate(processes.results(_tested, work, parts), 1)
+    outcomes = enumerate(processes.results(_predict_part, work, parts), 1)
     result = []
     for split in splits:
         residuals = np.full((problem.n_poses, rows), np.nan)
@@ -104,19 +106,24 @@ def _held_out(
             done, states = next(outcomes)
             first, order = 0, np.sort(part)
             for residual, error in states:
-                mine = order[first : first + len(residual)]
-                residuals[mine, : residual.shape[1]] = residual
-                errors[mine, : error.shape[1]] = error
+                poses = order[first : first + len(residual)]
+                residuals[poses, : residual.shape[1]] = residual
+                errors[poses, : error.shape[1]] = error
                 first += len(residual)
             progress(done, len(parts))
         result.append(HeldOut(residuals=residuals, errors=errors))
     return tuple(result)
 
 
-def _tested(
+def _predict_part(
     work: tuple[CalibrationProblem, np.ndarray], part: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Whitened residuals and errors of each series at a part's poses, by a fit to all other poses from a correction."""
+    """Return whitened residuals and errors of each series at some poses, by a fit to all others.
+
+    Args:
+        work: the calibration, and the corrections from which the fit starts.
+        part: indices of the poses.
+    """
     problem, start = work
     fitted = solve(problem.take(np.setdiff1d(np.arange(problem.n_poses), part)), start)
     return [
@@ -126,7 +133,7 @@ def _tested(
 
 
 def _at_solution(problem: CalibrationProblem, solution: Solution) -> CalibrationProblem:
-    """The same problem whose coordinates start at the optimum."""
+    """Return the same problem with coordinates that start at the optimum."""
     measured_poses = tuple(
         replace(measured_pose, q=state.q)
         for measured_pose, state in zip(
@@ -139,20 +146,20 @@ def _at_solution(problem: CalibrationProblem, solution: Solution) -> Calibration
 def leave_one_out(
     problem: CalibrationProblem,
     solution: Solution,
-    progress: Progress = _silent,
-    processes: SharedWork = ALONE,
+    progress: Progress = _no_progress,
+    processes: SharedWork = THIS_PROCESS,
 ) -> HeldOut:
-    """Every pose judged by a fit to all the others."""
-    return held_out(problem, solution, _alone(problem.n_poses), progress, processes)
+    """Return the errors at every pose, by a fit to all other poses."""
+    return held_out(problem, solution, _single_poses(problem.n_poses), progress, processes)
 
 
-def _alone(n_poses: int) -> list[np.ndarray]:
-    """Parts of one pose each."""
+def _single_poses(n_poses: int) -> list[np.ndarray]:
+    """Return parts of one pose each."""
     return [np.array([i]) for i in range(n_poses)]
 
 
 def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Random parts of nearly equal size.
+    """Split poses at random into parts of nearly equal size.
 
     Raises:
         InputError: more parts than poses, or fewer than two.
@@ -166,14 +173,14 @@ def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelScore:
-    """How one set of unknowns predicts.
+    """Prediction errors of one set of unknowns.
 
     Attributes:
-        name: of the set.
-        unknowns: their number.
+        name: name of the set.
+        unknowns: number of unknowns.
         leave_one_out: errors by leave-one-out.
-        fold_rms: (draws,) whitened RMS of each repeated k-fold draw.
-        fold_errors: (draws,) the same in SI.
+        fold_rms: whitened RMS of each repeated k-fold draw (draws,).
+        fold_errors: RMS errors of each draw (draws,), SI.
     """
 
     name: str
@@ -185,10 +192,10 @@ class ModelScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
-    """The second model's squared held-out residuals less the first's, pose by pose or draw by draw.
+    """Squared held-out residuals of the second model minus those of the first, at the same poses.
 
     Attributes:
-        first, second: names.
+        first, second: names of the models.
         leave_one_out: mean difference, in variances of the noise; negative where the second
             predicts better.
         leave_one_out_error: its standard error over poses.
@@ -211,10 +218,10 @@ class Comparison(Shown):
     """Sets of unknowns compared on the same held-out poses.
 
     Attributes:
-        models: in the order of their size.
-        differences: every later one against the first.
+        models: scores in the order of the number of unknowns.
+        differences: difference of every later model from the first.
         recommended: name of the set to use.
-        reason: why.
+        reason: reason of the recommendation.
     """
 
     models: tuple[ModelScore, ...]
@@ -236,20 +243,22 @@ def compare_unknowns(
     *,
     draws: int = 30,
     count: int = 5,
-    progress: Progress = _silent,
-    processes: SharedWork = ALONE,
+    progress: Progress = _no_progress,
+    processes: SharedWork = THIS_PROCESS,
 ) -> Comparison:
-    """Compare sets of unknowns by leave-one-out and repeated k folds, all on the same poses and the same folds.
+    """Compare sets of unknowns by leave-one-out and repeated k folds, on the same poses and folds.
 
-    The larger set is recommended only where both ways agree: it must win leave-one-out by more than
-    a standard error and most of the k-fold draws; else the smaller one.
+    The larger set is recommended only if both methods agree: it must be better in leave-one-out by
+    more than a standard error, and in most of the k-fold draws. Otherwise the smaller set is
+    recommended.
 
     Args:
-        problems: by name, with the same measurements.
+        problems: calibrations by name, with the same measurements.
         rng: draws the folds.
-        draws, count: how often all poses are split, and into how many parts.
-        progress: told of every fit.
-        processes: among which the fits are shared out.
+        draws: number of random splits of all poses.
+        count: number of parts of each split.
+        progress: called after every fit.
+        processes: processes that share the fits.
 
     Raises:
         InputError: fewer than two problems, or different measurements.
@@ -272,14 +281,15 @@ def compare_unknowns(
             done += 1
             progress(done, total)
 
-        alone, *repeated = _held_out(problem, solution, [_alone(n), *splits], tick, processes)
+        all_splits = [_single_poses(n), *splits]
+        single, *repeated = _held_out(problem, solution, all_splits, tick, processes)
         scores.append(
             ModelScore(
                 name=name,
                 unknowns=len(problem.free),
-                leave_one_out=alone,
-                fold_rms=np.array([part.rms_whitened for part in repeated]),
-                fold_errors=np.array([part.rms for part in repeated]),
+                leave_one_out=single,
+                fold_rms=np.array([draw.rms_whitened for draw in repeated]),
+                fold_errors=np.array([draw.rms for draw in repeated]),
             )
         )
     differences = tuple(_paired(scores[0], other) for other in scores[1:])
@@ -290,6 +300,7 @@ def compare_unknowns(
 
 
 def _paired(first: ModelScore, second: ModelScore) -> PairedDifference:
+    """Return the paired difference of two models."""
     per_pose = second.leave_one_out.pose_squares - first.leave_one_out.pose_squares
     per_draw = second.fold_rms**2 - first.fold_rms**2
     return PairedDifference(
@@ -304,28 +315,29 @@ def _paired(first: ModelScore, second: ModelScore) -> PairedDifference:
 
 
 def _recommended(scores: list[ModelScore]) -> tuple[str, str]:
+    """Return the name of the recommended model and the reason."""
     best = scores[0]
     reasons = []
     for other in scores[1:]:
         pair = _paired(best, other)
-        wins = (
+        is_better = (
             -pair.leave_one_out > pair.leave_one_out_error
             and pair.folds < 0
             and pair.folds_won > 0.5
         )
         share = 100 / best.leave_one_out.pose_squares.mean()
-        figures = (
+        scores_in_words = (
             f"leave-one-out {share * pair.leave_one_out:+.0f} % of the mean square "
             f"(standard error {share * pair.leave_one_out_error:.0f} %), "
             f"repeated folds {100 * pair.folds / np.mean(best.fold_rms**2):+.0f} %, "
             f"better in {100 * pair.folds_won:.0f} % of the draws"
         )
-        if wins:
-            reasons.append(f"{other.name} predicts better than {best.name} ({figures})")
+        if is_better:
+            reasons.append(f"{other.name} predicts better than {best.name} ({scores_in_words})")
             best = other
         else:
             reasons.append(
-                f"{other.name} does not predict better than the smaller {best.name} ({figures})"
+                f"{other.name} does not predict better than the smaller {best.name} ({scores_in_words})"
             )
     return best.name, "; ".join(reasons)
 
@@ -335,10 +347,10 @@ class Bootstrap(Shown):
     """Corrections refitted to resampled poses.
 
     Attributes:
-        names: unknowns (n,).
-        corrections: (replicates, n), SI.
-        standard_deviations: (n,), SI.
-        intervals: 2.5 % and 97.5 % quantiles (n, 2), SI.
+        names: names of the unknowns (n,).
+        corrections: corrections of every replicate (replicates, n), SI.
+        standard_deviations: standard deviations of the corrections (n,), SI.
+        intervals: 2.5 % and 97.5 % quantiles of the corrections (n, 2), SI.
     """
 
     names: tuple[str, ...] = field(metadata=OMITTED)
@@ -349,7 +361,7 @@ class Bootstrap(Shown):
     @property
     @in_json()
     def replicates(self) -> int:
-        """Number of draws."""
+        """Number of replicates."""
         return len(self.corrections)
 
     @property
@@ -372,32 +384,28 @@ def bootstrap(
     rng: np.random.Generator,
     *,
     replicates: int = 1000,
-    progress: Progress = _silent,
-    processes: SharedWork = ALONE,
+    progress: Progress = _no_progress,
+    processes: SharedWork = THIS_PROCESS,
 ) -> Bootstrap:
-    """Refit to poses drawn with replacement, within each series: accuracy without assuming the noise.
+    """Refit to poses drawn with replacement within each series.
 
-    Every replicate is found by Gauss-Newton steps from the optimum, the first of them with the
-    Jacobian there.
+    The spread of the replicates is the accuracy, without an assumption about the noise. Each
+    replicate takes Gauss-Newton steps from the optimum; the first one uses the Jacobian there.
 
     Raises:
         InputError: fewer than two replicates.
-        IdentificationError: fewer poses than unknowns, so that replicates are not determined.
+        IdentificationError: too few poses to determine the unknowns of a replicate.
     """
     n_rows, n = solution.jacobian.shape
     if replicates < 2:
         raise InputError.of("replicates", f"is {replicates}", "give at least 2; 1000 is usual")
     distinct = 0.63 * n_rows + float((solution.prior > 0).sum())
     if distinct < n:
-        what = f"a draw holds about {distinct:.0f} different residuals for {n} unknowns"
+        what = f"a draw has about {distinct:.0f} different residuals for {n} unknowns"
         raise IdentificationError.of(
             "bootstrap", what, "measure more poses, or rely on the covariance"
         )
-    counts_of = [len(measured_pose.series) for measured_pose in problem.measured_poses]
-    drawn = [
-        np.concatenate([rng.multinomial(count, np.full(count, 1.0 / count)) for count in counts_of])
-        for _ in range(replicates)
-    ]
+    drawn = [_draw_poses(problem, rng) for _ in range(replicates)]
     corrections = np.empty((replicates, n))
     work = (problem, solution, np.sqrt(np.diag(solution.inverse(problem.tolerances))))
     for k, correction in enumerate(processes.results(_refitted, work, drawn)):
@@ -411,10 +419,24 @@ def bootstrap(
     )
 
 
+def _draw_poses(problem: CalibrationProblem, rng: np.random.Generator) -> np.ndarray:
+    """Return the number of times (N,) that each pose is drawn, with replacement in each series."""
+    counts = []
+    for series in problem.series:
+        size = len(series)
+        counts.append(rng.multinomial(size, np.full(size, 1.0 / size)))
+    return np.concatenate(counts)
+
+
 def _refitted(
     work: tuple[CalibrationProblem, Solution, np.ndarray], counts: np.ndarray
 ) -> np.ndarray:
-    """Corrections (n,) refitted with every pose so often: Gauss-Newton steps from the optimum."""
+    """Return the corrections (n,) of a fit with poses repeated `counts` times (N,).
+
+    Args:
+        work: the calibration, its optimum, and standard deviations of the unknowns in tolerances.
+        counts: number of times that each pose is used.
+    """
     problem, solution, deviations = work
     scale, prior = problem.tolerances, solution.prior
     penalty = np.diag((prior * scale) ** 2)
@@ -422,18 +444,18 @@ def _refitted(
     weights = counts[problem.pose_of_row] * solution.weights
     s, r, near = solution.correction / scale, solution.residual, solution.evaluation
     J = solution.jacobian * scale
-    for iteration in range(4):
+    for iteration in range(MAX_BOOTSTRAP_STEPS):
         weighted = J.T * weights
         gradient = weighted @ r + (prior * scale) ** 2 * s
         step = -np.linalg.lstsq(weighted @ J + penalty, gradient, rcond=1e-14)[0]
         if ((s + step < lower) | (s + step > upper)).any():
             rows = np.concatenate([np.sqrt(weights)[:, None] * J, np.diag(prior * scale)])
-            left = np.concatenate([np.sqrt(weights) * r, prior * scale * s])
-            step = lsq_linear(rows, -left, bounds=(lower - s, upper - s)).x
+            residual = np.concatenate([np.sqrt(weights) * r, prior * scale * s])
+            step = lsq_linear(rows, -residual, bounds=(lower - s, upper - s)).x
         s = s + step
-        if iteration and (np.abs(step) <= ENOUGH * deviations).all():
+        if iteration and (np.abs(step) <= BOOTSTRAP_STEP_TOLERANCE * deviations).all():
             break
-        if iteration < 3:
+        if iteration < MAX_BOOTSTRAP_STEPS - 1:
             near = problem.evaluate(s * scale, near)
             if not near.is_reached:
                 break

@@ -27,11 +27,11 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.calibration.judging.observability import (
-    NULL,
+    NULL_TOLERANCE,
     Observability,
     observability,
+    observable_directions,
     require_jacobians,
-    shown_directions,
 )
 from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.progress import Progress, Stages
@@ -185,8 +185,8 @@ def select_poses(
     n_candidates, r, n = J.shape
     _require_count(count, n_candidates, repeated)
     weights = np.zeros(n) if prior is None else np.asarray(prior, dtype=float)
-    null = NULL if (weights > 0).all() else SHOWN
-    basis = shown_directions(J, null=null)
+    null = NULL_TOLERANCE if (weights > 0).all() else SHOWN
+    basis = observable_directions(J, null=null)
     m = basis.shape[1]
     if m == 0:
         what = "none of them moves what is measured"

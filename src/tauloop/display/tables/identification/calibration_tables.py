@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.calibration import Calibration, Comparison, Direction
-from tauloop.calibration.judging.identifiability import NOT_TOLD_APART
+from tauloop.calibration.judging.identifiability import INDISTINGUISHABLE
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import doubts, status_line, table
 
@@ -226,8 +226,8 @@ def _untold(calibration: Calibration) -> list[Printed]:
     if identified.left_out:
         parts.append(Paragraph(text="Left at their start values", tone="strong"))
         for item in identified.left_out:
-            in_gauge = item.reason.startswith(NOT_TOLD_APART)
-            reason = f"{NOT_TOLD_APART}: its gauge freedom is above" if in_gauge else item.reason
+            in_gauge = item.reason.startswith(INDISTINGUISHABLE)
+            reason = f"{INDISTINGUISHABLE}: its gauge freedom is above" if in_gauge else item.reason
             parts.append(f"  {item.name}: {reason}")
     return parts
 
