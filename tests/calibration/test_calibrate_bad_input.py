@@ -90,7 +90,7 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
     "an encoder beyond its range": (
         lambda s: positions(s, off(40, 0, 3.0)),
         (),
-        "beyond its range of -1500 to 1500 mm; 1 of 176 are like that",
+        "beyond its range of -1500 to 1500 mm; 1 of 176 poses are beyond a range",
         "check the encoders of this pose, their unit and zero",
     ),
     "one unit for another": (
@@ -115,7 +115,7 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
         lambda s: readings(s, lambda y: y * [1.0, -1.0, 1.0]),
         ("track*.length", "tracker.frame.*"),
         "the readings are a mirror image",
-        "turn the sign of one column, or swap two columns: the instrument's frame is left-handed",
+        "the instrument's frame is left-handed: invert the sign of one column, or swap two columns",
     ),
     "swapped readings": (
         lambda s: readings(s, lambda y: y[:, [0, 2, 1]]),

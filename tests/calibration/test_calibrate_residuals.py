@@ -49,7 +49,7 @@ def added(series: Series, column: int, values: np.ndarray) -> Series:
 def test_noise_has_no_remarks(series):
     analysis = calibrated(series).residual_analysis
     assert analysis.remarks == ()
-    assert "no trend" in analysis.verdict
+    assert "no significant trend" in analysis.verdict
     assert [item.quantity for item in analysis.quantities] == ["x", "y", "z"]
     against = {trend.against for trend in analysis.quantities[0].trends}
     assert against == {f"target {axis}" for axis in "xyz"} | {

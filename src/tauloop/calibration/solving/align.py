@@ -1,4 +1,4 @@
-"""Where instruments stand, by the nominal machine: the start of a calibration with unknown instrument frames."""
+"""Initial poses of instrument frames that fit the nominal machine, as the start of a calibration."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from tauloop.calibration.solving.registration import kabsch
 from tauloop.common.errors import InputError, Problems
 from tauloop.mechanism.model import Mechanism
 
-#: A target's turn beyond this, rad, is no error of mounting, and far for a search that starts
-#: without any.
-FAR = 0.2
-#: Poses that place a frame.
-LEAST_POSES = 3
+#: Rotations of a target beyond this, rad, are not mounting errors, and too large for a search that
+#: starts at zero.
+MAX_MOUNTING_ROTATION = 0.2
+#: Minimum number of poses that determine a frame.
+MIN_POSES = 3
 
 
 def aligned(mechanism: Mechanism, series: Series) -> Series:
-    """Return the series with the instrument's frame where its readings fit the nominal machine best.
+    """Return the series with the instrument frame that fits the nominal machine best.
 
-    See `aligned_together`, of which this is the case of one series.
+    See `aligned_together` for several series.
 
     Raises:
-        InputError: the instrument has no frame, or reads too little to place it (three components,
-            three poses).
+        InputError: the instrument has no frame, or its readings do not determine it (three
+            components at three poses are needed).
         PoseError: poses are out of reach of the nominal geometry.
     """
     return aligned_together(mechanism, [series])[0]
@@ -47,26 +47,27 @@ def aligned_together(
     *parameter_sets: Iterable[str],
     equilibrium: bool = False,
 ) -> tuple[Series, ...]:
-    """Return all series, with the instruments' frames where the readings fit the nominal machine best.
+    """Return all series with the instrument frames that fit the nominal machine best.
 
-    Positions by Kabsch's method; an orientation alone by the mean turn between measured and
-    nominal. Of poses the target's own turn is started too where it is far from none: the mean turn
-    from the tool to what was read.
+    Positions are aligned by Kabsch's method, orientations without positions by the mean rotation
+    between measured and nominal ones. For poses, the rotation of the target is initialised too if
+    it is large: as the mean rotation from the tool to the measured orientation.
 
-    Series of one instrument, and series whose frames an unknown ties, are aligned together, for a
-    tie gives all its members the same correction: frames that start at one place stay at one place.
-    Likewise for tied turns of targets.
+    Series of one instrument, and series whose frames are tied by an unknown, are aligned together.
+    A tie gives all its members the same correction, so equal frames must remain equal. The same
+    holds for tied rotations of targets.
 
     Args:
         mechanism: the nominal machine.
         series: measurements.
-        parameter_sets: unknowns that the calibration names, by pattern, as for `select_unknowns`;
-            of several calibrations to compare, the unknowns of each.
-        equilibrium: whether the machine hangs still at every pose, as for `calibration_problem`.
+        parameter_sets: patterns of the unknowns of the calibration, as for `select_unknowns`; to
+            compare several calibrations, the patterns of each.
+        equilibrium: whether the machine is in static equilibrium at every pose, as for
+            `calibration_problem`.
 
     Raises:
-        InputError: an instrument has no frame, or reads too little to place it (three components,
-            three poses); names of parameters that are wrong.
+        InputError: an instrument has no frame, or its readings do not determine it (three
+            components at three poses are needed); unknown names of parameters.
         PoseError: poses are out of reach of the nominal geometry.
     """
     InputError.raise_if_any(_without_frame(series))
@@ -75,33 +76,34 @@ def aligned_together(
     probe = calibration_problem(mechanism, series, frames, equilibrium=equilibrium)
     unknowns = [unknown for patterns in parameter_sets for unknown in _unknowns(probe, patterns)]
     states = probe.evaluate(np.zeros(len(names))).states
-    placed = list(series)
+    aligned_series = list(series)
     for group in _tied(series, unknowns, "frame."):
-        corrected = _moved_frames(
-            [(series[i], probe.measured_poses[i], states[i]) for i in group], len(names)
-        )
-        for i, item in zip(group, corrected, strict=True):
-            placed[i] = item
+        members = [(series[i], probe.measured_poses[i], states[i]) for i in group]
+        for i, item in zip(group, _align_frames(members, len(names)), strict=True):
+            aligned_series[i] = item
     for group in _tied(series, unknowns, "target.r"):
         poses = [i for i in group if isinstance(series[i].instrument, Pose)]
-        turned = _turned_targets([(series[i], placed[i], states[i]) for i in poses])
-        for i, item in zip(poses, turned, strict=True):
-            placed[i] = item
-    return tuple(placed)
+        rotated = _rotate_targets([(series[i], aligned_series[i], states[i]) for i in poses])
+        for i, item in zip(poses, rotated, strict=True):
+            aligned_series[i] = item
+    return tuple(aligned_series)
 
 
 def _without_frame(series: Sequence[Series]) -> Problems:
+    """Return a problem for each instrument without a frame."""
     problems = Problems()
     for item in series:
         if not isinstance(item.instrument, Framed):
             problems.add(
-                item.instrument.name, "has no frame of its own", "align positions and orientations"
+                item.instrument.name,
+                "has no frame that could be aligned",
+                "align only instruments that read positions or orientations",
             )
     return problems
 
 
 def _unknowns(problem: CalibrationProblem, patterns: Iterable[str]) -> tuple[Unknown, ...]:
-    """The unknowns that patterns name; none where there are none."""
+    """Return the unknowns that patterns select; none without patterns."""
     patterns = list(patterns)
     if not patterns:
         return ()
@@ -114,16 +116,18 @@ def _unknowns(problem: CalibrationProblem, patterns: Iterable[str]) -> tuple[Unk
     return select_unknowns(problem.mechanism, nuisances, patterns, Tolerances())
 
 
-def _tied(series: Sequence[Series], unknowns: Iterable[Unknown], beginning: str) -> list[list[int]]:
-    """Groups of series (indices) of one instrument, or with parameters that begin so and get one correction."""
+def _tied(series: Sequence[Series], unknowns: Iterable[Unknown], prefix: str) -> list[list[int]]:
+    """Return groups of series (indices) that share an instrument or a tied parameter.
+
+    Args:
+        series: measurements.
+        unknowns: unknowns, some of which tie parameters of several instruments.
+        prefix: beginning of the names of the parameters, after that of the instrument.
+    """
     names = [item.instrument.name for item in series]
     group_of = {name: name for name in names}
     for unknown in unknowns:
-        tied = [
-            name
-            for name in group_of
-            if any(member.startswith(f"{name}.{beginning}") for member in unknown.members)
-        ]
+        tied = [name for name in group_of if _has_member(unknown, f"{name}.{prefix}")]
         joined = {group_of[name] for name in tied}
         if len(joined) > 1:
             first = group_of[tied[0]]
@@ -136,17 +140,18 @@ def _tied(series: Sequence[Series], unknowns: Iterable[Unknown], beginning: str)
     return list(groups.values())
 
 
-def _has_part(unknown: Unknown, beginning: str) -> bool:
-    return any(member.startswith(beginning) for member in unknown.members)
+def _has_member(unknown: Unknown, prefix: str) -> bool:
+    """Return whether an unknown has a member whose name begins with a prefix."""
+    return any(member.startswith(prefix) for member in unknown.members)
 
 
-def _moved_frames(
+def _align_frames(
     members: list[tuple[Series, MeasuredPose, MeasuredPoseState]], count: int
 ) -> list[Series]:
-    """Series with one correction (a shift and a turn) of all their frames that fits best.
+    """Return the series with one correction (translation and rotation) of all their frames.
 
-    With frames (t_i, R_i) readings y should be at p = t_i + d + R(rho) R_i y, hence R(rho) and d by
-    Kabsch's method from the points R_i y and p - t_i.
+    With frames (t_i, R_i), readings y should be at p = t_i + d + R(rho) R_i y. R(rho) and d follow
+    from the points R_i y and p - t_i by Kabsch's method.
 
     Args:
         members: series with their functions and nominal poses.
@@ -164,90 +169,87 @@ def _moved_frames(
         for series, _, state in members
         if series.instrument.quaternion_column is not None
     ]
-    total = sum(len(part) for part in readings) or sum(len(series) for series, _ in oriented)
-    if total < LEAST_POSES:
+    n_points = sum(len(y) for y in readings)
+    n_orientations = sum(len(series) for series, _ in oriented)
+    if (n_points or n_orientations) < MIN_POSES:
         series = members[0][0]
-        what = (
-            f"{len(series)} poses of {len(series.instrument.columns)} numbers do not place a frame"
-        )
-        remedy = "read all of x, y, z at three poses or more, or state the frame"
+        what = f"{len(series)} poses of {len(series.instrument.columns)} numbers do not determine a frame"
+        remedy = "measure all of x, y, z at three poses or more, or state the frame"
         raise InputError.of(series.instrument.name, what, remedy)
     if readings:
         y, p = np.concatenate(readings), np.concatenate(points)
-        turn = Rotation.from_matrix(kabsch(y, p)[0])
-        shift = p.mean(axis=0) - turn.apply(y.mean(axis=0))
+        rotation = Rotation.from_matrix(kabsch(y, p)[0])
+        shift = p.mean(axis=0) - rotation.apply(y.mean(axis=0))
     else:
-        turns = []
+        rotations = []
         for series, state in oriented:
-            measured, seen = _orientations(series, state.errors)
+            measured, predicted = _orientations(series, state.errors)
             start = _rotation(_framed(series).frame.quaternion)
-            turns.append(start * seen * measured.inv() * start.inv())
-        turn, shift = Rotation.concatenate(turns).mean(), np.zeros(3)
-    return [_with_frame(series, shift, turn) for series, _, _ in members]
+            rotations.append(start * predicted * measured.inv() * start.inv())
+        rotation, shift = Rotation.concatenate(rotations).mean(), np.zeros(3)
+    return [_with_frame(series, shift, rotation) for series, _, _ in members]
 
 
 def _framed(series: Series) -> Framed:
+    """Return the instrument of a series, which has a frame."""
     instrument = series.instrument
     if not isinstance(instrument, Framed):
-        raise AssertionError("instruments without a frame have been refused")
+        raise AssertionError("instruments without a frame are refused before")
     return instrument
 
 
 def _posed(series: Series) -> Pose:
+    """Return the instrument of a series, which reads poses."""
     instrument = series.instrument
     if not isinstance(instrument, Pose):
-        raise AssertionError("only poses have turns of targets that are aligned")
+        raise AssertionError("only instruments that read poses have target rotations to align")
     return instrument
 
 
-def _with_frame(series: Series, shift: np.ndarray, turn: Rotation) -> Series:
-    """The series with its instrument's frame shifted and turned."""
+def _with_frame(series: Series, shift: np.ndarray, rotation: Rotation) -> Series:
+    """Return the series with its instrument's frame translated and rotated."""
     instrument = _framed(series)
     x, y, z = (float(value) for value in np.asarray(instrument.frame.position) + shift)
-    quaternion = _quaternion(turn * _rotation(instrument.frame.quaternion))
-    return replace(
-        series,
-        instrument=replace(instrument, frame=Frame(position=(x, y, z), quaternion=quaternion)),
-    )
+    quaternion = _quaternion(rotation * _rotation(instrument.frame.quaternion))
+    frame = Frame(position=(x, y, z), quaternion=quaternion)
+    return replace(series, instrument=replace(instrument, frame=frame))
 
 
-def _turned_targets(members: list[tuple[Series, Series, MeasuredPoseState]]) -> list[Series]:
-    """Placed series of poses with one correction of all their targets' turns, where that is far from none.
+def _rotate_targets(members: list[tuple[Series, Series, MeasuredPoseState]]) -> list[Series]:
+    """Return the aligned series with one correction of all their targets' rotations, if it is large.
 
     Args:
-        members: series as it was, series with its frame placed, and the nominal poses.
+        members: original series, series with its aligned frame, and the nominal poses.
     """
     if not members:
         return []
-    turns = []
-    for series, placed, state in members:
-        measured, seen = _orientations(series, state.errors[:, 3:])
+    rotations = []
+    for series, aligned_series, state in members:
+        measured, predicted = _orientations(series, state.errors[:, 3:])
         target = _rotation(_posed(series).target_quaternion)
-        tool = _rotation(_framed(series).frame.quaternion) * seen * target.inv()
-        turns.append(
-            tool.inv() * _rotation(_framed(placed).frame.quaternion) * measured * target.inv()
-        )
-    turn = Rotation.concatenate(turns).mean()
-    if turn.magnitude() <= FAR:
-        return [placed for _, placed, _ in members]
-    return [_with_turned_target(placed, turn) for _, placed, _ in members]
+        tool = _rotation(_framed(series).frame.quaternion) * predicted * target.inv()
+        frame = _rotation(_framed(aligned_series).frame.quaternion)
+        rotations.append(tool.inv() * frame * measured * target.inv())
+    rotation = Rotation.concatenate(rotations).mean()
+    if rotation.magnitude() <= MAX_MOUNTING_ROTATION:
+        return [aligned_series for _, aligned_series, _ in members]
+    return [_with_target(aligned_series, rotation) for _, aligned_series, _ in members]
 
 
-def _with_turned_target(series: Series, turn: Rotation) -> Series:
-    """The series with its instrument's target turned."""
+def _with_target(series: Series, rotation: Rotation) -> Series:
+    """Return the series with its instrument's target rotated."""
     instrument = _posed(series)
-    quaternion = _quaternion(turn * _rotation(instrument.target_quaternion))
+    quaternion = _quaternion(rotation * _rotation(instrument.target_quaternion))
     return replace(series, instrument=replace(instrument, target_quaternion=quaternion))
 
 
 def _orientations(series: Series, errors: np.ndarray) -> tuple[Rotation, Rotation]:
-    """Orientations (N,) that were read, and those that are predicted, from the errors (N, 3) between them."""
+    """Return measured and predicted orientations (N,), from the errors (N, 3) between them."""
     measured = Rotation.from_quat(np.roll(series.readings[:, -4:], -1, axis=1))
     size = np.linalg.norm(errors, axis=1, keepdims=True)
-    turn = errors * np.where(
-        size > 0, 2 * np.arcsin(np.clip(size / 2, 0, 1)) / np.maximum(size, 1e-300), 1.0
-    )
-    return measured, measured * Rotation.from_rotvec(turn)
+    angle = 2 * np.arcsin(np.clip(size / 2, 0, 1))
+    rotation_vector = errors * np.where(size > 0, angle / np.maximum(size, 1e-300), 1.0)
+    return measured, measured * Rotation.from_rotvec(rotation_vector)
 
 
 def _rotation(quaternion: tuple[float, float, float, float]) -> Rotation:

@@ -1,4 +1,4 @@
-"""Loss functions: how much a residual of so many standard deviations counts.
+"""Loss functions of whitened residuals: least squares, Huber and Cauchy.
 
 Source: Huber 1964, Robust estimation of a location parameter; Triggs, McLauchlan, Hartley and
 Fitzgibbon 2000, Bundle adjustment: a modern synthesis.
@@ -15,17 +15,17 @@ from tauloop.common.records import dataclass
 
 
 class Loss(ABC):
-    """Counts a whitened residual r as rho(r^2).
+    """A loss function rho(r^2) of a whitened residual r.
 
-    Whoever adds one derives from this, lets it pass `tauloop.testing.check_loss` and hands it to
-    `FitOptions`; a package may bring it by the entry points of `tauloop.losses`.
+    To add a loss, derive a class from this one, test it with `tauloop.testing.check_loss` and pass
+    an instance to `FitOptions`. A package can provide it with an entry point in `tauloop.losses`.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def rho(self, z: np.ndarray) -> np.ndarray:
-        """The values of rho, its first and its second derivative (3, m) at squares z (m,)."""
+        """Return rho and its first and second derivative (3, m) at squares z (m,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Squares(Loss):
 
 @dataclass(frozen=True, slots=True)
 class Huber(Loss):
-    """Squares up to a threshold, beyond it 2 c sqrt(z) - c^2 (Huber 1964).
+    """Huber's loss: squares up to a threshold, beyond it 2 c sqrt(z) - c^2 (Huber 1964).
 
     Attributes:
         threshold: c, in standard deviations.
@@ -63,7 +63,7 @@ class Huber(Loss):
 
 @dataclass(frozen=True, slots=True)
 class Cauchy(Loss):
-    """c^2 ln(1 + z/c^2): gross errors lose nearly all weight.
+    """Cauchy's loss c^2 ln(1 + z/c^2), which gives gross errors nearly no weight.
 
     Attributes:
         threshold: c, in standard deviations.

@@ -1,8 +1,8 @@
-"""Readings that belong to other rows of the table: some rows late or early, or in another order than the encoders.
+"""Checks of the row order: readings that are some rows late or early, or in another order.
 
 A reading that is k rows late is compared with the prediction k rows before it. Other orders are
-found without the instrument's frame: distances between points do not depend on it, so quantiles of
-the distances from a point to all others recognise the point.
+found without the instrument's frame, because distances between points do not depend on it:
+quantiles of the distances from a point to all others identify the point.
 """
 
 from __future__ import annotations
@@ -15,40 +15,41 @@ from tauloop.calibration.problem.measured_poses import MeasuredPose
 from tauloop.calibration.solving.registration import kabsch
 from tauloop.common.errors import Problem
 
-#: Another order is believed when it fits so many times better.
-FITS_BETTER = 5.0
-#: And when the readings, as they are, are off by this share of the spread of the poses.
-LARGE_ERROR = 0.02
+#: Another explanation of the readings is reported if it fits this many times better,
+MIN_FIT_RATIO = 5.0
+#: and if the error of the readings as they are exceeds this share of the spread of the poses.
+MIN_RELATIVE_ERROR = 0.02
 #: Rows by which readings may be late or early.
 SHIFTS = (1, -1, 2, -2, 3, -3)
-#: Residuals less unknowns that comparisons need: chance then makes no ratio of `FITS_BETTER`.
-LEAST_FREEDOM = 10
-#: Points of fewer rows are not recognised by their distances.
-LEAST_ROWS = 6
-#: Distances between all points are not kept for more rows.
-MOST_ROWS = 2000
-#: Quantiles of distances by which a point is recognised.
+#: Minimum degrees of freedom of a comparison: a ratio of `MIN_FIT_RATIO` is then not by chance.
+MIN_FREEDOM = 10
+#: Minimum number of rows for identifying points by their distances.
+MIN_ROWS = 6
+#: Maximum number of rows for this, which needs the distances between all points.
+MAX_ROWS = 2000
+#: Quantiles of distances that identify a point.
 QUANTILES = np.linspace(0.0, 1.0, 33)
-#: A reading belongs to a pose within this share of the distance between neighbouring poses.
-NEAR = 0.2
-#: Least share of the rows that find a pose of their own.
-MATCHED = 0.9
-#: Searches for the nearest poses after the first guess.
-ROUNDS = 5
-#: Rows that are named one by one.
-NAMED = 4
+#: A reading matches a pose within this share of the distance between neighbouring poses.
+MATCH_TOLERANCE = 0.2
+#: Minimum share of the rows that must match different poses.
+MIN_MATCHED_SHARE = 0.9
+#: Maximum number of searches for the nearest poses after the initial order.
+MAX_SEARCHES = 5
+#: Maximum number of rows listed in a message.
+MAX_LISTED_ROWS = 4
 
 
 def wrong_rows(
     measured_pose: MeasuredPose, residual: np.ndarray, errors: np.ndarray, jacobian: np.ndarray
 ) -> list[Problem]:
-    """Return what is wrong where readings fit other rows much better than their own.
+    """Return a problem if readings fit other rows much better than their own.
 
     Args:
-        measured_pose: the series with its whitening, by forward kinematics.
-        residual: whitened (N, r), without corrections.
-        errors: of the instrument (N, n_errors), without corrections, SI.
-        jacobian: of the residuals (N, r, n) in the free unknowns, scaled by their tolerances.
+        measured_pose: the measured poses, by forward kinematics.
+        residual: whitened residuals (N, r), without corrections.
+        errors: errors of the instrument (N, n_errors), without corrections, SI.
+        jacobian: Jacobian of the residuals (N, r, n) in the free unknowns, scaled by their
+            tolerances.
     """
     instrument = measured_pose.series.instrument
     if instrument.position_columns:
@@ -66,129 +67,131 @@ def wrong_rows(
 def _late_points(
     measured_pose: MeasuredPose, measured: np.ndarray, predicted: np.ndarray
 ) -> list[Problem]:
-    """Positions that fit the nominal ones some rows off, whatever the frame."""
+    """Return a problem if positions fit the nominal ones after a shift of rows, in any frame."""
     as_is = kabsch(measured, predicted)[1]
     distance = {}
     for shift in SHIFTS:
         rows, partners = _shifted(len(measured), shift)
-        if 3 * len(rows) >= LEAST_FREEDOM + 6:
+        # Each row has three numbers, and the rigid registration has six unknowns.
+        if 3 * len(rows) >= MIN_FREEDOM + 6:
             distance[shift] = kabsch(measured[rows], predicted[partners])[1]
     best = min(distance, key=lambda shift: distance[shift], default=0)
-    if not best or as_is <= FITS_BETTER * distance[best]:
+    if not best or as_is <= MIN_FIT_RATIO * distance[best]:
         return []
-    fits = f"{1e3 * distance[best]:.3g} mm RMS from the nominal positions when moved, {1e3 * as_is:.3g} mm as they are"
-    return [_late(measured_pose, best, fits)]
+    comparison = (
+        f"{1e3 * distance[best]:.3g} mm RMS from the nominal positions when moved, "
+        f"{1e3 * as_is:.3g} mm as they are"
+    )
+    return [_late(measured_pose, best, comparison)]
 
 
 def _late_readings(
     measured_pose: MeasuredPose, residual: np.ndarray, jacobian: np.ndarray
 ) -> list[Problem]:
-    """Other readings that fit some rows off, whatever the unknowns (to first order)."""
+    """Return a problem if readings fit after a shift of rows, for any corrections (to first order)."""
     series = measured_pose.series
     count = len(series)
+    elimination = measured_pose.elimination
     first = measured_pose.n_equations[0] + measured_pose.n_equations[1]
-    is_error = (measured_pose.elimination.soft >= first) & (
-        measured_pose.elimination.soft < first + len(series.instrument.errors)
-    )
-    weights = measured_pose.elimination.whitening[:, :, is_error]
+    last = first + len(series.instrument.errors)
+    is_error = (elimination.soft >= first) & (elimination.soft < last)
+    weights = elimination.whitening[:, :, is_error]
 
-    def left(rows: np.ndarray, sources: np.ndarray) -> float | None:
-        """Root mean square of what the unknowns leave where rows get the readings of other rows."""
-        change = (weights[rows] @ (series.readings[rows] - series.readings[sources])[:, :, None])[
-            :, :, 0
-        ]
-        r = (residual[rows] + change).ravel()
+    def fitted_rms(rows: np.ndarray, sources: np.ndarray) -> float | None:
+        """Return the residual RMS of a fit in which rows get the readings of other rows."""
+        change = weights[rows] @ (series.readings[rows] - series.readings[sources])[:, :, None]
+        r = (residual[rows] + change[:, :, 0]).ravel()
         J = jacobian[rows].reshape(len(r), -1)
         U, sizes, _ = np.linalg.svd(J, full_matrices=False)
         U = U[:, sizes > 1e-10 * max(float(sizes.max(initial=0.0)), 1e-300)]
         freedom = len(r) - U.shape[1]
-        if freedom < LEAST_FREEDOM:
+        if freedom < MIN_FREEDOM:
             return None
         r = r - U @ (U.T @ r)
         return float(np.sqrt(r @ r / freedom))
 
-    every = np.arange(count)
-    as_is = left(every, every)
-    moved = {}
+    all_rows = np.arange(count)
+    as_is = fitted_rms(all_rows, all_rows)
+    shifted = {}
     for shift in SHIFTS:
         sources, rows = _shifted(count, shift)
-        size = left(rows, sources) if len(rows) else None
+        size = fitted_rms(rows, sources) if len(rows) else None
         if size is not None:
-            moved[shift] = size
-    best = min(moved, key=lambda shift: moved[shift], default=0)
-    if as_is is None or not best or as_is <= FITS_BETTER * max(moved[best], 1.0):
+            shifted[shift] = size
+    best = min(shifted, key=lambda shift: shifted[shift], default=0)
+    if as_is is None or not best or as_is <= MIN_FIT_RATIO * max(shifted[best], 1.0):
         return []
-    fits = (
-        f"{moved[best]:.3g} standard deviations RMS after a fit when moved, {as_is:.3g} as they are"
-    )
-    return [_late(measured_pose, best, fits)]
+    comparison = f"{shifted[best]:.3g} standard deviations RMS after a fit when moved, {as_is:.3g} as they are"
+    return [_late(measured_pose, best, comparison)]
 
 
 def _shifted(count: int, late: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of readings that are so many rows late (early where negative), and the rows of their poses."""
-    every = np.arange(count)
-    return (
-        (every[late:], every[: count - late])
-        if late > 0
-        else (every[: count + late], every[-late:])
-    )
+    """Return the rows of readings that are late (or early, if negative) and of their poses."""
+    rows = np.arange(count)
+    if late > 0:
+        return rows[late:], rows[: count - late]
+    return rows[: count + late], rows[-late:]
 
 
-def _late(measured_pose: MeasuredPose, shift: int, fits: str) -> Problem:
-    size, when = abs(shift), "late" if shift > 0 else "early"
-    each = "pose" if measured_pose.poses == 1 else "reading"
-    poses = each if size == 1 else f"{each}s"
-    where = f"{measured_pose.series.instrument.name}.readings"
-    remedy = (
-        f"move the readings {'up' if shift > 0 else 'down'} by {size} row{'' if size == 1 else 's'}"
-    )
+def _late(measured_pose: MeasuredPose, shift: int, comparison: str) -> Problem:
+    """Return the problem of readings that are some rows late or early."""
+    size = abs(shift)
+    when, direction = ("late", "up") if shift > 0 else ("early", "down")
+    row = "pose" if measured_pose.poses == 1 else "reading"
+    plural = "" if size == 1 else "s"
     return Problem(
-        where,
-        f"the readings look {size} {poses} {when}: {fits}",
-        f"{remedy}, and leave out rows without",
+        f"{measured_pose.series.instrument.name}.readings",
+        f"the readings look {size} {row}{plural} {when}: {comparison}",
+        f"move the readings {direction} by {size} row{plural}, and leave out rows without a reading",
     )
 
 
 def _shuffled(
     measured_pose: MeasuredPose, measured: np.ndarray, predicted: np.ndarray
 ) -> list[Problem]:
-    """Positions that fit the nominal ones in another order of the rows."""
+    """Return a problem if positions fit the nominal ones in another order of the rows."""
     count = len(measured)
     centred = predicted - predicted.mean(axis=0)
     spread = float(np.sqrt((centred**2).sum(axis=1).mean()))
     as_is = kabsch(measured, predicted)[1]
-    if not LEAST_ROWS <= count <= MOST_ROWS or as_is <= LARGE_ERROR * spread:
+    if not MIN_ROWS <= count <= MAX_ROWS or as_is <= MIN_RELATIVE_ERROR * spread:
         return []
     tree = cKDTree(predicted)
     neighbour = tree.query(predicted, k=2)[0][:, 1]
     spacing = float(np.median(neighbour))
-    known, seen = (
-        np.quantile(cdist(points, points), QUANTILES, axis=1).T for points in (predicted, measured)
-    )
-    order = cKDTree(known).query(seen)[1]
+    order = _order_by_distances(measured, predicted)
     distance = np.full(count, np.inf)
-    for _ in range(ROUNDS):
+    for _ in range(MAX_SEARCHES):
         R, _, _ = kabsch(measured, predicted[order])
         moved = (measured - measured.mean(axis=0)) @ R.T + predicted[order].mean(axis=0)
         distance, nearest = tree.query(moved)
         if np.array_equal(nearest, order):
             break
         order = nearest
-    is_near = distance < NEAR * spacing
-    others = np.flatnonzero(is_near & (order != np.arange(count)))
-    matched = float(np.sqrt(np.mean(distance[is_near] ** 2))) if is_near.any() else np.inf
-    if (
-        len(np.unique(order[is_near])) < MATCHED * count
-        or not len(others)
-        or as_is <= FITS_BETTER * matched
-    ):
+    is_matched = distance < MATCH_TOLERANCE * spacing
+    misplaced = np.flatnonzero(is_matched & (order != np.arange(count)))
+    n_poses = len(np.unique(order[is_matched]))
+    if n_poses < MIN_MATCHED_SHARE * count or not len(misplaced):
+        return []
+    matched_rms = float(np.sqrt(np.mean(distance[is_matched] ** 2)))
+    if as_is <= MIN_FIT_RATIO * matched_rms:
         return []
     label = measured_pose.series.label
-    pairs = ", ".join(f"that of {label(int(i))} to {label(int(order[i]))}" for i in others[:NAMED])
-    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    listed = misplaced[:MAX_LISTED_ROWS]
+    pairs = ", ".join(f"that of {label(int(i))} to {label(int(order[i]))}" for i in listed)
+    unlisted = len(misplaced) - len(listed)
+    more = f" and {unlisted} more" if unlisted else ""
     what = (
-        f"the rows look shuffled: {len(others)} of {count} readings fit other poses ({pairs}{more}), "
-        f"{1e3 * matched:.3g} mm RMS from the nominal positions when moved there, {1e3 * as_is:.3g} mm as they are"
+        f"the rows look shuffled: {len(misplaced)} of {count} readings fit other poses ({pairs}{more}), "
+        f"{1e3 * matched_rms:.3g} mm RMS from the nominal positions when moved, "
+        f"{1e3 * as_is:.3g} mm as they are"
     )
     remedy = "bring encoders and readings to the same order of rows"
     return [Problem(f"{measured_pose.series.instrument.name}.readings", what, remedy)]
+
+
+def _order_by_distances(measured: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Return for each measured point (N, 3) the predicted one with the most similar distances."""
+    known = np.quantile(cdist(predicted, predicted), QUANTILES, axis=1).T
+    seen = np.quantile(cdist(measured, measured), QUANTILES, axis=1).T
+    return np.asarray(cKDTree(known).query(seen)[1])

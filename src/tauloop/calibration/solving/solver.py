@@ -1,4 +1,4 @@
-"""Levenberg-Marquardt on the whitened residuals, priors and bounds included."""
+"""Levenberg-Marquardt solver for the whitened residuals, with priors and bounds."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 
 SQUARES = Squares()
-#: The search ends when the sum of squares, or the corrections, change by less than these shares.
-COST_CHANGE, STEP_CHANGE = 1e-10, 1e-9
-#: Residuals evaluated before the search gives up: where data say next to nothing it would wander
-#: on.
-MOST_EVALUATIONS = 200
-#: A correction so near a bound, in tolerances, is at it.
-AT_BOUND = 1e-3
-#: A trial geometry that does not close all loops is given residuals this many times those at the
-#: start.
-OUT_OF_REACH = 1e3
+#: The search ends when the sum of squares changes by less than this share,
+COST_TOLERANCE = 1e-10
+#: or the corrections change by less than this share.
+CORRECTION_TOLERANCE = 1e-9
+#: Maximum number of evaluations of the residuals. With data that hardly depend on the unknowns, the
+#: search would not converge.
+MAX_EVALUATIONS = 200
+#: A correction is at a bound if it is nearer to it than this, in tolerances.
+BOUND_TOLERANCE = 1e-3
+#: Residuals of a trial geometry that does not close all loops, as a multiple of those at the start.
+UNREACHED_PENALTY = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Solution(Shown):
-    """An optimum.
+    """An optimum of the calibration problem.
 
     Attributes:
-        correction: of the free unknowns (n,), SI.
-        evaluation: residuals there.
-        jacobian: of the whitened residuals (R, n), SI.
+        correction: corrections of the free unknowns (n,), SI.
+        evaluation: residuals at the optimum.
+        jacobian: Jacobian of the whitened residuals (R, n), SI.
         prior: weights (n,) of the priors, 1/tolerance or zero.
-        weights: (R,) what a robust loss leaves of each residual's weight; ones for squares.
-        evaluations: of the residuals, until the end.
+        weights: weights (R,) of the residuals by a robust loss; ones for least squares.
+        evaluations: number of evaluations of the residuals.
     """
 
     correction: np.ndarray
@@ -51,32 +52,35 @@ class Solution(Shown):
 
     @property
     def cost(self) -> float:
-        """r^T r + c^T P c: squares of the whitened residuals and of the corrections that have priors."""
+        """Sum of squares r^T r + c^T P c of whitened residuals and of corrections with priors."""
         return float((self.residual**2).sum() + ((self.prior * self.correction) ** 2).sum())
 
     @property
     def information(self) -> np.ndarray:
-        """J^T W J + P (n, n), SI: inverse of the covariance where noise is as stated."""
+        """Information matrix J^T W J + P (n, n), SI: inverse covariance if the noise is as stated."""
         return np.asarray(
             self.jacobian.T @ (self.weights[:, None] * self.jacobian) + np.diag(self.prior**2)
         )
 
     @property
     def gradient(self) -> np.ndarray:
-        """J^T W r + P c (n,), SI: zero at an optimum within all bounds."""
+        """Gradient J^T W r + P c (n,), SI: zero at an optimum within all bounds."""
         return np.asarray(
             self.jacobian.T @ (self.weights * self.residual) + self.prior**2 * self.correction
         )
 
     def inverse(self, scale: np.ndarray) -> np.ndarray:
-        """Inverse (n, n) of the information in units of `scale` (n,)."""
+        """Return the inverse (n, n) of the information in units of `scale` (n,)."""
         return np.linalg.pinv(
             self.information * np.outer(scale, scale), rcond=1e-15, hermitian=True
         )
 
 
-class _Walk:
-    """Residuals and Jacobian for SciPy, each pose started from where it was last."""
+class _ScaledResiduals:
+    """Residuals and Jacobian for SciPy, in unknowns s scaled by their tolerances.
+
+    The coordinates of each pose start from those of the last evaluation.
+    """
 
     def __init__(self, problem: CalibrationProblem, near: Evaluation | Linearised | None) -> None:
         self.problem, self.scale = problem, problem.tolerances
@@ -87,7 +91,8 @@ class _Walk:
         self.count = 0
         self._penalty: np.ndarray | None = None
 
-    def at(self, s: np.ndarray) -> Evaluation:
+    def evaluate(self, s: np.ndarray) -> Evaluation:
+        """Return the evaluation at scaled unknowns (n,)."""
         x = s * self.scale
         if self.last is None or not np.array_equal(self.last.correction, x):
             evaluation = self.problem.evaluate(x, self._linear or self.last)
@@ -98,46 +103,48 @@ class _Walk:
         return self.last
 
     def residual(self, s: np.ndarray) -> np.ndarray:
-        evaluation = self.at(s)
+        """Return residuals and priors at scaled unknowns (n,); large values out of reach."""
+        evaluation = self.evaluate(s)
         r = np.concatenate([evaluation.residual, (self.prior * self.scale * s)[self._prior_rows]])
         if evaluation is not self.last:
-            return np.full(len(r), OUT_OF_REACH) if self._penalty is None else self._penalty
+            return np.full(len(r), UNREACHED_PENALTY) if self._penalty is None else self._penalty
         if self._penalty is None:
-            self._penalty = np.full(
-                len(r), OUT_OF_REACH * (1.0 + float(np.abs(r).max(initial=0.0)))
-            )
+            largest = float(np.abs(r).max(initial=0.0))
+            self._penalty = np.full(len(r), UNREACHED_PENALTY * (1.0 + largest))
         return r
 
     def jacobian_at(self, evaluation: Evaluation) -> np.ndarray:
-        """Jacobian (R, n) of the residuals, SI."""
+        """Return the Jacobian (R, n) of the residuals, SI."""
         if self._linear is None or self._linear.evaluation is not evaluation:
             self._linear = self.problem.linearised(evaluation)
         return self._linear.jacobian
 
     def jacobian(self, s: np.ndarray) -> np.ndarray:
-        J = self.jacobian_at(self.at(s)) * self.scale
+        """Return the Jacobian of residuals and priors in the scaled unknowns."""
+        J = self.jacobian_at(self.evaluate(s)) * self.scale
         return np.concatenate([J, np.diag(self.prior * self.scale)[self._prior_rows]])
 
 
 def limits(problem: CalibrationProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest corrections (n,) of the free unknowns, SI."""
-    return np.array([u.lower for u in problem.estimated]), np.array(
-        [u.upper for u in problem.estimated]
-    )
+    """Return the smallest and largest corrections (n,) of the free unknowns, SI."""
+    lower = np.array([unknown.lower for unknown in problem.estimated])
+    upper = np.array([unknown.upper for unknown in problem.estimated])
+    return lower, upper
 
 
 def bounds_met(problem: CalibrationProblem, solution: Solution) -> list[float | None]:
-    """For each free unknown the value (SI) of the bound that keeps it from fitting better; None where none does."""
+    """Return the active bound (SI) of each free unknown; None if no bound prevents a better fit."""
     lower, upper = limits(problem)
-    x, gradient, near = solution.correction, solution.gradient, AT_BOUND * problem.tolerances
+    x, gradient = solution.correction, solution.gradient
+    tolerance = BOUND_TOLERANCE * problem.tolerances
     start = np.array([unknown.value for unknown in problem.estimated])
-    met = np.where((upper - x < near) & (gradient < 0), start + upper, np.nan)
-    met = np.where((x - lower < near) & (gradient > 0), start + lower, met)
-    return [None if np.isnan(bound) else bound for bound in met.tolist()]
+    active = np.where((upper - x < tolerance) & (gradient < 0), start + upper, np.nan)
+    active = np.where((x - lower < tolerance) & (gradient > 0), start + lower, active)
+    return [None if np.isnan(bound) else bound for bound in active.tolist()]
 
 
 def prior_weights(problem: CalibrationProblem) -> np.ndarray:
-    """1/tolerance of the free unknowns with a prior, zero for the others (n,)."""
+    """Return 1/tolerance of the free unknowns with a prior, zero for the others (n,)."""
     return np.array([1.0 / u.tolerance if u.has_prior else 0.0 for u in problem.estimated])
 
 
@@ -147,65 +154,67 @@ def solve(
     *,
     loss: Loss = SQUARES,
     near: Evaluation | Linearised | None = None,
-    most: int = MOST_EVALUATIONS,
+    most: int = MAX_EVALUATIONS,
 ) -> Solution:
-    """Least (or robust) squares from a start; nothing is checked beforehand (`fit` does).
+    """Solve the (robust) least-squares problem from a start.
+
+    The measurements are not checked; `fit_geometry` does that.
 
     Args:
         problem: the calibration.
-        start: corrections to start from (n,), SI; zeros without it.
-        loss: how residuals count.
-        near: an evaluation of the same poses whose coordinates to start from, with derivatives
-            where they are at hand.
-        most: evaluations of the residuals before the search gives up.
+        start: corrections to start from (n,), SI; zeros by default.
+        loss: loss function of the residuals.
+        near: an evaluation of the same poses whose coordinates start the iterations, with
+            derivatives if available.
+        most: maximum number of evaluations of the residuals.
 
     Raises:
         IdentificationError: fewer residuals than unknowns.
         PoseError: poses are out of reach at the start.
     """
-    walk = _Walk(problem, near)
+    residuals = _ScaledResiduals(problem, near)
     n = len(problem.free)
-    s = np.zeros(n) if start is None else np.asarray(start, dtype=float) / walk.scale
-    first = walk.residual(s)
+    s = np.zeros(n) if start is None else np.asarray(start, dtype=float) / residuals.scale
+    first = residuals.residual(s)
     if len(first) < n:
         what = f"{len(first)} residuals of {problem.n_poses} poses cannot give {n} unknowns"
         remedy = "measure more poses, estimate fewer parameters, or give priors from tolerances"
         raise IdentificationError.of("measurements", what, remedy)
-    if walk.last is None or not walk.last.is_reached:
+    if residuals.last is None or not residuals.last.is_reached:
         raise PoseError.of(
-            "start", "some poses are out of reach there", "start nearer the nominal geometry"
+            "start", "some poses are out of reach", "start nearer to the nominal geometry"
         )
-    lower, upper = (limit / walk.scale for limit in limits(problem))
-    # unknowns are scaled by their tolerances already, so SciPy is not to scale them by columns
-    # again
+    lower, upper = (limit / residuals.scale for limit in limits(problem))
     settings = {
-        "ftol": COST_CHANGE,
-        "xtol": STEP_CHANGE,
+        "ftol": COST_TOLERANCE,
+        "xtol": CORRECTION_TOLERANCE,
         "gtol": 1e-14,
-        "jac": walk.jacobian,
+        "jac": residuals.jacobian,
+        # Unknowns are scaled by their tolerances, so SciPy must not scale them again.
         "x_scale": 1.0,
+        "max_nfev": most,
     }
-    settings["max_nfev"] = most
     bounded = settings | {"method": "trf", "bounds": (lower, upper)}
     inside = np.clip(s, lower + 1e-9, upper - 1e-9)
     if isinstance(loss, Squares):
-        solution = least_squares(walk.residual, s, method="lm", **settings).x
+        solution = least_squares(residuals.residual, s, method="lm", **settings).x
         if ((solution < lower) | (solution > upper)).any():
-            solution = least_squares(walk.residual, inside, **bounded).x
+            solution = least_squares(residuals.residual, inside, **bounded).x
     else:
-        measured = len(first) - int((walk.prior > 0).sum())
+        n_measured = len(first) - int((residuals.prior > 0).sum())
 
         def rho(z: np.ndarray) -> np.ndarray:
-            return np.concatenate([loss.rho(z[:measured]), SQUARES.rho(z[measured:])], axis=1)
+            """Apply the loss to measurements, and squares to priors."""
+            of_measurements = loss.rho(z[:n_measured])
+            return np.concatenate([of_measurements, SQUARES.rho(z[n_measured:])], axis=1)
 
-        solution = least_squares(walk.residual, inside, loss=rho, **bounded).x
-    evaluation = walk.at(solution)
-    residual = evaluation.residual
+        solution = least_squares(residuals.residual, inside, loss=rho, **bounded).x
+    evaluation = residuals.evaluate(solution)
     return Solution(
-        correction=solution * walk.scale,
+        correction=solution * residuals.scale,
         evaluation=evaluation,
-        jacobian=walk.jacobian_at(evaluation),
-        prior=walk.prior,
-        weights=loss.rho(residual**2)[1],
-        evaluations=walk.count,
+        jacobian=residuals.jacobian_at(evaluation),
+        prior=residuals.prior,
+        weights=loss.rho(evaluation.residual**2)[1],
+        evaluations=residuals.count,
     )
