@@ -337,7 +337,7 @@ def test_tables_whose_rows_do_not_belong_together_are_refused(tmp_path):
     assert "reading 3 (line 9): has 1 of 2 poses" in refused(path)
     rows[2, 3] += 0.5
     unequal = table(tmp_path / "unequal.csv", rows, "measured.distance [mm]")
-    assert "both ends of distance 2 have other numbers" in refused(unequal)
+    assert "both ends of distance 2 have different values" in refused(unequal)
     places = np.hstack(
         [rows[:, :3], np.arange(8.0)[:, None], np.array([0, 0, 0, 1, 1, 1, 1, 1])[:, None]]
     )
@@ -368,7 +368,7 @@ def test_what_reads_several_poses_is_refused_where_it_makes_no_sense(tmp_path):
         "format: tauloop-measurements/1\nseries: [{path: a.csv, kind: contact, together: a, noise: 1 mm}]\n",
         encoding="utf-8",
     )
-    with pytest.raises(InputError, match="is no key of a measurement of kind contact"):
+    with pytest.raises(InputError, match="is not a key of measurements of kind contact"):
         read_measurements(described, machine(NAME))
 
 

@@ -120,8 +120,9 @@ class Calibration(Result):
     def variables(self) -> Iterator[Variable]:
         """Yield estimates by `parameter`, and errors of every instrument after the fit by pose."""
         unknowns = self.estimates
-        names = ("nominal", "value", "correction", "deviation", "half_width")
-        values = {name: [_number(getattr(unknown, name)) for unknown in unknowns] for name in names}
+        values: dict[str, list[float]] = {}
+        for name in ("nominal", "value", "correction", "deviation", "half_width"):
+            values[name] = [_number(getattr(unknown, name)) for unknown in unknowns]
         yield from rows(
             "parameter", (u.name for u in unknowns), (u.unit for u in unknowns), **values
         )

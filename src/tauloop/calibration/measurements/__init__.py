@@ -1,1 +1,1 @@
-"""Measurements: instruments, what they read, files of readings, and simulated ones."""
+"""Measurements: instruments, their readings, measurement files, and simulated readings."""

@@ -1,9 +1,9 @@
-"""Instruments: what each kind of measurement reads at a pose, and the unknowns that it brings along itself.
+"""Instruments: the readings of each kind of measurement at a pose, and its nuisance parameters.
 
-An instrument gives expressions: its readings as they should be at coordinates q, less what was
-read. Frames, targets, centres and zero points of instruments are *nuisance* parameters with names
-of their own (``tracker.frame.x``); they are fixed at their start values unless a calibration names
-them among its unknowns.
+An instrument provides the expression of its errors: predicted readings at coordinates q minus
+measured readings. Frames, targets, centres and zero points of instruments are *nuisance*
+parameters, with names such as ``tracker.frame.x``. They are fixed at their start values unless they
+are unknowns of a calibration.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
-#: Usual sizes of corrections: of a length (m), an angle (rad) and a plain number.
+#: Usual sizes of corrections of a length (m), an angle (rad) and a plain number.
 TYPICAL = {"m": 1e-3, "rad": 1e-3, "1": 1e-3}
-#: Distances in both rows of a pair that differ by more than this, m, are two.
-SAME_DISTANCE = 1e-9
-_QUATERNION = (("qw", "1"), ("qx", "1"), ("qy", "1"), ("qz", "1"))
-_TURN = (("turn x", "rad"), ("turn y", "rad"), ("turn z", "rad"))
+#: The distances in both rows of a pair may differ by this, m.
+DISTANCE_TOLERANCE = 1e-9
+#: A unit quaternion may differ in length from 1 by this.
+UNIT_LENGTH_TOLERANCE = 1e-6
+_QUATERNION_COLUMNS = (("qw", "1"), ("qx", "1"), ("qy", "1"), ("qz", "1"))
+_ROTATION_ERRORS = (("turn x", "rad"), ("turn y", "rad"), ("turn z", "rad"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +55,14 @@ class Nuisance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """The machine at symbolic coordinates, as instruments see it.
+    """The machine at symbolic coordinates, as instruments measure it.
 
     Attributes:
-        mechanism, topology, values, motion: the machine, its parameters and where its bodies are.
+        mechanism, topology, values, motion: the machine, its coordinates, its parameters and the
+            poses of its bodies.
         nuisances: values or symbols of all nuisance parameters by name.
-        others: the same machine at the further poses that a reading belongs to, for instruments
-            with several `poses`.
+        others: the same machine at the further poses of a reading, for instruments with several
+            `poses`.
     """
 
     mechanism: Mechanism
@@ -70,11 +73,14 @@ class Scene:
     others: tuple[Scene, ...] = ()
 
     def vector(self, prefix: str, letters: tuple[str, ...] = ("x", "y", "z")) -> ca.SX:
-        """Nuisance parameters ``prefix.x`` and so on as a vector."""
+        """Return the nuisance parameters ``prefix.x``, ``prefix.y`` ... as a vector."""
         return ca.SX(ca.vertcat(*(self.nuisances[f"{prefix}.{letter}"] for letter in letters)))
 
     def target(self, name: str) -> ca.SX:
-        """Point (3,) in the base frame that an instrument looks at: its target's offset from the tool centre point."""
+        """Return the point (3,) in the base frame that an instrument measures.
+
+        This is the tool centre point plus the offset of the instrument's target.
+        """
         R_tool, p_tool = self.values.placement(self.mechanism.platform.tool)
         body = self.motion.bodies[self.mechanism.platform.tool.body]
         return body.p + body.R @ (p_tool + R_tool @ self.vector(f"{name}.target"))
@@ -89,7 +95,7 @@ class Scene:
 def nominal_scene(
     mechanism: Mechanism, topology: Topology, instrument: Instrument
 ) -> tuple[ca.SX, Scene]:
-    """Symbols of the coordinates of all poses of a reading, one after the other, and the machine there.
+    """Return the symbolic coordinates of all poses of a reading, stacked, and the machine there.
 
     The machine is at rest, with nominal parameters and start values.
     """
@@ -112,15 +118,15 @@ def nominal_scene(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instrument(ABC):
-    """One kind of measurement; to add one, say its columns, its nuisance parameters and its errors.
+    """One kind of measurement; a new kind defines columns, nuisance parameters and errors.
 
     Attributes:
         name: prefix of its nuisance parameters; one name for each real instrument.
-        kind, usual_name: what files and the command line call it, and its name where nobody gives
-            it one.
-        touches: whether it is read at poses where its one error is zero: a contact.
-        reads: name and SI unit of every number that it reads, where that is the same for all of its
-            kind.
+        kind: name of the kind in files and on the command line.
+        usual_name: default name of an instrument of this kind.
+        touches: whether the instrument is read at contact, where its one error is zero.
+        reads: name and SI unit of every number that it reads, if they are the same for all
+            instruments of the kind.
     """
 
     kind: ClassVar[str] = ""
@@ -131,16 +137,16 @@ class Instrument(ABC):
 
     @property
     def poses(self) -> int:
-        """Number of poses that one reading belongs to: one, but for distances between poses and the like."""
+        """Number of poses of one reading; more than one for instruments that compare poses."""
         return 1
 
     def at_poses(self, count: int) -> Instrument:
-        """The instrument where a table has so many poses for each reading; the same for most kinds."""
+        """Return the instrument for a number of poses of each reading; most kinds do not change."""
         return self
 
     @property
     def assumed(self) -> float | None:
-        """The reading where a table has no column of it; None where there must be one."""
+        """The reading if a table does not contain it; None if the table must contain it."""
         return None
 
     @property
@@ -150,18 +156,18 @@ class Instrument(ABC):
 
     @property
     def row_columns(self) -> tuple[tuple[str, str], ...]:
-        """Name and SI unit of every number that a table has in the row of one pose."""
+        """Name and SI unit of every number in the row of one pose of a table."""
         return self.columns
 
     def gathered(self, rows: np.ndarray) -> np.ndarray:
-        """Readings (N, n_columns) from what the rows of their poses hold (N, `poses`, n_row_columns)."""
+        """Return readings (N, n_columns) from the rows of their poses (N, `poses`, n_row_columns)."""
         return rows[:, 0]
 
     def readings_at(self, errors: np.ndarray) -> np.ndarray:
-        """Readings (N, n_columns) that are predicted, from the errors (N, n_errors) at readings of zero.
+        """Return predicted readings (N, n_columns) from the errors (N, n_errors) at zero readings.
 
-        From the unit quaternion the error of a turn by a about e is 2 sin(a/2) e, twice the vector
-        part of the quaternion that would be read.
+        A zero reading of an orientation is the unit quaternion. Its error for a rotation by a about
+        e is 2 sin(a/2) e, twice the vector part of the predicted quaternion.
         """
         first = self.quaternion_column
         if first is None:
@@ -172,63 +178,72 @@ class Instrument(ABC):
 
     @property
     def errors(self) -> tuple[tuple[str, str], ...]:
-        """Name and SI unit of every error; as the columns, but a turn in place of a quaternion."""
+        """Name and SI unit of every error: the columns, with a rotation instead of a quaternion."""
         first = self.quaternion_column
-        return self.columns if first is None else (*self.columns[:first], *_TURN)
+        return self.columns if first is None else (*self.columns[:first], *_ROTATION_ERRORS)
 
     @property
     def position_columns(self) -> tuple[int, ...]:
-        """Indices of x, y and z among the columns (and errors); empty where not all three are read."""
+        """Indices of x, y and z among the columns (and errors); empty unless all three are read."""
         names = [name for name, _ in self.columns]
         return tuple(names.index(letter) for letter in "xyz") if set("xyz") <= set(names) else ()
 
     @property
     def quaternion_column(self) -> int | None:
-        """Index of qw among the columns, and of the first error of the turn; None without a quaternion."""
+        """Index of qw among the columns (and of the first rotation error); None without quaternion."""
         return next((i for i, (name, _) in enumerate(self.columns) if name == "qw"), None)
 
     @abstractmethod
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """The unknowns of the instrument with their start values."""
+        """Return the nuisance parameters of the instrument with their start values."""
 
     @abstractmethod
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Errors (n_errors,): what should have been read less what was read (n_columns,)."""
+        """Return the errors (n_errors,): predicted minus measured reading (n_columns,)."""
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """What is wrong with this instrument on this machine."""
+        """Return the problems of this instrument on a machine."""
         return []
 
 
-_TURN_LETTERS = ("rx", "ry", "rz")
+_ROTATION_LETTERS = ("rx", "ry", "rz")
 
 
 def _nuisances(prefix: str, *rows: tuple[str, float, str]) -> tuple[Nuisance, ...]:
-    """Unknowns ``prefix.NAME`` by name, start value and unit."""
+    """Return nuisance parameters ``prefix.NAME`` from names, start values and units."""
     return tuple(
         Nuisance(name=f"{prefix}.{name}", value=value, unit=unit) for name, value, unit in rows
     )
 
 
 def _vector(prefix: str, start: Vector3) -> tuple[Nuisance, ...]:
+    """Return the nuisance parameters of a vector, m."""
     return _nuisances(
         prefix, *((letter, value, "m") for letter, value in zip("xyz", start, strict=True))
     )
 
 
-def _turn(prefix: str) -> tuple[Nuisance, ...]:
-    return _nuisances(prefix, *((letter, 0.0, "rad") for letter in _TURN_LETTERS))
+def _rotation_vector(prefix: str) -> tuple[Nuisance, ...]:
+    """Return the nuisance parameters of a rotation vector, rad."""
+    return _nuisances(prefix, *((letter, 0.0, "rad") for letter in _ROTATION_LETTERS))
 
 
-def _turned(rho: ca.SX, start: tuple[float, float, float, float]) -> ca.SX:
-    """R(rho) R_0 (3, 3) with the quaternion (1, rho/2) made to length one: the rotation vector up to third order."""
+def _rotated(rho: ca.SX, start: tuple[float, float, float, float]) -> ca.SX:
+    """Return R(rho) R_0 (3, 3) for a small rotation rho and an initial quaternion.
+
+    R(rho) has the normalised quaternion (1, rho/2): rho is the rotation vector up to third order.
+    """
     q = ca.vertcat(1, rho / 2)
     return quaternion_rotation(q / ca.sqrt(ca.dot(q, q))) @ quaternion_rotation(ca.SX(list(start)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """Start pose of an instrument's frame in the base frame: origin (m) and unit quaternion (w, x, y, z).
+    """Initial pose of an instrument's frame in the base frame.
+
+    Attributes:
+        position: origin, m.
+        quaternion: orientation as a unit quaternion (w, x, y, z).
 
     Examples:
         >>> import tauloop as tl
@@ -242,12 +257,12 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framed(Instrument):
-    """An instrument that reads in a frame of its own: y = R_F^T (p - t_F).
+    """An instrument that reads in its own frame: y = R_F^T (p - t_F).
 
-    The unknown turn ``frame.rx, ry, rz`` is R_F = R(rho) R_0.
+    The unknown rotation ``frame.rx, ry, rz`` is R_F = R(rho) R_0.
 
     Attributes:
-        frame: start pose of that frame in the base frame.
+        frame: initial pose of that frame in the base frame.
         target: start value of the target's offset from the tool centre point, in the tool frame, m.
     """
 
@@ -256,28 +271,32 @@ class Framed(Instrument):
     target: Vector3 = ORIGIN
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """The frame's quaternion has length one."""
+        """Return a problem if the frame's quaternion is not a unit quaternion."""
         return _not_unit(f"{self.name}.frame", self.frame.quaternion)
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Frame (6) and target (3)."""
+        """Return the parameters of frame (6) and target (3)."""
         return (
             *_vector(f"{self.name}.frame", self.frame.position),
-            *_turn(f"{self.name}.frame"),
+            *_rotation_vector(f"{self.name}.frame"),
             *_vector(f"{self.name}.target", self.target),
         )
 
     def _frame_rotation(self, scene: Scene) -> ca.SX:
-        return _turned(scene.vector(f"{self.name}.frame", _TURN_LETTERS), self.frame.quaternion)
+        """Return the orientation (3, 3) of the frame in the base frame."""
+        rho = scene.vector(f"{self.name}.frame", _ROTATION_LETTERS)
+        return _rotated(rho, self.frame.quaternion)
 
     def _position(self, scene: Scene) -> ca.SX:
+        """Return the position (3,) of the target in the instrument's frame, m."""
         offset = scene.target(self.name) - scene.vector(f"{self.name}.frame")
         return self._frame_rotation(scene).T @ offset
 
 
 def _not_unit(where: str, quaternion: tuple[float, float, float, float]) -> list[Problem]:
+    """Return a problem if a quaternion does not have unit length."""
     size = math.sqrt(sum(number * number for number in quaternion))
-    if abs(size - 1.0) < 1e-6:
+    if abs(size - 1.0) < UNIT_LENGTH_TOLERANCE:
         return []
     what = f"the quaternion has length {size:.6g}"
     return [Problem(where=where, what=what, remedy="give a unit quaternion (w, x, y, z)")]
@@ -287,30 +306,34 @@ def _not_unit(where: str, quaternion: tuple[float, float, float, float]) -> list
 class _Oriented(Framed):
     """An instrument that reads the orientation of a target on the tool: R_F^T R_tool R_T.
 
-    The unknown turn ``target.rx, ry, rz`` is R_T = R(rho) R_0, from the tool's axes to the target's
-    own.
+    The unknown rotation ``target.rx, ry, rz`` is R_T = R(rho) R_0, from the tool frame to the
+    target frame.
 
     Attributes:
-        target_quaternion: start orientation R_0 of the target in the tool frame (w, x, y, z).
+        target_quaternion: initial orientation R_0 of the target in the tool frame (w, x, y, z).
     """
 
     target_quaternion: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Frame (6) and target (6)."""
-        return (*Framed.nuisances(self), *_turn(f"{self.name}.target"))
+        """Return the parameters of frame (6) and target (6)."""
+        return (*Framed.nuisances(self), *_rotation_vector(f"{self.name}.target"))
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """Both quaternions have length one."""
+        """Return a problem for each quaternion that is not a unit quaternion."""
         return [
             *Framed.check(self, mechanism, topology),
             *_not_unit(f"{self.name}.target", self.target_quaternion),
         ]
 
-    def _turn_error(self, scene: Scene, quaternion: ca.SX) -> ca.SX:
-        """Rotation vector (3,) from the measured to the predicted orientation: 2 sin(angle/2) along the axis."""
+    def _rotation_error(self, scene: Scene, quaternion: ca.SX) -> ca.SX:
+        """Return the rotation (3,) from the measured to the predicted orientation.
+
+        Its length is 2 sin(angle/2); its direction is the axis in the target's frame.
+        """
         measured = quaternion_rotation(quaternion / ca.sqrt(ca.dot(quaternion, quaternion)))
-        target = _turned(scene.vector(f"{self.name}.target", _TURN_LETTERS), self.target_quaternion)
+        rho = scene.vector(f"{self.name}.target", _ROTATION_LETTERS)
+        target = _rotated(rho, self.target_quaternion)
         E = measured.T @ self._frame_rotation(scene).T @ scene.tool_rotation @ target
         twice_sine = ca.vertcat(E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1])
         return twice_sine / ca.sqrt(1 + ca.trace(E))
@@ -318,10 +341,10 @@ class _Oriented(Framed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position(Framed):
-    """Position of a target on the tool, as a laser tracker reads it: all components or some.
+    """Position of a target on the tool, as read by a laser tracker: all components or some.
 
     Attributes:
-        components: which of x, y, z were measured.
+        components: measured components among x, y, z.
     """
 
     kind: ClassVar[str] = "position"
@@ -329,26 +352,23 @@ class Position(Framed):
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """The measured components, m."""
+        """Name and unit of the measured components, m."""
         return tuple((letter, "m") for letter in self.components)
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Predicted less measured position in the instrument's frame."""
+        """Return the predicted minus the measured position in the instrument's frame."""
         predicted = self._position(scene)
         return ca.vertcat(*(predicted["xyz".index(letter)] for letter in self.components)) - reading
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """Components are distinct letters, and the frame is one."""
-        wrong = Framed.check(self, mechanism, topology)
-        if (
-            self.components
-            and set(self.components) <= set("xyz")
-            and len(set(self.components)) == len(self.components)
-        ):
-            return wrong
+        """Return problems of the frame, and of components that are not distinct letters."""
+        problems = Framed.check(self, mechanism, topology)
+        letters = set(self.components)
+        if letters and letters <= set("xyz") and len(letters) == len(self.components):
+            return problems
         remedy = "give distinct letters of x, y and z"
         return [
-            *wrong,
+            *problems,
             Problem(where=f"{self.name}.components", what=f"is {self.components!r}", remedy=remedy),
         ]
 
@@ -358,11 +378,11 @@ class Orientation(_Oriented):
     """Orientation of a target on the tool as a unit quaternion (w, x, y, z)."""
 
     kind: ClassVar[str] = "orientation"
-    reads: ClassVar[tuple[tuple[str, str], ...]] = _QUATERNION
+    reads: ClassVar[tuple[tuple[str, str], ...]] = _QUATERNION_COLUMNS
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Rotation vector in the target's frame."""
-        return self._turn_error(scene, reading)
+        """Return the rotation from the measured orientation, in the target's frame."""
+        return self._rotation_error(scene, reading)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,17 +394,18 @@ class Pose(_Oriented):
         ("x", "m"),
         ("y", "m"),
         ("z", "m"),
-        *_QUATERNION,
+        *_QUATERNION_COLUMNS,
     )
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Predicted less measured position, and the rotation vector."""
-        return ca.vertcat(self._position(scene) - reading[:3], self._turn_error(scene, reading[3:]))
+        """Return the predicted minus the measured position, and the rotation."""
+        position_error = self._position(scene) - reading[:3]
+        return ca.vertcat(position_error, self._rotation_error(scene, reading[3:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distance(Instrument):
-    """Distance from a fixed centre to a target on the tool, as a ball bar reads it.
+    """Distance from a fixed centre to a target on the tool, as read by a ball bar.
 
     Attributes:
         center: start value of the centre in the base frame, m.
@@ -398,7 +419,7 @@ class Distance(Instrument):
     target: Vector3 = ORIGIN
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Centre (3), target (3) and a constant error of the bar's length."""
+        """Return the parameters: centre (3), target (3) and a constant error of the bar's length."""
         return (
             *_vector(f"{self.name}.center", self.center),
             *_vector(f"{self.name}.target", self.target),
@@ -406,14 +427,14 @@ class Distance(Instrument):
         )
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Predicted less measured distance."""
+        """Return the predicted minus the measured distance."""
         d = scene.target(self.name) - scene.vector(f"{self.name}.center")
         return ca.sqrt(ca.dot(d, d)) + scene.nuisances[f"{self.name}.offset"] - reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contact(Instrument):
-    """A target on the tool touches a known surface; what is read is the gap, which is zero at contact.
+    """Gap between a target on the tool and a known surface; the gap is zero at contact.
 
     Attributes:
         surface: a plane, sphere or cylinder.
@@ -430,25 +451,25 @@ class Contact(Instrument):
 
     @property
     def assumed(self) -> float | None:
-        """No gap."""
+        """Zero: the tool touches the surface."""
         return 0.0
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Place of the surface, and target (3)."""
+        """Return the parameters of the surface and of the target (3)."""
         return (
             *_nuisances(self.name, *self.surface.unknowns()),
             *_vector(f"{self.name}.target", self.target),
         )
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Signed distance from the surface less the gap."""
-        place = {
+        """Return the signed distance from the surface minus the gap."""
+        location = {
             name: scene.nuisances[f"{self.name}.{name}"] for name, _, _ in self.surface.unknowns()
         }
-        return self.surface.distance(scene.target(self.name), place) - reading
+        return self.surface.distance(scene.target(self.name), location) - reading
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """The surface has a direction and a size."""
+        """Return problems of a surface without a direction or size."""
         return [
             Problem(
                 where=f"{self.name}.surface.{where}",
@@ -461,9 +482,9 @@ class Contact(Instrument):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inclinometer(Instrument):
-    """Two angles of the tool frame against the vertical: roll atan2(u_y, u_z) and pitch -asin(u_x).
+    """Two angles of the tool frame from the vertical: roll atan2(u_y, u_z) and pitch -asin(u_x).
 
-    u is the upward vertical (against gravity) in the tool frame.
+    u is the upward vertical (opposite to gravity) in the tool frame.
     """
 
     kind: ClassVar[str] = "inclinometer"
@@ -471,18 +492,18 @@ class Inclinometer(Instrument):
     usual_name: ClassVar[str] = "level"
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Zero offsets of both angles."""
+        """Return the zero offsets of both angles."""
         return _nuisances(self.name, ("roll", 0.0, "rad"), ("pitch", 0.0, "rad"))
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Predicted less measured angles."""
+        """Return the predicted minus the measured angles."""
         gravity = scene.values.vector(scene.mechanism.gravity)
         u = -scene.tool_rotation.T @ gravity / ca.sqrt(ca.dot(gravity, gravity))
         predicted = ca.vertcat(ca.atan2(u[1], u[2]), -ca.asin(u[0]))
         return predicted + scene.vector(self.name, ("roll", "pitch")) - reading
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """There must be gravity to tell the vertical."""
+        """Return a problem if gravity is zero, so that there is no vertical."""
         if any(mechanism.value(component) != 0.0 for component in mechanism.gravity):
             return []
         return [
@@ -496,7 +517,7 @@ class Inclinometer(Instrument):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointSensor(Instrument):
-    """A sensor on one more joint of the machine: what was read is the coordinate times a scale plus an offset.
+    """A sensor on a further joint: its reading is the coordinate times a scale plus an offset.
 
     Redundant sensors let a machine calibrate itself.
 
@@ -512,15 +533,15 @@ class JointSensor(Instrument):
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """The reading."""
+        """Name and unit of the coordinate."""
         return ((self.coordinate, self.unit),)
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Scale and offset."""
+        """Return scale and offset."""
         return _nuisances(self.name, ("scale", 1.0, "1"), ("offset", 0.0, self.unit))
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Predicted less measured reading."""
+        """Return the predicted minus the measured reading."""
         q = scene.motion.configuration.q[scene.topology.coordinate_names.index(self.coordinate)]
         return (
             scene.nuisances[f"{self.name}.scale"] * q
@@ -529,16 +550,23 @@ class JointSensor(Instrument):
         )
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """The coordinate is there and is a scalar of that unit."""
+        """Return problems of an unknown coordinate or a wrong unit."""
         units = {
             topology.coordinate_names[j]: "rad" if topology.is_angle[j] else "m"
             for j in topology.q_of_v
             if j >= 0
         }
-        remedy = f"scalar coordinates are {', '.join(units)}"
-        what, where = "{!r} is no scalar coordinate", f"{self.name}.coordinate"
-        problems = Problems(unknown_names([self.coordinate], units, what, where, remedy))
-        if (unit := units.get(self.coordinate, self.unit)) != self.unit:
+        problems = Problems(
+            unknown_names(
+                [self.coordinate],
+                units,
+                "{!r} is not a scalar coordinate",
+                f"{self.name}.coordinate",
+                f"scalar coordinates are {', '.join(units)}",
+            )
+        )
+        unit = units.get(self.coordinate, self.unit)
+        if unit != self.unit:
             problems.add(
                 f"{self.name}.unit", f"is {self.unit!r}", f"{self.coordinate} is in {unit}"
             )
@@ -547,16 +575,16 @@ class JointSensor(Instrument):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between(Instrument):
-    """Distance between two poses of a target on the tool: a width of a printed part, a gauge block, a ball bar.
+    """Distance between two poses of a target on the tool, such as the width of a printed part.
 
-    What is read is scale |p_B - p_A| + offset, or scale |e.(p_B - p_A)| + offset along a direction
-    e. It does not depend on where the base frame is.
+    Other examples are gauge blocks and ball bars. The reading is scale |p_B - p_A| + offset, or
+    scale |e.(p_B - p_A)| + offset along a direction e. It does not depend on the base frame.
 
     Attributes:
-        length: of a gauge or ball bar, m: the reading where a table has none.
+        length: length of a gauge or ball bar, m: the reading if a table does not contain it.
         target: start value of the target's offset from the tool centre point, in the tool frame, m.
-        direction: of the measurement in the base frame, of any length, as of a caliper across two
-            walls; none for the distance itself.
+        direction: direction of the measurement in the base frame, of any length, such as that of a
+            caliper across two walls; None for the distance of the points.
     """
 
     kind: ClassVar[str] = "between"
@@ -568,26 +596,25 @@ class Between(Instrument):
 
     @property
     def poses(self) -> int:
-        """Two: both ends."""
+        """Two: both ends of the distance."""
         return 2
 
     @property
     def assumed(self) -> float | None:
-        """The length of the gauge."""
+        """Length of the gauge, m; None if it is not stated."""
         return self.length
 
     def gathered(self, rows: np.ndarray) -> np.ndarray:
-        """The distance, which the rows of both ends hold alike.
+        """Return the distances, which the rows of both ends contain.
 
         Raises:
-            InputError: they do not.
+            InputError: the rows of both ends contain different distances.
         """
         problems = Problems()
-        for i in np.flatnonzero(np.abs(np.diff(rows[:, :, 0], axis=1)[:, 0]) > SAME_DISTANCE):
+        differences = np.abs(np.diff(rows[:, :, 0], axis=1)[:, 0])
+        for i in np.flatnonzero(differences > DISTANCE_TOLERANCE):
             first, second = (1e3 * float(value) for value in rows[i, :, 0])
-            what = (
-                f"both ends of distance {i + 1} have other numbers: {first:.6g} and {second:.6g} mm"
-            )
+            what = f"both ends of distance {i + 1} have different values: {first:.6g} and {second:.6g} mm"
             problems.add(
                 f"{self.name}.distance", what, "give both rows of a pair the same distance"
             )
@@ -595,14 +622,17 @@ class Between(Instrument):
         return rows[:, 0]
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Target (3), a constant error (both probe radii, the width of a line) and a scale (shrinkage)."""
+        """Return the parameters: target (3), a constant error and a scale.
+
+        The constant error contains probe radii or the width of a line, the scale shrinkage.
+        """
         return (
             *_vector(f"{self.name}.target", self.target),
             *_nuisances(self.name, ("offset", 0.0, "m"), ("scale", 1.0, "1")),
         )
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Predicted less measured distance."""
+        """Return the predicted minus the measured distance."""
         (end,) = scene.others
         d = end.target(self.name) - scene.target(self.name)
         if self.direction is None:
@@ -617,7 +647,7 @@ class Between(Instrument):
         )
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """A direction has a length, and a gauge a positive one."""
+        """Return problems of a zero direction, or of a gauge length that is not positive."""
         problems = Problems()
         if self.direction is not None and not np.linalg.norm(self.direction) > 0.0:
             what = "has no direction: all three numbers are zero"
@@ -633,18 +663,18 @@ class Between(Instrument):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepGauge(Instrument):
-    """Places of several touches along a step gauge or scale that lies anywhere, as its certificate has them.
+    """Positions of several touches along a step gauge or scale in any location, from its certificate.
 
-    With the direction e from the first to the last touch, scale e.p_k is the place y_k but for a
-    constant: where the gauge begins is unknown. Of the K differences d_k the K - 1 Helmert
-    contrasts are the errors:
+    With the direction e from the first to the last touch, scale e.p_k equals the position y_k on
+    the gauge except for a constant, because the start of the gauge is unknown. The errors are the
+    K - 1 Helmert contrasts of the K differences d_k:
 
-        (d_1 + ... + d_k - k d_(k+1)) / sqrt(k (k + 1)),
+        (d_1 + ... + d_k - k d_(k+1)) / sqrt(k (k + 1)).
 
-    which have the noise of one touch and are independent of each other where the touches are.
+    They have the noise of one touch. They are independent if the touches are.
 
     Attributes:
-        count: number K of touches in one placement of the gauge.
+        count: number K of touches in one location of the gauge.
         target: start value of the touching point's offset from the tool centre point, in the tool
             frame, m.
     """
@@ -656,46 +686,46 @@ class StepGauge(Instrument):
 
     @property
     def poses(self) -> int:
-        """All touches of one placement."""
+        """Number of touches in one location of the gauge."""
         return self.count
 
     def at_poses(self, count: int) -> Instrument:
-        """The same gauge with another number of touches."""
+        """Return the same gauge with another number of touches."""
         return replace(self, count=count)
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """Places along the gauge."""
+        """Name and unit of the positions along the gauge."""
         return tuple((f"place {k + 1}", "m") for k in range(self.count))
 
     @property
     def row_columns(self) -> tuple[tuple[str, str], ...]:
-        """The place of one touch."""
+        """Name and unit of the position of one touch."""
         return (("place", "m"),)
 
     @property
     def errors(self) -> tuple[tuple[str, str], ...]:
-        """Helmert contrasts of the differences."""
+        """Name and unit of the Helmert contrasts of the differences."""
         return tuple((f"step {k + 1}", "m") for k in range(self.count - 1))
 
     def gathered(self, rows: np.ndarray) -> np.ndarray:
-        """The places of all touches."""
+        """Return the positions of all touches."""
         return rows[:, :, 0]
 
     def readings_at(self, errors: np.ndarray) -> np.ndarray:
-        """Places whose mean is zero: the contrasts do not depend on it."""
+        """Return positions with mean zero: the contrasts do not depend on the mean."""
         return errors @ _contrasts(self.count)
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Target (3) and a scale (expansion of the gauge)."""
+        """Return the parameters: target (3) and a scale (expansion of the gauge)."""
         return (
             *_vector(f"{self.name}.target", self.target),
             *_nuisances(self.name, ("scale", 1.0, "1")),
         )
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Contrasts of predicted less measured places."""
-        points = [place.target(self.name) for place in (scene, *scene.others)]
+        """Return the contrasts of predicted minus measured positions."""
+        points = [pose.target(self.name) for pose in (scene, *scene.others)]
         line = points[-1] - points[0]
         e = line / ca.sqrt(ca.dot(line, line))
         scale = scene.nuisances[f"{self.name}.scale"]
@@ -703,17 +733,16 @@ class StepGauge(Instrument):
         return ca.DM(_contrasts(self.count)) @ differences
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """At least two touches."""
+        """Return a problem for less than two touches."""
         if self.count >= 2:
             return []
-        what = f"{self.count} touch of the gauge shows no step"
-        return [
-            Problem(where=f"{self.name}.count", what=what, remedy="touch it at two places or more")
-        ]
+        what = f"a step needs two touches of the gauge, and the count is {self.count}"
+        remedy = "touch the gauge at two positions or more"
+        return [Problem(where=f"{self.name}.count", what=what, remedy=remedy)]
 
 
 def _contrasts(count: int) -> np.ndarray:
-    """Helmert's orthonormal rows (count - 1, count), each across a constant."""
+    """Return Helmert's orthonormal rows (count - 1, count), each orthogonal to a constant."""
     rows = np.zeros((count - 1, count))
     for k in range(1, count):
         rows[k - 1, :k] = 1.0
@@ -740,7 +769,7 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
 
 
 def needed(kind: type[Instrument]) -> tuple[str, ...]:
-    """Names of the attributes, besides its name, without which an instrument of a kind cannot be made."""
+    """Return the names of the required attributes of an instrument kind, except its name."""
     return tuple(
         item.name
         for item in fields(kind)
@@ -763,5 +792,5 @@ def require_instruments(
     for instrument in instruments:
         if by_name.setdefault(instrument.name, instrument) != instrument:
             what = f"two different instruments are called {instrument.name!r}"
-            problems.add("name", what, "give each instrument a name of its own")
+            problems.add("name", what, "give each instrument a different name")
     InputError.raise_if_any(problems)

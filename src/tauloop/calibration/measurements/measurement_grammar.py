@@ -1,4 +1,4 @@
-"""The grammar of measurement files: what may stand in them, for the reader and its messages."""
+"""The grammar of measurement files: keys and values, for the reader and its messages."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from tauloop.mechanism.description.cursor import (
 from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE
 
 FORMAT = "tauloop-measurements/1"
-#: Kinds of measurements by the name that files and the command line use.
+#: Names of the kinds of measurements in files and on the command line.
 KINDS = tuple(INSTRUMENTS)
 _LENGTH = Value(linear=LENGTH)
-_POINT, _DIRECTION = ListOf(item=_LENGTH, length=3), ListOf(item=Value(linear=ONE), length=3)
+_POINT = ListOf(item=_LENGTH, length=3)
+_DIRECTION = ListOf(item=Value(linear=ONE), length=3)
 _TEXT = Text(is_needed=True)
 _TEXTS = Either(kinds=(_TEXT, ListOf(item=_TEXT)))
 _ANY = Value(linear=None, among=tuple(DIMENSIONS.values()))
 
 
-def _columns(of: str) -> MapOf:
-    return MapOf(item=_TEXT, key=of, is_known=True)
+def _columns(key: str) -> MapOf:
+    """Return the grammar of a map from known keys to columns or units."""
+    return MapOf(item=_TEXT, key=key, is_known=True)
 
 
 PLANE = Shape(
@@ -55,26 +57,26 @@ CYLINDER = Shape(
 )
 SURFACE = Shape(
     name="surface",
-    doc="What the tool touches: exactly one key.",
+    doc="The surface that the tool touches: exactly one key.",
     fields=tuple(field(shape.name, shape, shape.doc) for shape in (PLANE, SPHERE, CYLINDER)),
 )
 INSTRUMENT = Shape(
     name="instrument",
-    doc="What measures.",
+    doc="The instrument of a series.",
     fields=(
-        need("kind", Choice(options=KINDS), "what it measures"),
+        need("kind", Choice(options=KINDS), "kind of measurement"),
         field("name", _TEXT, "its name; its kind if absent"),
         field("components", _TEXT, "of a position: letters of the axes; xyz if absent"),
         field("center", _POINT, "of a distance: fixed end of the bar"),
         field(
             "direction",
             _DIRECTION,
-            "of a distance between poses: along what it is measured; their line if absent",
+            "of a distance between poses: direction of the measurement; their line if absent",
         ),
         field(
             "length",
             _LENGTH,
-            "of a distance between poses: the reading, where the table has no column",
+            "of a distance between poses: the reading, if the table does not contain it",
         ),
         field("target", _POINT, "point on the tool; its origin if absent"),
         field("coordinate", _TEXT, "of a joint sensor: the coordinate"),
@@ -87,7 +89,7 @@ SERIES = Shape(
     doc="A table of measurements and the instrument that made them.",
     fields=(
         need("path", _TEXT, "the table"),
-        field("header", _TEXTS, "names of the columns, where the table has none"),
+        field("header", _TEXTS, "names of the columns, if the table does not have a header"),
         field(
             "encoders",
             _columns("actuator"),
@@ -101,7 +103,7 @@ SERIES = Shape(
         field(
             "together",
             _TEXT,
-            "of readings between poses: column whose equal numbers mark the poses of one reading",
+            "of readings of several poses: column whose equal numbers mark the poses of one reading",
         ),
         field("units", _columns("column"), "units by group or column"),
         need("noise", Either(kinds=(_ANY, ListOf(item=_ANY))), "standard deviation of each error"),
@@ -124,7 +126,7 @@ MEASUREMENTS = Shape(
     doc="Measurements of a machine.",
     fields=(
         need("format", Choice(options=(FORMAT,)), "format and version"),
-        field("description", Text(), "what was measured"),
+        field("description", Text(), "description of the measurements"),
         need("series", ListOf(item=SERIES), "the measurements"),
         field("parameters", _TEXTS, "unknowns, by name or pattern"),
         field("tolerances", TOLERANCES, "usual sizes of corrections"),

@@ -1,4 +1,4 @@
-"""A measurement set: all that was measured for one calibration, and what comes with it."""
+"""Measurement sets: the measurements for one calibration, with proposed unknowns and tolerances."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tauloop.common.shown import Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementSet(Shown):
-    """What a file of measurements holds.
+    """The contents of a measurement file.
 
     Attributes:
         series: the measurements.
-        parameters: unknowns that it proposes.
-        tolerances: usual sizes of corrections; None where it says nothing.
+        parameters: proposed unknowns.
+        tolerances: usual sizes of corrections; None if not stated.
         encoder_noise: standard deviation of the encoders, SI.
-        bounds: least and largest values of unknowns by name or pattern, SI.
+        bounds: minimum and maximum values of unknowns by name or pattern, SI.
     """
 
     series: tuple[Series, ...]
@@ -32,15 +32,16 @@ class MeasurementSet(Shown):
 
 
 def joined(sets: Sequence[MeasurementSet]) -> MeasurementSet:
-    """Several sets as one; tolerances and bounds are those of the first that states them.
+    """Join several sets; tolerances and bounds are those of the first set that states them.
 
     Raises:
-        InputError: they state different noises of the encoders.
+        InputError: the sets state different noise of the encoders.
     """
     noises = sorted({item.encoder_noise for item in sets})
     if len(noises) > 1:
-        what = f"measurement sets with {' and '.join(f'{noise:g}' for noise in noises)} (SI)"
-        raise InputError.of("encoder_noise", what, "the encoders are the same: state one")
+        stated = " and ".join(f"{noise:g}" for noise in noises)
+        what = f"measurement sets state different values: {stated} (SI)"
+        raise InputError.of("encoder_noise", what, "the encoders are the same: state one value")
     bounds: dict[str, Bounds] = {}
     for item in reversed(sets):
         bounds |= item.bounds

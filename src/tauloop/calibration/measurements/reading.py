@@ -1,15 +1,15 @@
-"""Measurements from files: a table with a header, or a YAML that says which columns of which file are what.
+"""Read measurements from a table with a header, or from a YAML file that describes tables.
 
 format: tauloop-measurements/1
 series:
   - path: bed.csv
-    header: [a, b, c]                       # names of the columns, where the file has none
+    header: [a, b, c]                       # names of the columns, if the file does not have a header
     kind: contact                           # one of KINDS
     name: bed
-    encoders: {motor1: a, motor2: b, motor3: c}   # left out: columns encoder.motor1, ...
-    readings: {gap: d}                      # left out: columns measured.gap, ...; of contacts without them: zero gaps
+    encoders: {motor1: a, motor2: b, motor3: c}   # default: columns encoder.motor1, ...
+    readings: {gap: d}                      # default: columns measured.gap, ...; contacts without them: zero gaps
     units: {encoders: 0.009375 mm}          # of the groups or of single columns
-    together: part                          # of readings between poses: rows with equal numbers here are one reading
+    together: part                          # readings of several poses: rows with equal numbers are one reading
     noise: 0.04 mm
 parameters: [tower*.end_stop]
 tolerances: {length: 5 mm, angle: 0.5 deg}
@@ -44,7 +44,9 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 
 #: Column with the number of the reading, in tables of readings that belong to several poses.
-TOGETHER = "reading"
+READING_NUMBER_COLUMN = "reading"
+#: Messages name the lines of tables with fewer rows than this.
+MAX_LABELLED_ROWS = 1000
 
 
 def read_measurements(
@@ -58,17 +60,17 @@ def read_measurements(
     """Read measurements of a machine.
 
     Args:
-        path: a YAML as above; or a CSV, Parquet or MAT file whose columns are ``encoder.ACTUATOR``
-            and ``measured.COLUMN`` with units in the header (``encoder.motor1 [mm]``, ``measured.x
+        path: a YAML file as above; or a CSV, Parquet or MAT file with columns ``encoder.ACTUATOR``
+            and ``measured.COLUMN`` and units in the header (``encoder.motor1 [mm]``, ``measured.x
             [mm]``).
-        mechanism: the machine, whose actuators the encoders belong to.
-        kind: what a bare table holds, one of `KINDS` that need no more than columns.
-        noise: standard deviation of its readings, SI, or such as ``0.02 mm``.
-        folder: where the files named in a YAML lie; beside it without this.
+        mechanism: the machine with the actuators of the encoders.
+        kind: kind of measurement in a table, one of `KINDS` that only need columns.
+        noise: standard deviation of its readings, SI, or a text such as ``0.02 mm``.
+        folder: folder of the files named in a YAML file; by default that of the YAML file.
 
     Raises:
-        InputError, LogError: everything that is wrong, with files and lines.
-        DescriptionError: the file is no plain YAML.
+        InputError, LogError: all problems, with files and lines.
+        DescriptionError: the file is not plain YAML.
     """
     path = Path(path)
     if path.suffix.lower() in (".yaml", ".yml"):
@@ -80,9 +82,9 @@ def read_measurements(
     if noise is None:
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
         raise InputError.of("noise", "is not stated", remedy, file=str(path))
-    plain = [name for name, instrument in INSTRUMENTS.items() if not needed(instrument)]
-    if kind not in plain:
-        remedy = f"one of {', '.join(plain)}; describe others in a YAML file"
+    table_kinds = [name for name, instrument in INSTRUMENTS.items() if not needed(instrument)]
+    if kind not in table_kinds:
+        remedy = f"use one of {', '.join(table_kinds)}; describe others in a YAML file"
         raise InputError.of("measure", f"{kind!r} cannot be read from a bare table", remedy)
     instrument = INSTRUMENTS[kind](name=INSTRUMENTS[kind].usual_name)
     if isinstance(noise, str):
@@ -108,36 +110,38 @@ def read_measurements(
 
 
 def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
-    """Columns of the encoders in a table with standard headers."""
+    """Return the columns of the encoders in a table with standard headers."""
     return {actuator.name: f"encoder.{actuator.name}" for actuator in mechanism.actuators}
 
 
 def _standard_readings(table: LogTable, instrument: Instrument) -> dict[str, str]:
-    """Columns of the readings in a table with standard headers; none for contacts whose gaps are left out."""
+    """Return the columns of the readings in a table with standard headers.
+
+    There are none if the table leaves out readings that can be assumed, such as gaps of contacts.
+    """
     columns = {name: f"measured.{name}" for name, _ in instrument.row_columns}
-    is_left_out = instrument.assumed is not None and not any(
-        column in table.names for column in columns.values()
-    )
-    return {} if is_left_out else columns
+    has_readings = any(column in table.names for column in columns.values())
+    return {} if instrument.assumed is not None and not has_readings else columns
 
 
 def _standard_together(table: LogTable, instrument: Instrument) -> str:
-    """Column that numbers the readings, of an instrument that reads several poses together; empty without."""
-    return TOGETHER if instrument.poses > 1 and TOGETHER in table.names else ""
+    """Return the column that numbers the readings of several poses; empty if there is none."""
+    has_numbers = instrument.poses > 1 and READING_NUMBER_COLUMN in table.names
+    return READING_NUMBER_COLUMN if has_numbers else ""
 
 
 def read_instrument(path: str | Path) -> Instrument:
-    """An instrument from a YAML with the keys that a series of measurements has for it (kind, center, surface, ...).
+    """Read an instrument from a YAML file with its keys in a series (kind, center, surface, ...).
 
     Raises:
-        InputError: everything that is wrong, with lines.
-        DescriptionError: the file is no plain YAML.
+        InputError: all problems, with lines.
+        DescriptionError: the file is not plain YAML.
     """
     root = open_document(path, INSTRUMENT)
     instrument = instrument_of(root, contents(root, ValueReader(None)) or {})
     root.collector.raise_any(InputError)
     if instrument is None:
-        raise AssertionError("an instrument that cannot be read has a problem that was noted")
+        raise AssertionError("an instrument that cannot be read has a recorded problem")
     return instrument
 
 
@@ -151,9 +155,26 @@ def _series(
     mechanism: Mechanism,
     together: str = "",
 ) -> Series:
+    """Return the series in a table.
+
+    Args:
+        table: the table.
+        instrument: the instrument.
+        encoders: column of each actuator.
+        readings: column of each reading; empty for readings that are assumed.
+        units: units by group or column.
+        noise: standard deviations of the errors, SI.
+        mechanism: the machine.
+        together: column that numbers the readings of several poses; empty without.
+
+    Raises:
+        LogError: missing columns or wrong numbers, all at once.
+        InputError: rows that do not give each reading its poses.
+    """
     findings = Findings()
 
     def channel(group: str, name: str, column: str) -> tuple[int, float]:
+        """Return the index of a column and the factor to SI."""
         if column not in table.names:
             remedy = suggestion(column, table.names) or f"the file has {', '.join(table.names)}"
             findings.add("missing", f"{group}.{name}", f"no column {column!r}", remedy, table.file)
@@ -168,48 +189,45 @@ def _series(
     actuators = [actuator.name for actuator in mechanism.actuators]
     for problem in unknown_names(encoders, actuators, "no such actuator", "encoders.{}"):
         findings.add("actuators", problem.where, problem.what, problem.remedy, table.file)
-    chosen = []
     assumed = instrument.assumed if not readings else None
     measured = [] if assumed is not None else [name for name, _ in instrument.row_columns]
-    for group, wanted, columns in (
+    channels = []
+    for group, names, columns in (
         ("encoders", actuators, encoders),
         ("readings", measured, readings),
     ):
-        for name in wanted:
+        for name in names:
             if name in columns:
-                chosen.append(channel(group, name, columns[name]))
+                channels.append(channel(group, name, columns[name]))
             else:
                 findings.add("missing", group, f"no column for {name}", "map it", table.file)
     if together:
-        chosen.append(channel("together", "column", together))
+        channels.append(channel("together", "column", together))
     findings.raise_if_any()
-    values = table.numbers([index for index, _ in chosen], findings) * np.array(
-        [factor for _, factor in chosen]
-    )
+    factors = np.array([factor for _, factor in channels])
+    values = table.numbers([index for index, _ in channels], findings) * factors
     findings.raise_if_any()
-    n_u = len(mechanism.actuators)
-    lines = [table.line(row) for row in range(len(values))] if len(values) < 1000 else []
+    n_u = len(actuators)
     positions = values[:, :n_u]
-    read = (
-        values[:, n_u : n_u + len(measured)]
-        if assumed is None
-        else np.full((len(values), 1), assumed)
-    )
+    if assumed is None:
+        read = values[:, n_u : n_u + len(measured)]
+    else:
+        read = np.full((len(values), 1), assumed)
+    has_labels = len(values) < MAX_LABELLED_ROWS
+    lines = [table.line(row) for row in range(len(values))] if has_labels else []
     if instrument.poses == 1:
-        labels = tuple(
-            f"pose {i + 1}" + (f" (line {line})" if line is not None else "")
-            for i, line in enumerate(lines)
-        )
         return Series(
-            instrument=instrument, encoders=positions, readings=read, noise=noise, labels=labels
+            instrument=instrument,
+            encoders=positions,
+            readings=read,
+            noise=noise,
+            labels=tuple(_pose_label(i, line) for i, line in enumerate(lines)),
         )
     rows = _rows_together(table, instrument, values[:, -1] if together else None, len(values))
     instrument = instrument.at_poses(rows.shape[1])
-    labels = (
-        tuple(_label(i, [lines[row] for row in each]) for i, each in enumerate(rows))
-        if lines
-        else ()
-    )
+    labels: tuple[str, ...] = ()
+    if lines:
+        labels = tuple(_reading_label(i, lines, poses) for i, poses in enumerate(rows))
     return Series(
         instrument=instrument,
         encoders=positions[rows.ravel()],
@@ -219,19 +237,31 @@ def _series(
     )
 
 
-def _label(reading: int, lines: list[int | None]) -> str:
-    """Name of a reading of several poses, with the lines of its table."""
-    stated = [str(line) for line in lines if line is not None]
+def _pose_label(pose: int, line: int | None) -> str:
+    """Return the name of a pose, with its line in the table."""
+    return f"pose {pose + 1}" + (f" (line {line})" if line is not None else "")
+
+
+def _reading_label(reading: int, lines: list[int | None], rows: np.ndarray) -> str:
+    """Return the name of a reading of several poses, with the lines of its rows in the table."""
+    stated = [str(lines[row]) for row in rows if lines[row] is not None]
     return f"reading {reading + 1}" + (f" (lines {', '.join(stated)})" if stated else "")
 
 
 def _rows_together(
     table: LogTable, instrument: Instrument, marks: np.ndarray | None, count: int
 ) -> np.ndarray:
-    """Rows (N, poses) of every reading: those with equal marks (count,), or one after the other.
+    """Return the rows (N, poses) of every reading.
+
+    Args:
+        table: the table.
+        instrument: the instrument.
+        marks: number of the reading of each row (count,); None if the rows of each reading are
+            consecutive.
+        count: number of rows.
 
     Raises:
-        InputError: marks that do not give each reading its poses.
+        InputError: rows that do not give each reading its poses.
     """
     is_any_number = instrument.at_poses(instrument.poses + 1) != instrument
     if marks is None:
@@ -239,8 +269,8 @@ def _rows_together(
         if size < 2 or count % size:
             what = f"has {count} rows, and each reading belongs to {max(size, 2)} poses"
             remedy = (
-                "give the poses of one reading one after the other, or number the readings in a "
-                f"column {TOGETHER!r}"
+                "give consecutive rows for the poses of each reading, or number the readings in a "
+                f"column {READING_NUMBER_COLUMN!r}"
             )
             raise InputError.of("rows", what, remedy, file=table.file)
         return np.arange(count).reshape(-1, size)
@@ -250,18 +280,26 @@ def _rows_together(
     problems = Problems()
     for k in np.flatnonzero((sizes != size) | (sizes < 2)):
         line = table.line(int(first[k]))
-        place = f"reading {marks[first[k]]:g}" + (f" (line {line})" if line is not None else "")
+        where = f"reading {marks[first[k]]:g}" + (f" (line {line})" if line is not None else "")
         if is_any_number:
-            remedy = "give all placements of one series the same number of touches, at least 2, or make them two series"
+            remedy = (
+                "give all readings of a series the same number of touches, at least 2, or split them "
+                "into two series"
+            )
         else:
             remedy = f"give each reading {size} rows with its number"
-        problems.add(place, f"has {sizes[k]} of {size} poses", remedy, file=table.file)
+        problems.add(where, f"has {sizes[k]} of {size} poses", remedy, file=table.file)
     InputError.raise_if_any(problems)
     order = np.argsort(first[group], kind="stable")
     return order.reshape(-1, size)
 
 
 def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
+    """Return the measurement set of a YAML file.
+
+    Raises:
+        InputError: all problems, with lines.
+    """
     values = ValueReader(None)
     content = contents(root, values) or {}
     series = [_series_of(place, values, folder, mechanism) for place in root.items_of("series")]
@@ -271,7 +309,7 @@ def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
             name: amount.value for name, amount in tolerances["named"].items() if amount is not None
         }
     if "priors" in tolerances:
-        tolerances["priors"] = _several(tolerances["priors"])
+        tolerances["priors"] = _as_tuple(tolerances["priors"])
     bounds: dict[str, Bounds] = {}
     for name, place in root.entries_of("bounds"):
         try:
@@ -282,38 +320,40 @@ def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
     noise = content.get("encoder_noise")
     return MeasurementSet(
         series=tuple(item for item in series if item is not None),
-        parameters=_several(content.get("parameters", ())),
+        parameters=_as_tuple(content.get("parameters", ())),
         tolerances=Tolerances(**tolerances) if "tolerances" in content else None,
         encoder_noise=noise.value if noise is not None else 0.0,
         bounds=bounds,
     )
 
 
-def _several(words: str | tuple[str, ...]) -> tuple[str, ...]:
+def _as_tuple(words: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return one text or several texts as a tuple."""
     return (words,) if isinstance(words, str) else words
 
 
 def _series_of(
     place: Cursor, values: ValueReader, folder: Path, mechanism: Mechanism
 ) -> Series | None:
-    """One series; None where something is wrong with it, which is noted."""
+    """Return one series; None if it has problems, which are recorded."""
     before = place.collector.count
     entry = contents(place, values) or {}
     instrument = instrument_of(place, entry)
     noise = _noise(place, entry.get("noise"), instrument)
     if instrument is not None and instrument.poses == 1 and "together" in entry:
         place.problem(
-            f"is no key of a measurement of kind {instrument.kind}", "leave it out", "together"
+            f"is not a key of measurements of kind {instrument.kind}", "leave it out", "together"
         )
     if place.collector.count > before or instrument is None or not entry.get("path") or not noise:
         return None
     try:
         path = folder / entry["path"]
-        table = CsvTable(path, _several(entry["header"])) if "header" in entry else open_table(path)
+        if "header" in entry:
+            table: LogTable = CsvTable(path, _as_tuple(entry["header"]))
+        else:
+            table = open_table(path)
         encoders = entry.get("encoders", _standard_encoders(mechanism))
-        readings = (
-            entry["readings"] if "readings" in entry else _standard_readings(table, instrument)
-        )
+        readings = entry.get("readings", _standard_readings(table, instrument))
         together = entry.get("together", _standard_together(table, instrument))
         return _series(
             table,
@@ -331,7 +371,7 @@ def _series_of(
 
 
 def _noise(place: Cursor, stated: Any, instrument: Instrument | None) -> tuple[float, ...]:
-    """Standard deviations by error; of one number where there is one."""
+    """Return the stated standard deviations of the errors, SI; empty if they have problems."""
     amounts = stated if isinstance(stated, tuple) else (stated,)
     if instrument is None or not is_whole(amounts):
         return ()
@@ -349,22 +389,24 @@ def _noise(place: Cursor, stated: Any, instrument: Instrument | None) -> tuple[f
 
 
 def instrument_of(place: Cursor, entry: dict[str, Any]) -> Instrument | None:
-    """The instrument of a series, or of a file of its own; None where something is wrong, which is noted."""
+    """Return the instrument of a series or of a separate file.
+
+    It is None if the instrument has problems, which are recorded.
+    """
     kind = INSTRUMENTS.get(entry.get("kind", ""))
     if kind is None or not is_whole(entry):
         return None
     docs = {item.name: item.doc for item in INSTRUMENT.fields}
-    own = {item.name for item in fields(kind)}
-    for key in docs.keys() & entry.keys() - own - {"kind"}:
-        place.problem(f"is no key of a measurement of kind {kind.kind}", "leave it out", key)
+    attributes = {item.name for item in fields(kind)}
+    for key in docs.keys() & entry.keys() - attributes - {"kind"}:
+        place.problem(f"is not a key of measurements of kind {kind.kind}", "leave it out", key)
     missing = [key for key in needed(kind) if key not in entry]
     for key in missing:
         place.problem("is missing", f"give it: {docs[key]}", key)
     if missing:
         return None
-    values = {key: entry[key] for key in docs.keys() & entry.keys() & own}
+    values = {key: entry[key] for key in docs.keys() & entry.keys() & attributes}
     if "surface" in values:
-        values["surface"] = next(
-            (SURFACES[name](**numbers) for name, numbers in values["surface"].items()), Plane()
-        )
+        surfaces = [SURFACES[name](**numbers) for name, numbers in values["surface"].items()]
+        values["surface"] = surfaces[0] if surfaces else Plane()
     return kind(**{"name": kind.kind, **values})

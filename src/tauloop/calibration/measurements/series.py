@@ -1,4 +1,4 @@
-"""Measurements as objects: what actuators and one instrument read at N poses, and how noisy the instrument is."""
+"""Series of measurements: encoder and instrument readings at N poses, with the noise."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from tauloop.equations.ports import numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Series(Shown):
-    """N readings of one instrument, each at one pose of the machine or at several (`Instrument.poses`).
+    """N readings of one instrument, each at one or several poses (`Instrument.poses`).
 
-    Several series, of several instruments or of one, make a calibration; they need not share poses.
+    A calibration uses one or several series, of one or several instruments. The series need not
+    have poses in common.
 
     Attributes:
-        instrument: what was read.
-        encoders: readings of all actuators at every pose (N * poses, n_u), in the order of the
-            machine file, the poses of one reading one after the other; m or rad.
-        readings: what the instrument read (N, n_columns), SI, columns as `instrument.columns`.
+        instrument: the instrument.
+        encoders: encoder readings of all actuators at every pose (N * poses, n_u), in the order of
+            the machine file, with the poses of one reading in consecutive rows; m or rad.
+        readings: readings of the instrument (N, n_columns), SI, columns as `instrument.columns`.
         noise: standard deviation of the instrument's errors, SI: one number, or one for each of
             `instrument.errors`.
-        labels: a name for each reading, for messages; counted from 1 without them.
+        labels: a name for each reading in messages; by default its number from 1.
     """
 
     instrument: Instrument
@@ -53,11 +54,8 @@ class Series(Shown):
         count, rest = divmod(len(encoders), poses)
         if rest:
             what = f"have {len(encoders)} rows, and each reading belongs to {poses} poses"
-            refuse(
-                "encoders",
-                what,
-                "give the poses of one reading one after the other, none left over",
-            )
+            remedy = f"give {poses} consecutive rows for each reading"
+            refuse("encoders", what, remedy)
         expected = (count, len(self.instrument.columns))
         if readings.shape != expected:
             columns = ", ".join(column for column, _ in self.instrument.columns)
@@ -99,18 +97,18 @@ class Series(Shown):
         return np.broadcast_to(np.asarray(self.noise, dtype=float), (len(self.instrument.errors),))
 
     def label(self, reading: int) -> str:
-        """Name of a reading, for messages."""
+        """Return the name of a reading in messages."""
         if self.labels:
             return self.labels[reading]
         return f"pose {reading + 1}" if self.instrument.poses == 1 else f"reading {reading + 1}"
 
     def rows(self, readings: np.ndarray) -> np.ndarray:
-        """Rows of the encoders (indices) that belong to some readings (indices or a mask)."""
-        every = np.arange(len(self.encoders)).reshape(len(self), self.instrument.poses)
-        return every[readings].ravel()
+        """Return the encoder rows (indices) of some readings (indices or a mask)."""
+        rows = np.arange(len(self.encoders)).reshape(len(self), self.instrument.poses)
+        return rows[readings].ravel()
 
     def take(self, readings: np.ndarray) -> Series:
-        """The same series with some of its readings (indices or a mask)."""
+        """Return the series with some of its readings (indices or a mask)."""
         chosen = np.arange(len(self))[readings]
         labels = tuple(self.label(int(i)) for i in chosen)
         encoders = self.encoders[self.rows(chosen)]

@@ -1,4 +1,4 @@
-"""What an instrument would read at given poses: for planning measurements and for simulated sessions."""
+"""Simulated readings of an instrument, for planning measurements and for simulated sessions."""
 
 from __future__ import annotations
 
@@ -17,33 +17,32 @@ from tauloop.model import Model
 
 
 def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> np.ndarray:
-    """Readings without noise (N, n_columns), SI, of an instrument with its start values.
+    """Return the readings without noise (N, n_columns), SI, of an instrument with its start values.
 
-    Errors are predictions less readings, so at readings of zero they are the predictions
-    (`Instrument.readings_at`).
+    Errors are predicted minus measured readings, so that errors at zero readings are the
+    predictions (`Instrument.readings_at`).
 
     Args:
-        model: the machine as it is.
-        instrument: what reads.
-        q: assembled coordinates (N * poses, n_q), those of one reading one after the other.
+        model: the machine.
+        instrument: the instrument.
+        q: assembled coordinates (N * poses, n_q), with the poses of one reading in consecutive rows.
 
     Raises:
-        InputError: the instrument cannot work on this machine.
+        InputError: the instrument does not suit this machine, or the number of poses is wrong.
     """
     mechanism, shape = model.mechanism, model.topology
     require_instruments([instrument], mechanism, shape)
     symbol, scene = nominal_scene(mechanism, shape, instrument)
     names = tuple(name for name, _ in instrument.columns)
-    nothing = ca.SX([1.0 if name == "qw" else 0.0 for name in names])
-    error = ca.densify(instrument.error(scene, nothing))
-    count = len(q) // instrument.poses
-    if count * instrument.poses != len(q):
-        what = f"{len(q)} poses, and each reading belongs to {instrument.poses}"
-        raise InputError.of(
-            "q", what, "give the poses of one reading one after the other, none left over"
-        )
-    together = np.ascontiguousarray(q).reshape(count, -1)
-    (errors,) = BatchFunction(ca.Function("readings", [symbol], [error]))([together], count)
+    zero_reading = ca.SX([1.0 if name == "qw" else 0.0 for name in names])
+    error = ca.densify(instrument.error(scene, zero_reading))
+    poses = instrument.poses
+    count = len(q) // poses
+    if count * poses != len(q):
+        what = f"has {len(q)} poses, and each reading belongs to {poses} poses"
+        raise InputError.of("q", what, f"give {poses} consecutive poses for each reading")
+    rows = np.ascontiguousarray(q).reshape(count, -1)
+    (errors,) = BatchFunction(ca.Function("readings", [symbol], [error]))([rows], count)
     return instrument.readings_at(np.asarray(errors))
 
 
@@ -54,9 +53,15 @@ def simulated_series(
     noise: float | tuple[float, ...],
     rng: np.random.Generator | None = None,
 ) -> Series:
-    """Encoders and readings at assembled coordinates (N, n_q), noisy where a generator is given.
+    """Return a series of readings at assembled coordinates, with noise if a generator is given.
 
-    A turn's noise is a small rotation (three numbers) that multiplies the quaternion.
+    Args:
+        model: the machine.
+        instrument: the instrument.
+        q: assembled coordinates (N * poses, n_q), with the poses of one reading in consecutive rows.
+        noise: standard deviation of the instrument's errors, SI; see `Series`. The noise of an
+            orientation is a small rotation (three numbers) that multiplies the quaternion.
+        rng: draws the noise; None for readings without noise.
     """
     readings = simulated_readings(model, instrument, q)
     encoders = model.actuator_position(q)
@@ -67,15 +72,15 @@ def simulated_series(
         if first is not None:
             w, vector = readings[:, first : first + 1], readings[:, first + 1 :]
             half = draw[:, first:] / 2
-            turned = np.concatenate(
+            rotated = np.concatenate(
                 [
                     w - (vector * half).sum(axis=1, keepdims=True),
                     vector + w * half + np.cross(vector, half),
                 ],
                 axis=1,
             )
-            turned /= np.linalg.norm(turned, axis=1, keepdims=True)
-            readings = np.concatenate([readings[:, :first] + draw[:, :first], turned], axis=1)
+            rotated /= np.linalg.norm(rotated, axis=1, keepdims=True)
+            readings = np.concatenate([readings[:, :first] + draw[:, :first], rotated], axis=1)
         else:
             readings = readings + instrument.readings_at(draw)
     return Series(instrument=instrument, encoders=encoders, readings=readings, noise=noise)

@@ -1,1 +1,1 @@
-"""Which poses to measure: candidates, exchange algorithm, and the plan."""
+"""Selection of poses to measure: candidates, exchange algorithm, and the plan."""

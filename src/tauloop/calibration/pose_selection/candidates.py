@@ -1,4 +1,4 @@
-"""Candidate poses for measuring: spread over the work volume, within reach, limits, and away from singularities."""
+"""Candidate poses for measuring: spread over the work volume, within limits and reach."""
 
 from __future__ import annotations
 
@@ -27,28 +27,30 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 
-#: Poses tried for each one that is wanted, at most.
-TRIES = 30
-#: Share of the rods' mean length that their centre lines keep apart where nobody says more.
-SLENDER = 0.02
-#: StepGauge of the range in which a platform position without limits is tried, as a share of the
+#: Maximum number of poses tried for each requested one.
+MAX_TRIES = 30
+#: Minimum number of poses drawn at once.
+MIN_BATCH = 16
+#: Default distance between the centre lines of rods, as a share of their mean length.
+CLEARANCE_SHARE = 0.02
+#: Step of the search for the range of a platform position without limits, as a share of the
 #: characteristic length.
-FINENESS = 0.01
+RANGE_STEP = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseLimits(Options):
-    """What a measuring pose must keep.
+    """Limits of the poses to measure.
 
     Attributes:
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
-            those of the machine file without it.
-        singularity: smallest distance to singularities (0 to 1, free of units); without it 0.05, or
-            half of that of the reference pose where that is less.
-        clearance: smallest distance between center lines of rods, such as 20mm; 0 for none; a share
-            of the rods' length without it.
-        turn: largest turn of a platform that can turn about each axis from its reference, rad.
-        joint_ranges: whether ranges of joints and rods in the machine file must be kept.
+            by default those of the machine file.
+        singularity: smallest distance to singularities (0 to 1, dimensionless); by default 0.05, or
+            half of that of the reference pose if this is less.
+        clearance: smallest distance between center lines of rods, such as 20mm; 0 for none; by
+            default a share of the rods' length.
+        turn: largest rotation of the platform about each axis from its reference, rad.
+        joint_ranges: whether poses must be within the ranges of joints and rods in the machine file.
     """
 
     ranges: Mapping[str, tuple[float, float]] | None = option(
@@ -72,10 +74,10 @@ class Candidates(Shown):
         position: platform positions (N, n), SI.
         q: all coordinates (N, n_q).
         encoders: actuator positions (N, n_u), m or rad.
-        tried: how many poses were tried.
-        excluded: how many of them were left out, by reason.
-        clearance: distance that centre lines of rods keep, m; None for a machine without pairs of
-            rods.
+        tried: number of poses that were tried.
+        excluded: number of poses that were left out, by reason.
+        clearance: minimum distance between the centre lines of rods, m; None for a machine without
+            pairs of rods.
     """
 
     columns: tuple[str, ...] = field(metadata=OMITTED)
@@ -98,18 +100,21 @@ class Candidates(Shown):
 
 
 def usual_clearance(model: Model) -> float | None:
-    """Distance that centre lines of rods keep where nobody says more, m; None for a machine without pairs of rods.
+    """Return the default minimum distance between the centre lines of rods, m.
 
-    Machine files give rods no thickness. A fiftieth of their mean length is about what slender rods
-    are thick, and half of the least distance at the reference pose is allowed at any rate, so that
-    it is never left out itself.
+    Machine files do not contain the thickness of rods. Slender rods are about a fiftieth of their
+    mean length thick. Half of the smallest distance at the reference pose is always allowed, so
+    that this pose is not left out.
+
+    Returns:
+        None for a machine without pairs of rods.
     """
     clearance, q = rod_clearance(model), model.assembly.q[None]
     if not len(clearance.pairs):
         return None
-    ends = clearance.segments(q)[0]
-    lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
-    return float(min(SLENDER * lengths.mean(), clearance.distances(q).min() / 2))
+    segments = clearance.segments(q)[0]
+    lengths = np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1)
+    return float(min(CLEARANCE_SHARE * lengths.mean(), clearance.distances(q).min() / 2))
 
 
 def candidate_poses(
@@ -120,48 +125,56 @@ def candidate_poses(
     limits: PoseLimits = LIMITS,
     touching: Instrument | None = None,
 ) -> Candidates:
-    """Poses spread evenly (a scrambled Halton sequence) over the work volume, those that break a limit left out.
+    """Return poses that are spread evenly over the work volume, without those that violate limits.
+
+    They follow a scrambled Halton sequence.
 
     Args:
         model: the machine.
-        count: how many poses are wanted.
+        count: number of poses.
         rng: scrambles the sequence.
-        limits: what the poses must keep.
+        limits: limits of the poses.
         touching: an instrument whose surface every pose touches: positions are moved onto it.
 
     Raises:
         InputError: a count below one, unknown or empty ranges, or a platform that cannot be moved
             onto a surface.
-        PoseError: too few poses keep the limits; which limits left out how many.
+        PoseError: too few poses satisfy the limits, with the number that each limit left out.
     """
     if count < 1:
-        raise InputError.of("candidates", f"{count} are asked for", "ask for one or more")
+        raise InputError.of("candidates", f"{count} are requested", "request one or more")
     port = model.platform.ports.position
     box = _box(model, limits)
-    turned = _quaternion(port)
+    quaternion = _quaternion(port)
     clearance = usual_clearance(model) if limits.clearance is None else limits.clearance
-    kept_apart = replace(limits, clearance=clearance or 0.0)
+    limits = replace(limits, clearance=clearance or 0.0)
     gap = Gap(model, touching) if touching is not None else None
     halton = qmc.Halton(len(port.columns), rng=rng)
-    batches: list[tuple[np.ndarray, np.ndarray]] = []
+    positions: list[np.ndarray] = []
+    coordinates: list[np.ndarray] = []
     excluded: Counter[str] = Counter()
-    tried = kept = 0
-    while kept < count and tried < TRIES * count:
-        position = _spread(halton.random(max(count, 16)), box, turned)
+    tried = found = 0
+    while found < count and tried < MAX_TRIES * count:
+        position = _spread(halton.random(max(count, MIN_BATCH)), box, quaternion)
         tried += len(position)
         if gap is not None:
-            position = gap.closed(position, box, excluded)
-        q, good = _kept(model, position, kept_apart, excluded)
-        kept += len(good)
-        batches.append((position[good], q[good]))
-    if kept < count:
+            position = gap.close(position, box, excluded)
+        q, valid = _within_limits(model, position, limits, excluded)
+        found += len(valid)
+        positions.append(position[valid])
+        coordinates.append(q[valid])
+    if found < count:
         reasons = ", ".join(f"{reason} {number}" for reason, number in (+excluded).most_common())
-        what = f"only {kept} of {tried} poses tried keep the limits, {count} are wanted; left out: {reasons}"
+        what = (
+            f"only {found} of {tried} poses tried satisfy the limits, and {count} are requested; "
+            f"left out: {reasons}"
+        )
         remedy = (
-            "widen the limits, narrow the ranges to the work volume, or ask for fewer candidates"
+            "widen the limits, narrow the ranges to the work volume, or request fewer candidates"
         )
         raise PoseError.of("candidates", what, remedy)
-    position, q = (np.concatenate(parts)[:count] for parts in zip(*batches, strict=True))
+    position = np.concatenate(positions)[:count]
+    q = np.concatenate(coordinates)[:count]
     return Candidates(
         columns=port.columns,
         position=position,
@@ -174,17 +187,20 @@ def candidate_poses(
 
 
 def _quaternion(port: Port) -> tuple[int, ...]:
-    """Columns of a whole quaternion, if there is one."""
-    ends = tuple(column.rpartition(".")[2] for column in port.columns)
-    return tuple(ends.index(name) for name in ("qw", "qx", "qy", "qz")) if "qw" in ends else ()
+    """Return the columns of the quaternion among platform positions; empty without one."""
+    names = tuple(column.rpartition(".")[2] for column in port.columns)
+    return tuple(names.index(name) for name in ("qw", "qx", "qy", "qz")) if "qw" in names else ()
 
 
 def _box(model: Model, limits: PoseLimits) -> np.ndarray:
-    """From and to of every platform position (n, 2); of a quaternion's columns, rotations about its axes, rad."""
+    """Return the lower and upper limit of every platform position (n, 2), SI.
+
+    The limits of a quaternion's vector part are those of a rotation vector, rad.
+    """
     port, entry = model.platform.ports.position, model.platform.ports
     full = {column.rpartition(".")[2]: column for column in port.columns}
     ranges = {full.get(name, name): range_ for name, range_ in (limits.ranges or {}).items()}
-    problems = unknown_names(ranges, port.columns, "is no platform position")
+    problems = unknown_names(ranges, port.columns, "is not a platform position")
     problems += [
         Problem(where=name, what=f"range {low:g} to {high:g} is empty", remedy="give LOW:HIGH")
         for name, (low, high) in ranges.items()
@@ -193,61 +209,63 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
     InputError.raise_if_any(problems)
     lower, upper = coordinate_limits(model.topology)
     reference = entry.at(model.assembly.q)
-    turned = _quaternion(port)
+    quaternion = _quaternion(port)
     box = []
     for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True)):
         low, high = ranges.get(name, (lower[entry.q[i]], upper[entry.q[i]]))
         if np.isfinite([low, high]).all():
             box.append((low, high))
-        elif i in turned:
+        elif i in quaternion:
             box.append((-limits.turn, limits.turn))
         elif unit in ("1", "rad"):
-            # a quaternion's component turns by twice its size
+            # The rotation angle is twice a small component of a quaternion.
             turn = limits.turn / 2 if unit == "1" else limits.turn
             box.append((reference[i] - turn, reference[i] + turn))
         else:
-            axis = section_axes(model, (name,), FINENESS * model.assembly.loops.length)[name]
+            axis = section_axes(model, (name,), RANGE_STEP * model.assembly.loops.length)[name]
             box.append((float(axis[0]), float(axis[-1])))
     return np.array(box)
 
 
-def _spread(unit: np.ndarray, box: np.ndarray, turned: tuple[int, ...]) -> np.ndarray:
-    """Platform positions (N, n) from points of the unit cube."""
-    position = box[:, 0] + unit * np.ptp(box, axis=1)
-    if turned:
-        rotation = Rotation.from_rotvec(position[:, turned[1:]])
-        position[:, turned] = rotation.as_quat(scalar_first=True)
+def _spread(points: np.ndarray, box: np.ndarray, quaternion: tuple[int, ...]) -> np.ndarray:
+    """Return platform positions (N, n) from points of the unit cube."""
+    position = box[:, 0] + points * np.ptp(box, axis=1)
+    if quaternion:
+        rotation = Rotation.from_rotvec(position[:, quaternion[1:]])
+        position[:, quaternion] = rotation.as_quat(scalar_first=True)
     return np.asarray(position)
 
 
-def _kept(
+def _within_limits(
     model: Model, position: np.ndarray, limits: PoseLimits, excluded: Counter[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All coordinates (N, n_q), and indices of the poses that keep the limits; the others are counted by reason."""
-    state = model.platform.evaluate(position)
-    good = np.flatnonzero(state.health.is_reached & np.isfinite(state.q).all(axis=1))
+    """Return all coordinates (N, n_q), and the indices of poses within the limits.
 
-    excluded["out of reach"] += len(position) - len(good)
+    The other poses are counted by reason.
+    """
+    state = model.platform.evaluate(position)
+    valid = np.flatnonzero(state.health.is_reached & np.isfinite(state.q).all(axis=1))
+    excluded["out of reach"] += len(position) - len(valid)
     if limits.joint_ranges:
-        ranges, held = model.limits, set(model.platform.ports.q)
-        # `--ranges` takes the place of the ranges in which a given coordinate is drawn
-        is_named = np.zeros(len(ranges.names), dtype=bool)
-        is_named[: len(ranges.columns)] = [i in held for i in ranges.columns]
-        is_inside = ((ranges.margins(state.q[good]) >= 0.0) | is_named & ~ranges.is_stop).all(
-            axis=1
-        )
+        ranges, given = model.limits, set(model.platform.ports.q)
+        # `--ranges` replaces the ranges of the machine file, but not the stops of joints.
+        is_given = np.zeros(len(ranges.names), dtype=bool)
+        is_given[: len(ranges.columns)] = [i in given for i in ranges.columns]
+        is_inside = ranges.margins(state.q[valid]) >= 0.0
+        is_inside = (is_inside | is_given & ~ranges.is_stop).all(axis=1)
         excluded["joint range"] += int((~is_inside).sum())
-        good = good[is_inside]
-    if len(good):
-        singular = singularities(model, state.q[good])
+        valid = valid[is_inside]
+    if len(valid):
+        singular = singularities(model, state.q[valid])
         least = least_distance(model, limits.singularity)
-        near = np.stack([singular.distance(kind) < least for kind in KINDS])
-        for kind, is_first in zip(KINDS, near & (near.cumsum(axis=0) == 1), strict=True):
-            excluded[f"{kind} singularity"] += int(is_first.sum())
-        good = good[~near.any(axis=0)]
+        is_near = np.stack([singular.distance(kind) < least for kind in KINDS])
+        is_first_reason = is_near & (is_near.cumsum(axis=0) == 1)
+        for kind, is_counted in zip(KINDS, is_first_reason, strict=True):
+            excluded[f"{kind} singularity"] += int(is_counted.sum())
+        valid = valid[~is_near.any(axis=0)]
     clearance = rod_clearance(model)
-    if len(good) and len(clearance.pairs) and limits.clearance:
-        is_apart = clearance.distances(state.q[good]).min(axis=1) >= limits.clearance
+    if len(valid) and len(clearance.pairs) and limits.clearance:
+        is_apart = clearance.distances(state.q[valid]).min(axis=1) >= limits.clearance
         excluded["interference of rods"] += int((~is_apart).sum())
-        good = good[is_apart]
-    return state.q, good
+        valid = valid[is_apart]
+    return state.q, valid

@@ -1,4 +1,4 @@
-"""Poses that touch a surface: platform positions moved along the slope of the gap until it is closed."""
+"""Poses that touch a surface: platform positions that are moved until the gap is closed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ from tauloop.common.errors import InputError
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: A gap that is closed (m), steps to it, and the least slope along which it is closed.
-TOUCHES, CONTACT_STEPS, SLOPE = 1e-10, 12, 1e-3
+#: Gaps below this, m, are closed.
+GAP_TOLERANCE = 1e-10
+#: Maximum number of Newton steps that close a gap.
+MAX_CONTACT_STEPS = 12
+#: Positions do not move along smaller slopes of the gap than this.
+MIN_SLOPE = 1e-3
 
 
 class Gap:
-    """The distance of a target from a surface, and platform positions that close it."""
+    """The gap between a target and a surface as a function of platform positions."""
 
     def __init__(self, model: Model, contact: Instrument) -> None:
-        """Prepare the gap and its slope.
+        """Build the functions of the gap and its slope.
 
         Raises:
             InputError: the instrument does not suit the machine, or its platform has no positions
-                to be moved.
+                in metres.
         """
         mechanism, shape = model.mechanism, model.topology
         require_instruments([contact], mechanism, shape)
@@ -36,10 +40,8 @@ class Gap:
         self._model = model
         self._moved = [i for i, unit in enumerate(port.units) if unit == "m"]
         if not self._moved:
-            what, remedy = (
-                "has no positions in metres to be moved",
-                "plan contacts of machines whose platform shifts",
-            )
+            what = "has no positions in metres that could be moved onto a surface"
+            remedy = "plan contacts only for machines with a platform that translates"
             raise InputError.of("platform", what, remedy)
         q, scene = nominal_scene(mechanism, shape, contact)
         gap = contact.error(scene, ca.SX(1, 1))
@@ -49,31 +51,27 @@ class Gap:
             ca.Function("gap", [q], [ca.densify(gap), ca.densify(slope.T)])
         )
 
-    def closed(self, position: np.ndarray, box: np.ndarray, excluded: Counter[str]) -> np.ndarray:
-        """Positions moved along the gap's slope until it is closed; those that leave the box are counted and left out.
+    def close(self, position: np.ndarray, box: np.ndarray, excluded: Counter[str]) -> np.ndarray:
+        """Return positions (N, n) moved along the slope of the gap until it is closed.
 
-        Newton's method on one equation, the shortest step each time.
+        Newton's method on one equation, with the shortest step each time. Positions that do not
+        reach the surface or leave the box are left out and counted.
         """
         position = position.copy()
         gap = np.full((len(position), 1), np.inf)
-        for _ in range(CONTACT_STEPS):
+        for _ in range(MAX_CONTACT_STEPS):
             q = np.ascontiguousarray(self._model.platform.evaluate(position).q)
             gap, slope = self._function([np.where(np.isfinite(q), q, 0.0)], len(q))
-            if np.abs(gap).max() < TOUCHES:
+            if np.abs(gap).max() < GAP_TOLERANCE:
                 break
             size = np.maximum((slope**2).sum(axis=1, keepdims=True), np.finfo(float).tiny)
-            step = np.where(size > SLOPE**2, gap * slope / size, 0.0)
+            step = np.where(size > MIN_SLOPE**2, gap * slope / size, 0.0)
             position[:, self._moved] -= step
-        touches = np.abs(gap[:, 0]) < TOUCHES
-        some = position[:, self._moved]
-        edge = TOUCHES + 1e-9 * np.abs(box[self._moved])
-        inside = (
-            (some >= box[self._moved, 0] - edge[:, 0]) & (some <= box[self._moved, 1] + edge[:, 1])
-        ).all(axis=1)
-        excluded.update(
-            {
-                "off the surface": int((~touches).sum()),
-                "outside the ranges": int((touches & ~inside).sum()),
-            }
-        )
-        return np.asarray(position[touches & inside])
+        is_closed = np.abs(gap[:, 0]) < GAP_TOLERANCE
+        moved = position[:, self._moved]
+        lower, upper = box[self._moved].T
+        margin_lower, margin_upper = (GAP_TOLERANCE + 1e-9 * np.abs(box[self._moved])).T
+        is_inside = ((moved >= lower - margin_lower) & (moved <= upper + margin_upper)).all(axis=1)
+        excluded["off the surface"] += int((~is_closed).sum())
+        excluded["outside the ranges"] += int((is_closed & ~is_inside).sum())
+        return np.asarray(position[is_closed & is_inside])

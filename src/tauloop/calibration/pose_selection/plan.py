@@ -1,4 +1,4 @@
-"""Planning a measuring session: which poses to measure, how many are enough, and what can be expected of them."""
+"""Planning of a measuring session: poses to measure, their number, and the expected accuracy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tauloop.calibration.pose_selection.candidates import Candidates, PoseLimits
 from tauloop.calibration.pose_selection.selection import (
     CRITERIA,
     D_OPTIMAL,
-    SHOWN,
+    OBSERVABLE_TOLERANCE,
     Criterion,
     Selection,
     information,
@@ -48,34 +48,30 @@ from tauloop.mechanism.description.units import LENGTH
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 
-#: Poses are enough when the calibrated machine's expected error is below this share of the
-#: instrument's noise: it then adds an eighth to the noise at most.
-ENOUGH = 0.5
-#: Random sets of poses that the curve compares with.
+#: Default goal: the expected error of the calibrated machine over the instrument's noise. It then
+#: adds at most an eighth to the noise.
+DEFAULT_GOAL = 0.5
+#: Number of random sets of poses that each point of the curve is compared with.
 RANDOM_SETS = 20
-#: Rounds of exchanges for a point of the curve; the first set is good already.
+#: Rounds of exchanges for a point of the curve; the initial set is already good.
 CURVE_ROUNDS = 2
-#: Numbers of poses of the curve where none are named, as shares of the number that is asked for.
-SHARES = (0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0)
+#: Default numbers of poses of the curve, as multiples of the requested number.
+COUNT_MULTIPLES = (0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0)
 
 
 def _point(text: str) -> Vector3:
-    """Three lengths with commas between them; a number alone is in metres."""
-    x, *others = parts = text.split(",")
-    if len(parts) != 3:
-        what, remedy = f"{text!r} is not three lengths", "such as '0 m, 0.1 m, -0.6 m'"
-        raise InputError.of("center", what, remedy)
-    y, z = others
-    return (
-        quantity("center", x, LENGTH),
-        quantity("center", y, LENGTH),
-        quantity("center", z, LENGTH),
-    )
+    """Parse three lengths separated by commas; a bare number is in metres."""
+    lengths = text.split(",")
+    if len(lengths) != 3:
+        remedy = "give three lengths, such as '0 m, 0.1 m, -0.6 m'"
+        raise InputError.of("center", f"{text!r} is not three lengths", remedy)
+    x, y, z = (quantity("center", length, LENGTH) for length in lengths)
+    return x, y, z
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PosePlanOptions(Options):
-    """What is to be calibrated, by which instrument, and how many poses are chosen from which candidates.
+    """Options of a pose plan: unknowns, instrument, number of poses and candidates.
 
     Attributes:
         parameters: parameters to estimate, by name or pattern, such as
@@ -83,23 +79,23 @@ class PosePlanOptions(Options):
         measure: kind of measurement; contacts are with the plane z = 0.
         center: fixed centre of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
         coordinate: coordinate that a joint sensor reads.
-        instrument: YAML that describes the instrument as a series of measurements does (kind,
-            surface, ...); in Python also the instrument itself.
-        count: how many poses to choose.
-        candidates: how many poses to choose from.
-        criterion: criterion that is minimized: volume of the ellipsoid of uncertainty (D), mean
-            variance (A), or uncertainty of the worst direction (E).
+        instrument: YAML file that describes the instrument with the keys of a series of
+            measurements (kind, surface, ...); in Python also the instrument itself.
+        count: number of poses to choose.
+        candidates: number of poses to choose from.
+        criterion: criterion to minimize: volume of the uncertainty ellipsoid (D), mean variance
+            (A), or uncertainty of the worst direction (E).
         noise: standard deviation of measured lengths, such as '20 um'.
         turn_noise: standard deviation of measured angles, such as '0.01 deg'.
         tolerance: usual size of corrections, m, rad or 1.
-        priors: count tolerances as knowledge about the parameters.
-        tolerances: sizes of corrections, and priors, in place of the two above.
-        limits: what poses must keep.
-        curve: also try other numbers of poses: how many are enough?
-        counts: numbers of poses of that curve; shares of the count and multiples of it without
-            them.
-        goal: enough: expected error below this share of the noise, at all candidates.
-        seed: seed of the candidates, and of random sets to compare with.
+        priors: use tolerances as priors of the parameters.
+        tolerances: sizes of corrections, and priors, instead of the two options above.
+        limits: limits of the poses.
+        curve: also evaluate other numbers of poses, to find how many are enough.
+        counts: numbers of poses of that curve; by default multiples of the count.
+        goal: the number of poses is enough if the expected error at all candidates is below this
+            share of the noise.
+        seed: seed of the candidates and of the random sets for comparison.
 
     Examples:
         >>> import tauloop as tl
@@ -127,27 +123,30 @@ class PosePlanOptions(Options):
     limits: PoseLimits = field(default_factory=PoseLimits)
     curve: bool = False
     counts: tuple[int, ...] = ()
-    goal: float = option(ENOUGH, least=0.0)
+    goal: float = option(DEFAULT_GOAL, least=0.0)
     seed: int = option(0, least=0)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a plan for no parameter."""
+        """Record missing parameters."""
         if not self.parameters:
-            remedy = "name or pattern the unknowns, such as 'track*.length'; see `tauloop show MACHINE --table`"
+            remedy = (
+                "give names or patterns of the unknowns, such as 'track*.length'; "
+                "see `tauloop show MACHINE --table`"
+            )
             problems.add("parameters", "are not given", remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """What a number of poses gives.
+    """Expected accuracy with a number of poses.
 
     Attributes:
         count: number of poses.
-        value: of the criterion for the selected poses, in tolerances.
-        error: expected error of the calibrated machine over all candidates, RMS, in standard
+        value: value of the criterion for the selected poses, in tolerances.
+        error: expected RMS error of the calibrated machine over all candidates, in standard
             deviations of the instrument's noise.
-        random_error: median of the same for random poses; None where they cannot show all
-            directions.
+        random_error: median of this error for random poses; None if random poses do not determine
+            all directions.
     """
 
     count: int
@@ -161,15 +160,15 @@ class PosePlan(Result):
     """A plan of measurements.
 
     Attributes:
-        options: what was asked for.
-        problem: the calibration that is planned for, on all candidates.
+        options: the options of the plan.
+        problem: the planned calibration, on all candidates.
         candidates: poses to choose from.
-        selection: the poses to measure, indices of candidates.
-        deviations: expected standard deviation (n,) of every unknown, SI; infinite where nothing
-            tells it.
-        error: as in `CurvePoint`.
-        curve: for several numbers of poses; empty without.
-        enough: smallest number of the curve whose error is below the goal; None if none is.
+        selection: the poses to measure, as indices of candidates.
+        deviations: expected standard deviation (n,) of every unknown, SI; infinite if the
+            measurements do not depend on it.
+        error: expected error, as in `CurvePoint`.
+        curve: expected accuracy for several numbers of poses; empty unless requested.
+        enough: smallest number of poses of the curve whose error is below the goal; None without.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -185,15 +184,15 @@ class PosePlan(Result):
     enough: int | None
 
     def variables(self) -> Iterator[Variable]:
-        """Poses to measure, as positions of the platform and of the actuators; expected deviations of the unknowns."""
-        number, assembly = ("pose",), self.problem.assembly
+        """Yield positions of platform and actuators of each pose, and deviations of the unknowns."""
+        over, assembly = ("pose",), self.problem.assembly
         ports = (
             entry_ports(assembly, PLATFORM).position,
             motor_port(assembly, "position", "rad", "m"),
         )
-        yield Variable(name=number[0], values=np.arange(1, len(self.positions) + 1), over=number)
+        yield Variable(name="pose", values=np.arange(1, len(self.positions) + 1), over=over)
         for port, values in zip(ports, (self.positions, self.encoders), strict=True):
-            yield from columns("position", port.columns, port.units, values, number)
+            yield from columns("position", port.columns, port.units, values, over)
         units = (unknown.unit for unknown in self.problem.estimated)
         yield from rows("parameter", self.problem.names, units, deviation=self.deviations)
 
@@ -220,7 +219,7 @@ class PosePlan(Result):
         """Write the poses to measure as a table: actuators and platform positions, SI.
 
         Raises:
-            InputError: the folder is not there or cannot be written.
+            InputError: the folder does not exist or is not writable.
         """
         actuators = [actuator.name for actuator in self.problem.mechanism.actuators]
         rows = [["pose", *actuators, *self.candidates.columns]]
@@ -237,20 +236,20 @@ def plan_poses(
     *,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> PosePlan:
-    """Choose the poses that show the parameters of a calibration best, and say what they will give.
+    """Choose the poses that determine the parameters of a calibration best.
 
-    Candidates are spread over the work volume within reach and limits (`candidate_poses`), and an
-    exchange algorithm chooses among them by the Jacobians of the calibration itself
-    (`select_poses`).
+    The result contains the expected accuracy. Candidates are spread over the work volume within
+    reach and limits (`candidate_poses`). An exchange algorithm chooses among them with the Jacobians
+    of the calibration (`select_poses`).
 
     Args:
         machine: the nominal machine.
-        options: what is to be calibrated, by which instrument, and how many poses are chosen.
-        progress: called with the phase, what is done and what there is to do.
+        options: unknowns, instrument, number of poses and candidates.
+        progress: called with the phase, the number of steps done and the number of all steps.
 
     Raises:
         InputError, DescriptionError: wrong names or numbers, or a wrong file of an instrument.
-        PoseError: too few poses keep the limits.
+        PoseError: too few poses satisfy the limits.
         IdentificationError: too few poses for the unknowns.
 
     Examples:
@@ -264,10 +263,12 @@ def plan_poses(
     rng, count, criterion = np.random.default_rng(options.seed), options.count, options.criterion
     instrument = _instrument(model, options)
     if instrument.poses > 1:
-        what = f"{instrument.name!r} reads {instrument.poses} poses together, and poses are chosen one by one"
-        raise InputError.of(
-            "measure", what, "plan for an instrument that reads single poses, such as a position"
+        what = (
+            f"a reading of {instrument.name!r} belongs to {instrument.poses} poses, and poses are "
+            "chosen one by one"
         )
+        remedy = "plan for an instrument that reads single poses, such as a position"
+        raise InputError.of("measure", what, remedy)
     touching = instrument if instrument.touches else None
     candidates = candidate_poses(
         model, options.candidates, rng, limits=options.limits, touching=touching
@@ -289,15 +290,8 @@ def plan_poses(
     report = None if progress is None else partial(progress, "poses")
     selection = select_poses(J, count, criterion=criterion, prior=prior, progress=report)
     chosen = list(selection.chosen)
-    usual = (
-        [round(share * count) for share in SHARES if share * count <= options.candidates]
-        if options.curve
-        else ()
-    )
-    points = [
-        _curve_point(J, int(k), criterion, prior, rng) for k in sorted(set(options.counts or usual))
-    ]
-    shown = tuple(point for point in points if point is not None)
+    points = [_curve_point(J, int(k), criterion, prior, rng) for k in _curve_counts(options)]
+    curve = tuple(point for point in points if point is not None)
     error = _expected_error(J, chosen, prior)
     return PosePlan(
         options=options,
@@ -306,8 +300,8 @@ def plan_poses(
         selection=selection,
         deviations=_deviations(J, chosen, prior) * problem.tolerances,
         error=error,
-        curve=shown,
-        enough=next((point.count for point in shown if point.error <= options.goal), None),
+        curve=curve,
+        enough=next((point.count for point in curve if point.error <= options.goal), None),
         diagnostics=(
             diagnostic(
                 "largest residual of the candidates' equations",
@@ -319,7 +313,7 @@ def plan_poses(
                 "expected error of the calibrated machine over the noise",
                 error,
                 at_most=1.0,
-                advice="measure more poses: what the parameters leave open is more than the instrument's noise",
+                advice="measure more poses: the uncertainty of the parameters exceeds the instrument's noise",
             ),
         ),
         provenance=provenance(
@@ -340,8 +334,18 @@ def plan_poses(
     )
 
 
+def _curve_counts(options: PosePlanOptions) -> list[int]:
+    """Return the numbers of poses of the curve; none unless the options request a curve."""
+    if options.counts:
+        return sorted(set(options.counts))
+    if not options.curve:
+        return []
+    counts = [multiple * options.count for multiple in COUNT_MULTIPLES]
+    return sorted({round(count) for count in counts if count <= options.candidates})
+
+
 def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
-    """The instrument of the options; names are those that `calibrate` gives to bare tables.
+    """Return the instrument of the options, with the name that `calibrate` uses for tables.
 
     Raises:
         InputError: its centre or coordinate is missing.
@@ -370,27 +374,33 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
 
 
 def _expected_error(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> float:
-    """RMS over all candidates of the standard deviation of a predicted reading, sqrt(trace(J_j M^-1 J_j^T) / r).
+    """Return the RMS over all candidates of the standard deviation of a predicted reading.
 
-    Directions that no pose shows move no reading, so the pseudoinverse serves.
+    It is sqrt(trace(J_j M^-1 J_j^T) / r). The pseudoinverse is used, because directions that no pose
+    determines do not change any reading.
     """
-    M = np.linalg.pinv(information(J, np.diag(prior), chosen), rcond=SHOWN**2, hermitian=True)
+    M = information(J, np.diag(prior), chosen)
+    covariance = np.linalg.pinv(M, rcond=OBSERVABLE_TOLERANCE**2, hermitian=True)
     rows = J.reshape(-1, J.shape[2])
-    return float(np.sqrt(((rows @ M) * rows).sum() / len(rows)))
+    return float(np.sqrt(((rows @ covariance) * rows).sum() / len(rows)))
 
 
 def _deviations(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> np.ndarray:
-    """Standard deviations (n,) of the unknowns in tolerances; infinite where a silent direction moves them."""
+    """Return the standard deviations (n,) of the unknowns in tolerances.
+
+    They are infinite for unknowns that take part in a silent direction.
+    """
     sizes, V = scipy.linalg.eigh(information(J, np.diag(prior), chosen))
-    silent = sizes <= SHOWN**2 * sizes[-1]
-    variance = (V[:, ~silent] ** 2 / sizes[~silent]).sum(axis=1)
-    return np.where((V[:, silent] ** 2).sum(axis=1) > SHOWN, np.inf, np.sqrt(variance))
+    is_silent = sizes <= OBSERVABLE_TOLERANCE**2 * sizes[-1]
+    variance = (V[:, ~is_silent] ** 2 / sizes[~is_silent]).sum(axis=1)
+    silent_share = (V[:, is_silent] ** 2).sum(axis=1)
+    return np.where(silent_share > OBSERVABLE_TOLERANCE, np.inf, np.sqrt(variance))
 
 
 def _curve_point(
     J: np.ndarray, count: int, criterion: Criterion, prior: np.ndarray, rng: np.random.Generator
 ) -> CurvePoint | None:
-    """What a number of poses gives; None where it cannot show all directions."""
+    """Return the expected accuracy with a number of poses; None if these are too few."""
     try:
         selection = select_poses(J, count, criterion=criterion, prior=prior, rounds=CURVE_ROUNDS)
     except IdentificationError:
@@ -398,10 +408,10 @@ def _curve_point(
     directions = J.shape[2] if prior.all() else J.shape[2] - selection.silent
     errors = []
     for _ in range(RANDOM_SETS):
-        some = list(rng.choice(len(J), size=count, replace=False))
-        sizes = np.linalg.eigvalsh(information(J, np.diag(prior), some))
-        if int((sizes > SHOWN**2 * sizes[-1]).sum()) >= directions:
-            errors.append(_expected_error(J, some, prior))
+        random_set = list(rng.choice(len(J), size=count, replace=False))
+        sizes = np.linalg.eigvalsh(information(J, np.diag(prior), random_set))
+        if int((sizes > OBSERVABLE_TOLERANCE**2 * sizes[-1]).sum()) >= directions:
+            errors.append(_expected_error(J, random_set, prior))
     return CurvePoint(
         count=count,
         value=selection.value,

@@ -199,7 +199,7 @@ def _require_reached(
         if loops:
             name, gap = _widest_gap(assembly, f[i, :loops], loops // measured_pose.poses)
         poses = series.encoders[series.rows(np.array([i]))]
-        readings = "; ".join(", ".join(f"{value:.5g}" for value in pose) for pose in poses)
+        readings = "; ".join(map(_listed, poses))
         problems.add(
             f"{where} ({series.instrument.name}), {series.label(int(i))}",
             f"out of reach of the nominal geometry: with encoders at ({readings}) the loop {name!r} stays "
@@ -211,6 +211,11 @@ def _require_reached(
         problems.add(where, f"and {unlisted} more readings of {len(series)}")
     problems += _reached_when_swapped(measured_pose, x, assembly)
     raise PoseError(problems)
+
+
+def _listed(values: np.ndarray) -> str:
+    """Return numbers as a text."""
+    return ", ".join(f"{value:.5g}" for value in values)
 
 
 def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, str]:

@@ -285,10 +285,11 @@ def _beyond_stops(
     for pose in beyond[:MAX_LISTED_POSES]:
         j = int(excess[pose].argmax())
         factor, unit = (np.degrees(1.0), "deg") if limits.units[j] == "rad" else (1e3, "mm")
+        value, over = factor * values[pose, j], factor * excess[pose, j]
+        lower, upper = factor * limits.lower[j], factor * limits.upper[j]
         what = (
-            f"the encoders put {limits.names[j]} at {factor * values[pose, j]:.4g} {unit}, "
-            f"{factor * excess[pose, j]:.3g} {unit} beyond its range of {factor * limits.lower[j]:.4g} to "
-            f"{factor * limits.upper[j]:.4g} {unit}; {len(beyond)} of {len(q)} poses are beyond a range"
+            f"the encoders put {limits.names[j]} at {value:.4g} {unit}, {over:.3g} {unit} beyond its range of "
+            f"{lower:.4g} to {upper:.4g} {unit}; {len(beyond)} of {len(q)} poses are beyond a range"
         )
         remedy = (
             "check the encoders of this pose, their unit and zero, or leave the pose out; or correct the "
