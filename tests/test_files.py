@@ -104,7 +104,7 @@ def test_a_device_gets_the_bytes_and_stays():
 def test_a_full_device_is_reported():
     with pytest.raises(InputError, match="No space left on device") as error:
         write_text(FULL, "x" * 100_000)
-    assert "make room" in error.value.problems[0].remedy
+    assert "free space" in error.value.problems[0].remedy
 
 
 STANDARD_OUTPUT = """
@@ -286,8 +286,8 @@ def _help(hint: object) -> str:
             ("missing", "xyz"),
         ),
         ("simulate {machine} --out {folder}/run.txt --out {folder}/", ("run.txt", "{folder}")),
-        ("export c {machine} --out {folder}/file/code", ("no folder",)),
-        ("paper reproduce two_run_identification --out {folder}/file", ("no folder",)),
+        ("export c {machine} --out {folder}/file/code", ("not a folder",)),
+        ("paper reproduce two_run_identification --out {folder}/file", ("not a folder",)),
         ("modes {machine} --out {folder}/missing/a.png", ("missing",)),
     ],
 )

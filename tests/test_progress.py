@@ -6,7 +6,7 @@ import pytest
 from rich.progress import Task, TaskID
 
 from tauloop.cli.terminal.progress import TimeLeft
-from tauloop.common.progress import SHARES, Stages
+from tauloop.common.progress import STEPS_PER_STAGE, Stages
 
 
 def test_stages_are_reported_with_what_is_done_within_them():
@@ -16,8 +16,8 @@ def test_stages_are_reported_with_what_is_done_within_them():
     stages.done()
     for _ in stages.over("ab"):
         stages.part(1, 4)
-    assert [done / SHARES for done, _ in seen] == [0, 0.5, 1, 1.25, 2, 2.25, 3]
-    assert {total for _, total in seen} == {3 * SHARES}
+    assert [done / STEPS_PER_STAGE for done, _ in seen] == [0, 0.5, 1, 1.25, 2, 2.25, 3]
+    assert {total for _, total in seen} == {3 * STEPS_PER_STAGE}
 
 
 def test_what_falls_behind_or_goes_too_far_is_not_reported():
@@ -26,7 +26,7 @@ def test_what_falls_behind_or_goes_too_far_is_not_reported():
     for share in (0.5, 0.2, 2.0):
         stages.part(share, 1)
     stages.done()
-    assert seen == [0, SHARES // 2, SHARES]
+    assert seen == [0, STEPS_PER_STAGE // 2, STEPS_PER_STAGE]
 
 
 def test_a_stage_that_another_workflow_fills_ends_where_that_ends():
@@ -36,7 +36,13 @@ def test_a_stage_that_another_workflow_fills_ends_where_that_ends():
         inner = Stages(stages.part, 2)
         inner.done()
         inner.done()
-    assert seen == [0, SHARES // 2, SHARES, 3 * SHARES // 2, 2 * SHARES]
+    assert seen == [
+        0,
+        STEPS_PER_STAGE // 2,
+        STEPS_PER_STAGE,
+        3 * STEPS_PER_STAGE // 2,
+        2 * STEPS_PER_STAGE,
+    ]
 
 
 def test_nobody_need_listen():

@@ -20,7 +20,7 @@ from simulation_machines import simulated
 import tauloop
 from tauloop import InputError, Mechanism, Model, load
 from tauloop.common.result import Result
-from tauloop.common.shown import SCREEN, Shown
+from tauloop.common.shown import MAX_REPR_LENGTH, Shown
 from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit
 from tauloop.kinematics import random_states
 
@@ -156,7 +156,7 @@ def test_everything_that_a_model_or_a_result_holds_fits_on_a_screen(
 ):
     held = [value for root in (model, *results) for value in contents(root)]
     assert {Mechanism, Model, tauloop.Assembly} <= {type(value) for value in held}
-    assert {type(value).__name__ for value in held if len(repr(value)) > SCREEN} == set()
+    assert {type(value).__name__ for value in held if len(repr(value)) > MAX_REPR_LENGTH} == set()
 
 
 def test_every_result_shows_itself_in_short():

@@ -9,7 +9,7 @@ import pytest
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.common.extensions import brought
+from tauloop.common.extensions import installed_plugins
 from tauloop.formats import load
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -91,7 +91,7 @@ def test_a_package_brings_a_format_of_its_own(
         "[tauloop.formats]\nnames = bringing:NAMES\n", encoding="utf-8"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    brought.cache_clear()
+    installed_plugins.cache_clear()
     try:
         conversion = tl.convert("five_bar", tmp_path / "five.names")
         assert conversion.written.notes == ("only the names of bodies",)
@@ -101,4 +101,4 @@ def test_a_package_brings_a_format_of_its_own(
         with pytest.raises(InputError, match="a list of names can only be written"):
             load(tmp_path / "five.names")
     finally:
-        brought.cache_clear()
+        installed_plugins.cache_clear()

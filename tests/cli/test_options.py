@@ -168,7 +168,7 @@ def test_what_is_refused_is_said_of_the_option_and_all_at_once() -> None:
     assert "--place: 'nowhere' is unknown" in both
     assert "choose among Here, there" in both
     assert "--count: is 12" in both
-    assert "--depth: is no number" in str(called("--depth", "nan"))
+    assert "--depth: is not a number" in str(called("--depth", "nan"))
 
 
 def test_fields_without_a_default_are_missing_by_name_beside_what_else_is_wrong() -> None:

@@ -476,7 +476,7 @@ def test_gravity_is_said_once_at_most(tmp_path, side, gravity, what):
     ((where, result, _),) = problems_of(tmp_path, TWO_JOINTS, side, gravity=gravity)
     assert where == "gravity"
     assert what in result
-    with pytest.raises(InputError, match="gravity: is no number"):
+    with pytest.raises(InputError, match="gravity: is not a number"):
         load(tmp_path, TWO_JOINTS, gravity=(0.0, 0.0, np.nan))
 
 

@@ -21,7 +21,7 @@ from tauloop import (
     load_function,
     loads,
 )
-from tauloop.common.extensions import brought
+from tauloop.common.extensions import installed_plugins
 from tauloop.compiler.c.calling import (
     caller as caller_module,
     compiler as compiler_module,
@@ -274,7 +274,7 @@ def test_what_a_format_of_a_package_reads_is_made_anew(tmp_path, machine, built,
         "[tauloop.formats]\narms = bringing_arms:ARMS\n", encoding="utf-8"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    brought.cache_clear()
+    installed_plugins.cache_clear()
     try:
         for count in (1, 2):
             load_function(machine.rename(tmp_path / "one.arm"), folder=tmp_path / "cache")
@@ -282,7 +282,7 @@ def test_what_a_format_of_a_package_reads_is_made_anew(tmp_path, machine, built,
             assert len(built) == count
         assert records(tmp_path / "cache") == []
     finally:
-        brought.cache_clear()
+        installed_plugins.cache_clear()
 
 
 def test_a_file_rewritten_in_the_same_instant_is_another(tmp_path):

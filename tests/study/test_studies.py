@@ -186,13 +186,13 @@ def test_a_folder_is_one_studys_and_one_process(tmp_path):
     assert "was begun with tauloop 1, this is 2" in str(error.value)
     with (
         held_alone(tmp_path),
-        pytest.raises(InputError, match="another process is at work"),
+        pytest.raises(InputError, match="another process is using this folder"),
         held_alone(tmp_path),
     ):
         pass
     # whoever begins there writes the manifest, and nobody else
     busy = StudyFolder(tmp_path / "busy")
-    with busy.alone(), pytest.raises(InputError, match="another process is at work"):
+    with busy.alone(), pytest.raises(InputError, match="another process is using this folder"):
         tl.run_study(study, tmp_path / "busy")
     assert busy.manifest == {}
 

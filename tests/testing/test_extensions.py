@@ -194,8 +194,8 @@ for name in ("class", "lost"):
 """
     assert output_with(tmp_path, "-c", code).splitlines() == [
         "['squares', 'huber', 'cauchy', 'class', 'lost', 'tukey'] Tukey True False",
-        "class: what weights brings is not a `calibration.Loss`, ready to be used",
-        "lost: weights brings it, and cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
+        "class: the plugin of weights is not a `calibration.Loss`, ready to be used",
+        "lost: the plugin of weights cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
     ]
 
 

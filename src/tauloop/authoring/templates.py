@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tauloop.common.extensions import Offered
+from tauloop.common.extensions import Registry
 
 _FILES = Path(__file__).parent / "files"
 #: All templates by name: Tauloop's own, then those of installed plugins.
-TEMPLATES = Offered(
+TEMPLATES = Registry(
     "tauloop.templates", Path, {path.stem: path for path in sorted(_FILES.glob("*.yaml"))}
 )
 

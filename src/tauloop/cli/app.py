@@ -31,7 +31,7 @@ from tauloop.cli.examples import EXAMPLES
 from tauloop.cli.old_names import renewed
 from tauloop.cli.terminal.completion import TAKES_MACHINE, machines
 from tauloop.common.deprecated import REMOVED_IN
-from tauloop.common.extensions import brought
+from tauloop.common.extensions import installed_plugins
 from tauloop.mechanism.suggestions import suggestion
 
 #: CommandGroup of the entry points by which other distributions bring commands: name of the command, and
@@ -221,7 +221,7 @@ class PaperGroup(LazyGroup):
         entry = PAPER.commands.get(cmd_name)
         if entry is None:
             return None
-        point = brought(BROUGHT).get(PAPER_ENTRY_POINT)
+        point = installed_plugins(BROUGHT).get(PAPER_ENTRY_POINT)
         if point is None:
             return ctx.fail(f"paper {cmd_name} is not installed: {PAPER_REMEDY}")
         module = importlib.import_module(point.module)
@@ -291,7 +291,7 @@ def _line(name: str, entry: CommandEntry | CommandGroup) -> tuple[str, str]:
 
 def _others() -> dict[str, Any]:
     """Return the entry points of commands of installed packages, by name."""
-    points = brought(BROUGHT)
+    points = installed_plugins(BROUGHT)
     names = sorted({*points} - {*TOP_LEVEL, PAPER_ENTRY_POINT})
     return {name: points[name] for name in names}
 

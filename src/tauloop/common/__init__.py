@@ -1,6 +1,6 @@
 """Errors, results, options, files, progress and processes.
 
-This package knows no machine and imports no other package.
+This package does not depend on the machine model and imports no other package of Tauloop.
 
 Examples:
     >>> import tauloop as tl

@@ -1,7 +1,7 @@
-"""Named quantities with units, from which come datasets of xarray, tables of pandas and panels of Matplotlib.
+"""Named quantities with units, and their conversion to xarray, pandas and Matplotlib.
 
-An object that has numbers names them once, in `Tabular.variables`. The three libraries are imported
-when they are asked for.
+A class with numerical results names them once, in `Tabular.variables`. The three libraries are
+imported when they are needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-#: Dimensions of what is known at times.
+#: Dimensions of quantities over time.
 TIME = ("time",)
 
 
@@ -31,12 +31,12 @@ class Variable:
     """One named quantity.
 
     Attributes:
-        name: ``quantity``, or ``quantity.channel`` where channels have units of their own.
-        values: numbers or words, with an axis for each dimension; None is not a number.
-        over: names of its dimensions. A variable over itself alone holds the labels of that
+        name: ``quantity``, or ``quantity.channel`` for channels with different units.
+        values: numbers or words, with an axis for each dimension; None becomes NaN.
+        over: names of its dimensions. A variable over itself contains the labels of that
             dimension.
-        unit: SI, "" for a pure number, None where it is not known; of rows that differ, the unit of
-            each.
+        unit: SI unit, "" for a pure number, None if it is not known; a tuple if rows have different
+            units.
     """
 
     name: str
@@ -46,16 +46,16 @@ class Variable:
 
     @property
     def quantity(self) -> str:
-        """Its name without the channel."""
+        """The name without the channel."""
         return self.name.partition(".")[0]
 
     @property
     def is_label(self) -> bool:
-        """Whether it holds the labels of a dimension."""
+        """Whether the variable contains the labels of a dimension."""
         return self.over == (self.name,)
 
     def array(self) -> np.ndarray:
-        """The values as numbers or as words."""
+        """Return the values as an array of numbers or of words."""
         import numpy as np
 
         values = np.asarray(self.values)
@@ -63,7 +63,7 @@ class Variable:
 
 
 def time_axis(values: Any) -> Variable:
-    """The times (N,), s, of quantities over ``time``."""
+    """Return the variable of the times (N,), s, of quantities over ``time``."""
     return Variable(name=TIME[0], values=values, over=TIME, unit="s")
 
 
@@ -74,12 +74,12 @@ def columns(
     values: Any,
     over: tuple[str, ...] = TIME,
 ) -> Iterator[Variable]:
-    """The channels of a quantity, as ``quantity.name``.
+    """Yield the channels of a quantity, with names ``quantity.name``.
 
     Args:
-        quantity: such as ``force``.
-        names, units: of the columns (n).
-        values: (..., n).
+        quantity: name of the quantity, such as ``force``.
+        names, units: names and units of the columns (n).
+        values: values (..., n).
         over: dimensions of all other axes.
     """
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
@@ -92,18 +92,18 @@ def rows(
     units: Iterable[str] | Mapping[str, str] = MappingProxyType({}),
     **quantities: Any,
 ) -> Iterator[Variable]:
-    """Quantities of things that have names, one row for each.
+    """Yield the quantities of named items, with one row for each item.
 
     Args:
-        over: what they are, such as ``parameter``.
-        labels: their names (N,).
-        units: of each row (N,), or of quantities by name; these are pure numbers without.
+        over: kind of the items, such as ``parameter``.
+        labels: names of the items (N,).
+        units: unit of each row (N,), or units of quantities by name; by default pure numbers.
         quantities: values (N,) by name.
     """
-    each = None if isinstance(units, Mapping) else tuple(units)
+    row_units = None if isinstance(units, Mapping) else tuple(units)
     yield Variable(name=over, values=list(labels), over=(over,))
     for name, values in quantities.items():
-        unit = units.get(name, "") if isinstance(units, Mapping) else each
+        unit = units.get(name, "") if isinstance(units, Mapping) else row_units
         yield Variable(name=name, values=values, over=(over,), unit=unit)
 
 
@@ -113,38 +113,41 @@ class Tabular(PlainData, Shown):
     __slots__ = ()
 
     def variables(self) -> Iterable[Variable]:
-        """The quantities, with units and dimensions; those of the table that `to_pandas` makes come first."""
+        """Return the quantities with units and dimensions, those of the default table first."""
         raise NotImplementedError
 
     def to_xarray(self) -> xr.Dataset:
-        """All quantities as labelled arrays; ``attrs["units"]`` of each is its SI unit, "1" of a pure number.
+        """Return all quantities as labelled arrays.
 
-        Where rows have units of their own, such as parameters, a coordinate holds them:
-        ``parameter_unit`` beside ``parameter``.
+        ``attrs["units"]`` of an array is its SI unit, "1" for a pure number. If rows have different
+        units, as parameters have, they are an additional coordinate: ``parameter_unit`` for
+        ``parameter``.
         """
         import xarray as xr
 
         data, labels = dict[str, Any](), dict[str, Any]()
         for variable in self.variables():
-            unit, values, about = variable.unit, variable.array(), {}
+            unit, values = variable.unit, variable.array()
+            attributes: dict[str, str] = {}
             if isinstance(unit, tuple):
-                labels[f"{variable.over[0]}_unit"] = (
-                    variable.over[:1],
-                    [each or "1" for each in unit],
-                )
+                row_units = [row_unit or "1" for row_unit in unit]
+                labels[f"{variable.over[0]}_unit"] = (variable.over[:1], row_units)
             elif unit is not None and values.dtype.kind != "U":
-                about["units"] = unit or "1"
-            (labels if variable.is_label else data)[variable.name] = (variable.over, values, about)
+                attributes["units"] = unit or "1"
+            target = labels if variable.is_label else data
+            target[variable.name] = (variable.over, values, attributes)
         return xr.Dataset(data, labels, {"made_from": type(self).__name__})
 
     def to_pandas(self, over: str = "") -> pd.DataFrame:
-        """The quantities over one dimension as a table; ``attrs["units"]`` has the SI units of its columns.
+        """Return the quantities over one dimension as a table.
+
+        ``attrs["units"]`` contains the SI units of the columns.
 
         Args:
-            over: the dimension, such as ``time``; that of the first quantity without it.
+            over: the dimension, such as ``time``; by default that of the first quantity.
 
         Raises:
-            InputError: nothing has that dimension; which there are.
+            InputError: no quantity has that dimension.
         """
         data = self.to_xarray()
         dimensions = [variable.dims for variable in data.data_vars.values()]
@@ -152,8 +155,8 @@ class Tabular(PlainData, Shown):
         if over not in known and (over or not known):
             what = f"no quantity is over {over or 'anything'}"
             raise InputError.of("over", what, f"choose one of {', '.join(known)}")
-        wanted = next(dims for dims in dimensions if dims and dims[0] == (over or known[0]))
-        table = data[[name for name, variable in data.data_vars.items() if variable.dims == wanted]]
+        chosen = next(dims for dims in dimensions if dims and dims[0] == (over or known[0]))
+        table = data[[name for name, variable in data.data_vars.items() if variable.dims == chosen]]
         frame = table.to_dataframe()
         frame.attrs["units"] = {
             str(name): data[name].attrs["units"] for name in frame if "units" in data[name].attrs
@@ -161,8 +164,8 @@ class Tabular(PlainData, Shown):
         return frame
 
     def plot(self, *names: str, axes: Axes | Sequence[Axes] | None = None) -> tuple[Axes, ...]:
-        """Draw it with Matplotlib, and give the axes back to be restyled; see `tauloop.plot`."""
-        # a part of reports, which stand above all that has quantities
+        """Plot with Matplotlib and return the axes, which can be restyled; see `tauloop.plot`."""
+        # The package of plots imports this one.
         draw = sys.modules["tauloop"].plot
         drawn: tuple[Axes, ...] = draw(self, *names, axes=axes)
         return drawn

@@ -1,7 +1,7 @@
 """Names of earlier versions, which work for one more release with a DeprecationWarning.
 
-The tables below are the only place that knows an old name. Imports, attributes of packages and the
-page on migration follow from them.
+Old names are defined only in the tables below. Imports, attributes of packages and the page on
+migration follow from them.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "tauloop.solids": ("tauloop.geometry",),
     "tauloop.templates": ("tauloop.authoring",),
 }
-#: Packages that gave public names to others, each with the packages that have these names now.
+#: Packages with public names that moved to other packages, each with the packages that have these
+#: names now.
 SPLIT_PACKAGES: Mapping[str, tuple[str, ...]] = {
     "tauloop.drives": ("tauloop.export.drive_control",),
     "tauloop.kinematics": ("tauloop.dynamics", "tauloop.geometry"),
     "tauloop.model": ("tauloop.export.c",),
 }
 #: Public names that were renamed, each with its new name in the same package. A key with a package
-#: holds for this package alone.
+#: applies to this package only.
 NAMES: Mapping[str, str] = {
     "Evidence": "Diagnostic",
     "FastestOptions": "PathOptions",
@@ -101,14 +102,14 @@ MEMBERS: Mapping[str, str] = {
     "Outcome.OK": "Outcome.SUCCESS",
     "Outcome.TOO_LONG": "Outcome.MAX_STEPS",
 }
-#: Old keys of JSON, each with its new key. Results are written with the new keys alone; paths in
-#: study files (`keep`) may have either.
+#: Old keys of JSON, each with its new key. Results are written with the new keys; paths in study
+#: files (`keep`) may have either.
 JSON_KEYS: Mapping[str, str] = {
     "apart": "motion_mismatch",
     "evidence": "diagnostics",
 }
-#: Old commands of `tauloop`, each with the words that replace it. Three of them are groups now; the
-#: old command is meant where the next word is none of the group's commands.
+#: Old commands of `tauloop`, each with the words that replace it. Three of them are groups now; such
+#: a name is the old command if the next word is not a command of the group.
 COMMANDS: Mapping[str, str] = {
     "machines": "list",
     "schema": "env schema",
@@ -151,10 +152,10 @@ _STROKE = {
     "--speed": "--max-velocity",
     "--acceleration": "--max-acceleration",
 }
-#: Old options of commands, each with what replaces it: another option (with "*FACTOR" where a number
-#: alone had another unit), or in capitals an argument. The key is the command of today; its old name
-#: where the option now has another meaning; either followed by options that a command line must
-#: have; or "" for every command.
+#: Old options of commands, each with its replacement: another option (with "*FACTOR" if a bare
+#: number had another unit), or an argument in capitals. The key is the current command, or the old
+#: one if the option has another meaning now. Options that the command line must contain may follow
+#: it. The key "" applies to every command.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "": {
         "--figure": "--out",
@@ -325,10 +326,10 @@ def warn(old: str, new: str, stacklevel: int = 3) -> None:
 
 
 def old_name(package: str, name: str) -> Any:
-    """Return what a package had under a name that is now elsewhere, with a warning.
+    """Return the object that a package had under an old name, with a warning.
 
     Raises:
-        AttributeError: no package has this name.
+        AttributeError: the name is unknown.
     """
     if f"{package}.{name}" in MODULES:
         return import_module(f"{package}.{name}")
@@ -341,24 +342,29 @@ def old_name(package: str, name: str) -> Any:
 
 
 def _renamed(package: str, name: str) -> str:
-    """Return the new name of a public name; an empty text where it is not an old one."""
+    """Return the new name of a public name; an empty text if the name is not an old one."""
     return NAMES.get(f"{package}.{name}") or NAMES.get(name, "")
 
 
-def _found_in(package: str, name: str, places: Sequence[str]) -> Any:
-    # tools that look through all modules ask for names such as `__file__`
-    for place in () if name.startswith("__") else places:
-        module = import_module(place)
-        for known in (name, _renamed(place, name)):
-            if known in getattr(module, "__all__", vars(module)):
-                warn(f"{package}.{name}", f"{place}.{known}", stacklevel=4)
-                return getattr(module, known)
+def _found_in(package: str, name: str, candidates: Sequence[str]) -> Any:
+    """Return the object of a name of an old package from the packages that replace it.
+
+    Raises:
+        AttributeError: none of them has the name.
+    """
+    # Tools that inspect all modules request names such as `__file__`.
+    for candidate in () if name.startswith("__") else candidates:
+        module = import_module(candidate)
+        for current in (name, _renamed(candidate, name)):
+            if current in getattr(module, "__all__", vars(module)):
+                warn(f"{package}.{name}", f"{candidate}.{current}", stacklevel=4)
+                return getattr(module, current)
     text = f"module {package!r} has no attribute {name!r}"
     raise AttributeError(text, name=name, obj=sys.modules.get(package))
 
 
 def old_attribute(old: str, new: str) -> Any:
-    """Return a property that passes an attribute on under its old name, with a warning.
+    """Return a property that provides an attribute under its old name, with a warning.
 
     Args:
         old: the deprecated name.
@@ -375,20 +381,20 @@ def old_attribute(old: str, new: str) -> Any:
 
 
 class _MovedModule:
-    """A loader of a module that passes on the names of the packages that replace it."""
+    """A loader of an old module; its names are those of the packages that replace it."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module under its old name."""
+        """Return a module with the old name."""
         module = ModuleType(spec.name, f"Deprecated: see {', '.join(MODULES[spec.name])}.")
         module.__getattr__ = lambda name: old_name(spec.name, name)  # type: ignore[method-assign]
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: names are looked up when they are used."""
+        """Do nothing: names are resolved when they are used."""
 
 
 class MovedModules:
-    """A finder of modules under their old names; asked after all others."""
+    """A finder of modules under their old names; Python calls it after all other finders."""
 
     def find_spec(
         self,
@@ -396,5 +402,5 @@ class MovedModules:
         path: Sequence[str] | None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return how an old module is loaded, or None for every other name."""
+        """Return the specification of an old module; None for all other names."""
         return ModuleSpec(fullname, _MovedModule()) if fullname in MODULES else None  # type: ignore[arg-type]

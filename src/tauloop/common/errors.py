@@ -1,4 +1,4 @@
-"""Errors of Tauloop: a problem says where it is, what is wrong, and what to do about it."""
+"""Errors of Tauloop: each problem states where it is, what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from tauloop.common.blas import one_blas_thread
 from tauloop.common.plain import PlainData
 from tauloop.common.records import dataclass
 
-#: Most characters of the parts of a problem, and what stands in the place of the rest.
-LONGEST, CUT = {"where": 400, "what": 2000, "remedy": 2000, "file": 4400}, " ..."
+#: Maximum number of characters of the texts of a problem.
+MAX_TEXT_LENGTHS = {"where": 400, "what": 2000, "remedy": 2000, "file": 4400}
+#: End of a text that was cut.
+ELLIPSIS = " ..."
 
 
 @dataclass(frozen=True, slots=True)
 class Problem(PlainData):
-    """One thing that is wrong with an input.
+    """One problem of an input.
 
     Attributes:
         where: key path, column or argument, such as ``legs[0].rods.forearm.length``.
-        what: what is wrong, with the figure that shows it.
+        what: what is wrong, with the value that shows it.
         remedy: what to do about it.
-        file: name of the file, when the input came from one.
+        file: name of the file, if the input comes from one.
         line: line in that file, counted from one.
 
     Examples:
@@ -40,22 +42,25 @@ class Problem(PlainData):
     line: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Cut what a hostile file would make endless; messages quote what they are about."""
-        for name, most in LONGEST.items():
+        """Cut long texts: messages quote input, and a hostile file may contain very long texts."""
+        for name, limit in MAX_TEXT_LENGTHS.items():
             text = getattr(self, name)
-            if len(text) > most:
-                object.__setattr__(self, name, f"{text[: most - len(CUT)]}{CUT}")
+            if len(text) > limit:
+                object.__setattr__(self, name, f"{text[: limit - len(ELLIPSIS)]}{ELLIPSIS}")
 
     def __str__(self) -> str:
-        place = self.file + (f", line {self.line}" if self.line is not None else "")
+        source = self.file + (f", line {self.line}" if self.line is not None else "")
         text = f"{self.where}: {self.what}" if self.where else self.what
-        if place:
-            text += f" ({place})"
+        if source:
+            text += f" ({source})"
         return text + (f"\n    remedy: {self.remedy}" if self.remedy else "")
 
 
 class TauloopError(Exception):
-    """Base of every error that Tauloop raises on purpose; carries all problems found at once.
+    """Base class of all errors that Tauloop raises intentionally, with all problems found at once.
+
+    Attributes:
+        problems: the problems.
 
     Examples:
         >>> import tauloop as tl
@@ -67,7 +72,7 @@ class TauloopError(Exception):
     """
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
-        """Keep the problems; the message lists them all."""
+        """Store the problems; the message lists all of them."""
         self.problems: tuple[Problem, ...] = (
             (problems,) if isinstance(problems, Problem) else tuple(problems)
         )
@@ -77,33 +82,33 @@ class TauloopError(Exception):
     def of(
         cls, where: str, what: str, remedy: str = "", *, file: str = "", line: int | None = None
     ) -> Self:
-        """The error of one problem; the arguments are those of `Problem`."""
+        """Return the error of one problem; the arguments are those of `Problem`."""
         return cls(Problem(where, what, remedy, file=file, line=line))
 
     @classmethod
     def raise_if_any(cls, problems: Iterable[Problem]) -> None:
-        """Raise this error with all problems; do nothing where there are none."""
+        """Raise this error with all problems; do nothing without problems."""
         problems = tuple(problems)
         if problems:
             raise cls(problems)
 
 
 class Problems(list[Problem]):
-    """Problems of one input, gathered so that all of them are raised at once.
+    """Problems of one input, collected so that all of them are raised at once.
 
-    ``problems.add("rate", f"is {rate:g} Hz", "give a frequency above zero")`` for each, and at the
-    end ``InputError.raise_if_any(problems)``.
+    Call ``problems.add("rate", f"is {rate:g} Hz", "give a frequency above zero")`` for each problem,
+    and ``InputError.raise_if_any(problems)`` at the end.
     """
 
     def add(
         self, where: str, what: str, remedy: str = "", *, file: str = "", line: int | None = None
     ) -> None:
-        """Note one; the arguments are those of `Problem`."""
+        """Add a problem; the arguments are those of `Problem`."""
         self.append(Problem(where=where, what=what, remedy=remedy, file=file, line=line))
 
     @contextmanager
     def collecting(self, *errors: type[TauloopError]) -> Iterator[None]:
-        """Take up the problems of errors of these types that are raised inside, and go on behind."""
+        """Collect the problems of errors of these types that are raised inside, and continue after it."""
         try:
             yield
         except errors as error:
@@ -166,7 +171,7 @@ class InputError(TauloopError):
 
 
 class LogError(TauloopError):
-    """A measured log is damaged or lacks what is asked of it.
+    """A measured log is damaged or does not contain what is needed.
 
     Examples:
         >>> import tauloop as tl
@@ -179,7 +184,7 @@ class LogError(TauloopError):
 
 
 class IdentificationError(TauloopError):
-    """The data cannot support the identification that is asked of them.
+    """The data cannot support the requested identification or calibration.
 
     Examples:
         >>> import tauloop as tl
@@ -203,36 +208,38 @@ class EngineError(TauloopError):
 
 @contextmanager
 def solving(error: type[TauloopError]) -> Iterator[None]:
-    """Name what NumPy and SciPy cannot solve; a decorator of functions that solve linear equations, or a context.
+    """Convert errors of NumPy and SciPy; a context, or a decorator of functions that solve equations.
 
-    BLAS has one thread meanwhile (`one_blas_thread`): the equations of a machine are small.
+    BLAS has one thread meanwhile (`one_blas_thread`), because the equations of a machine are small.
 
     Raises:
-        error: a matrix is singular, or numbers in it are not finite: what, and where in the code.
+        error: a matrix is singular or contains numbers that are not finite, with the function that
+            failed.
     """
     try:
         with one_blas_thread():
             yield
     except ValueError as caught:
-        # NumPy is slow to import
+        # The class is identified by its name, because NumPy is slow to import.
         is_singular = any(kind.__name__ == "LinAlgError" for kind in type(caught).__mro__)
-        if not is_singular and not any(text in str(caught) for text in _NOT_FINITE):
+        if not is_singular and not any(text in str(caught) for text in _NOT_FINITE_MESSAGES):
             raise
-        what = f"the equations cannot be solved: {str(caught).lower()} (in {_own_place(caught)})"
-        remedy = "check units, exponents and columns of what is given"
+        function = _innermost_function(caught)
+        what = f"the equations cannot be solved: {str(caught).lower()} (in {function})"
+        remedy = "check units, exponents and columns of the input"
         raise error(Problem(where="numbers", what=what, remedy=remedy)) from caught
 
 
-#: What NumPy and SciPy say of numbers that are not finite.
-_NOT_FINITE = ("infs or NaNs", "not finite")
+#: Parts of the messages of NumPy and SciPy about numbers that are not finite.
+_NOT_FINITE_MESSAGES = ("infs or NaNs", "not finite")
 
 
-def _own_place(error: BaseException) -> str:
-    """The innermost function of Tauloop that an error came through."""
-    place, step = "", error.__traceback__
+def _innermost_function(error: BaseException) -> str:
+    """Return the innermost function of Tauloop in the traceback of an error."""
+    function, step = "", error.__traceback__
     while step is not None:
         module = str(step.tb_frame.f_globals.get("__name__", ""))
         if module.startswith("tauloop.") and module != __name__:
-            place = f"{module}.{step.tb_frame.f_code.co_name}"
+            function = f"{module}.{step.tb_frame.f_code.co_name}"
         step = step.tb_next
-    return place
+    return function

@@ -1,13 +1,13 @@
-"""What installed packages bring: objects that are chosen by name beside those of Tauloop itself.
+"""Plugins of installed packages: objects that are chosen by name, in addition to those of Tauloop.
 
-A package says in its `pyproject.toml` what it brings:
+A package declares its plugins as entry points in its `pyproject.toml`:
 
     [project.entry-points."tauloop.losses"]
     tukey = "my_package:TUKEY"
 
-and `tauloop calibrate --loss tukey` finds it. `GROUPS` lists what can be brought. Nothing is
-imported, nor is it looked for what is installed, before a name is asked for that Tauloop itself
-does not know, or a result is to be reported.
+`tauloop calibrate --loss tukey` then finds this loss. `GROUPS` lists the kinds of plugins. Installed
+packages are searched and imported only when a name is requested that Tauloop does not define, or
+when a result is reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tauloop.common.errors import InputError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-#: What can be brought: group of entry points, and what each of them is.
+#: Kinds of plugins: group of entry points, and the object that an entry point refers to.
 GROUPS: Mapping[str, str] = {
     "tauloop.commands": "a function that becomes a command of `tauloop`",
     "tauloop.controllers": "a class derived from `simulation.Controller`",
@@ -41,80 +41,85 @@ T = TypeVar("T")
 
 
 @final
-class Offered(Mapping[str, T], Generic[T]):
-    """What may be chosen by name: Tauloop's own by `own`, and what packages bring.
+class Registry(Mapping[str, T], Generic[T]):
+    """Objects that can be chosen by name: those of Tauloop, and plugins of installed packages.
 
-    An own name comes before one that is brought, so that nothing changes what a name of Tauloop's
-    means.
+    A name of Tauloop takes precedence over a plugin of the same name.
 
     Attributes:
-        own: those of Tauloop itself, in their order.
+        own: objects of Tauloop, in their order.
     """
 
     def __init__(
         self, group: str, kind: type, own: Mapping[str, T], *, of_class: bool = False
     ) -> None:
-        """Offer.
+        """Create the registry of a group.
 
         Args:
             group: one of `GROUPS`.
-            kind: what is brought is an object of this class.
-            own: Tauloop's own.
-            of_class: it is a class derived from `kind` instead.
+            kind: class of the objects.
+            own: objects of Tauloop.
+            of_class: whether the objects are classes derived from `kind` instead.
         """
         self.own = own
         self._group, self._kind, self._of_class = group, kind, of_class
 
     def __getitem__(self, name: str) -> T:
-        """The object of that name.
+        """Return the object of a name.
 
         Raises:
-            KeyError: nobody has it.
-            InputError: a package brings it, and it is not what it should be.
+            KeyError: the name is unknown.
+            InputError: a plugin cannot be imported or is not of the class of the group.
         """
-        return self.own[name] if name in self.own else self._loaded(brought(self._group)[name])
+        if name in self.own:
+            return self.own[name]
+        return self._load(installed_plugins(self._group)[name])
 
     def __contains__(self, name: object) -> bool:
-        return name in self.own or name in brought(self._group)
+        return name in self.own or name in installed_plugins(self._group)
 
     def __iter__(self) -> Iterator[str]:
         yield from self.own
-        yield from sorted(brought(self._group).keys() - self.own.keys())
+        yield from sorted(installed_plugins(self._group).keys() - self.own.keys())
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _loaded(self, entry: EntryPoint) -> T:
+    def _load(self, entry: EntryPoint) -> T:
+        """Import a plugin and check its class."""
         package = entry.dist.name if entry.dist else "a package"
+        remedy = f"repair or remove {package}"
         try:
             loaded: Any = entry.load()
-        except Exception as error:  # another's code: whatever it raises is its own
-            what = f"{package} brings it, and cannot be imported: {type(error).__name__}: {error}"
-            raise InputError.of(entry.name, what, f"mend or remove {package}") from error
-        is_right = (
-            isinstance(loaded, type) and issubclass(loaded, self._kind)
-            if self._of_class
-            else isinstance(loaded, self._kind)
-        )
-        if not is_right:
-            what = f"what {package} brings is not {GROUPS[self._group]}"
-            raise InputError.of(entry.name, what, f"mend or remove {package}")
+        except Exception as error:  # Code of another package may raise any exception.
+            what = f"the plugin of {package} cannot be imported: {type(error).__name__}: {error}"
+            raise InputError.of(entry.name, what, remedy) from error
+        if self._of_class:
+            is_valid = isinstance(loaded, type) and issubclass(loaded, self._kind)
+        else:
+            is_valid = isinstance(loaded, self._kind)
+        if not is_valid:
+            what = f"the plugin of {package} is not {GROUPS[self._group]}"
+            raise InputError.of(entry.name, what, remedy)
         return loaded
 
 
 @cache
-def brought(group: str) -> dict[str, EntryPoint]:
-    """What installed packages bring, by name."""
+def installed_plugins(group: str) -> dict[str, EntryPoint]:
+    """Return the plugins of installed packages in a group, by name."""
     if not any(f"[{group}]" in text for text in _entry_points()):
         return {}
-    # takes longer than all else here, and is seldom needed
+    # This import is slow and seldom needed.
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def _entry_points() -> tuple[str, ...]:
-    """What installed packages say that they bring; "[GROUP]" of every group where one of them may lie in an archive."""
+    """Return the texts with the entry points of installed packages.
+
+    If packages may be in an archive, the texts contain "[GROUP]" for every group.
+    """
     paths = [Path(folder) for folder in sys.path]
     if any(path.is_file() for path in paths):
         return tuple(f"[{group}]" for group in GROUPS)

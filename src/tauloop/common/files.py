@@ -1,4 +1,4 @@
-"""How results become files: whole or not at all, and never in the place of something that is no plain file."""
+"""Write files atomically: completely or not at all, and only plain files are replaced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import IO
 
 from tauloop.common.errors import InputError, Problem, Problems
 
-if sys.platform == "win32":  # there are no such locks there, and files of killed writers stay
+if sys.platform == "win32":  # Without these locks, temporary files of killed processes remain.
 
     def _lock(file: int, *, wait: bool = False) -> None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
@@ -30,37 +30,38 @@ else:
         flock(file, LOCK_EX if wait else LOCK_EX | LOCK_NB)
 
 
-#: Temporary files nobody holds are removed from this age on, s: a new one is not locked yet in its
-#: first instant.
-ABANDONED = 60.0
-#: Signs of a file's name that its temporary file shares.
-SHARED = 24
-#: What to do about what the system says.
+#: Temporary files without a lock are removed when they are older than this, s. A new file is not
+#: locked immediately.
+MIN_ABANDONED_AGE = 60.0
+#: Number of characters of a file's name in the name of its temporary file.
+SHARED_NAME_LENGTH = 24
+#: Remedies for errors of the operating system, by their numbers.
 REMEDIES = {
-    errno.ENOSPC: "make room on that disk, or name a file on another one",
-    errno.EDQUOT: "your quota is used up there: make room, or name a file on another disk",
-    errno.EROFS: "that disk is read-only: name a file on another one",
+    errno.ENOSPC: "free space on that disk, or name a file on another disk",
+    errno.EDQUOT: "your quota on that disk is used up: free space, or name a file on another disk",
+    errno.EROFS: "that disk is read-only: name a file on another disk",
     errno.EISDIR: "name a file in it",
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EEXIST: "name another one, or remove it",
+    errno.EEXIST: "choose another name, or remove it",
 }
-#: Names of open streams, which have no folder to write beside.
+#: Names of open streams, which cannot be replaced by a temporary file.
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})", re.ASCII)
 
 
 def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a file of another name in the same folder, then rename it to `path`.
+    """Let `write` fill a temporary file in the same folder, then rename it to `path`.
 
-    A link stays and what it leads to is written; an existing file keeps its mode; what is no plain
-    file (a device, a pipe, ``/dev/stdout``) gets the bytes and is not replaced.
+    For a symbolic link, the target of the link is written. An existing file keeps its mode. A path
+    that is not a plain file (a device, a pipe, ``/dev/stdout``) receives the bytes and is not
+    replaced.
 
     Args:
         path: the file.
-        write: opens the file whose path it gets and fills it; that file is there and empty.
+        write: opens and fills the file whose path it gets; that file exists and is empty.
 
     Raises:
-        InputError: the folder is not there, the disk is full, the file is read-only, ...
+        InputError: the folder does not exist, the disk is full, the file is read-only, ...
     """
     path = Path(path)
     with _reported(path):
@@ -68,53 +69,53 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
         if target is None:
             _write_through(path, write)
             return path
-        with _temporary(target) as (temporary, held):
+        with _temporary(target) as (temporary, file):
             write(temporary)
             with suppress(FileNotFoundError):
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-            os.fsync(held.fileno())
-            held.close()
+            os.fsync(file.fileno())
+            file.close()
             temporary.replace(target)
         sync_folder(target.parent)
     return path
 
 
 def write_folder(path: str | Path, fill: Callable[[Path], Path]) -> Path:
-    """Let `fill` make a folder in one beside `path`, then rename that which it returns to `path`.
+    """Let `fill` create a folder in a temporary one, then rename the folder that it returns to `path`.
 
     Raises:
-        InputError: there is something of that name already, the disk is full, ...
+        InputError: the path exists already, the disk is full, ...
     """
     path = Path(path)
     with _reported(path):
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, "there is something of that name")
-        stem, suffix = path.stem[:SHARED], path.suffix[:SHARED]
+        stem, suffix = path.stem[:SHARED_NAME_LENGTH], path.suffix[:SHARED_NAME_LENGTH]
         _remove_abandoned(path.parent, stem, suffix)
-        beside = path.with_name(f".{stem}.{secrets.token_hex(8)}{suffix}")
-        beside.mkdir()
-        held: int | None = None
+        temporary = path.with_name(f".{stem}.{secrets.token_hex(8)}{suffix}")
+        temporary.mkdir()
+        lock_file: int | None = None
         try:
-            with suppress(OSError):  # some systems open no folders
-                held = os.open(beside, os.O_RDONLY)
-                hold(held)
-            made = fill(beside)
-            for file in made.iterdir():
+            with suppress(OSError):  # Some systems cannot open folders.
+                lock_file = os.open(temporary, os.O_RDONLY)
+                hold(lock_file)
+            folder = fill(temporary)
+            for file in folder.iterdir():
                 with file.open("rb+") as stream:
                     os.fsync(stream.fileno())
-            made.rename(path)
+            folder.rename(path)
         finally:
-            if held is not None:
-                os.close(held)
-            shutil.rmtree(beside, ignore_errors=True)
+            if lock_file is not None:
+                os.close(lock_file)
+            shutil.rmtree(temporary, ignore_errors=True)
         sync_folder(path.parent)
     return path
 
 
 def unreadable(path: Path) -> tuple[str, str] | None:
-    """What is wrong with a path that is to be read, and what to do about it; None for a plain file that is not empty.
+    """Return why a path cannot be read, and a remedy; None for a plain file that is not empty.
 
-    Whoever opens it must still expect an OSError: the file may vanish, or its disk fail.
+    Opening the file may still raise an OSError: it may vanish, or its disk may fail.
     """
     try:
         state = path.stat()
@@ -126,7 +127,7 @@ def unreadable(path: Path) -> tuple[str, str] | None:
             "check the path and its permissions",
         )
     except ValueError:
-        return "the file's name holds a zero byte or no text", "check the path"
+        return "the file's name contains a zero byte or invalid text", "check the path"
     if stat.S_ISDIR(state.st_mode):
         return "this is a folder, not a file", "name the file itself"
     if not stat.S_ISREG(state.st_mode):
@@ -137,16 +138,16 @@ def unreadable(path: Path) -> tuple[str, str] | None:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text in UTF-8, as `write_file` does."""
+    """Write a text in UTF-8 with `write_file`."""
     return write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def require_writable(*paths: str | Path | None) -> None:
-    """Refuse paths that `write_file` could not write, before the long work whose results they are to hold.
+    """Refuse paths that `write_file` could not write, before a long calculation of their contents.
 
     Raises:
-        InputError: they are folders, their folders are not there or cannot be written, ...; all of
-            them at once.
+        InputError: paths that are folders, or whose folders do not exist or are not writable, ...;
+            all of them at once.
     """
     problems = Problems()
     for path in paths:
@@ -163,26 +164,29 @@ def require_writable(*paths: str | Path | None) -> None:
 
 
 def unwritable_folder(path: Path) -> Problem | None:
-    """Why no files could be written into a folder, which need not be there yet; None if they could."""
+    """Return why files cannot be written into a folder; None if they can.
+
+    The folder need not exist yet.
+    """
     try:
         with _reported(path):
-            there = next(
-                place for place in (path, *path.absolute().parents) if os.path.lexists(place)
+            existing = next(
+                folder for folder in (path, *path.absolute().parents) if os.path.lexists(folder)
             )
-            if not there.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, f"{there} is no folder")
-            if not os.access(there, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, f"{there} is read-only")
+            if not existing.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, f"{existing} is not a folder")
+            if not os.access(existing, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, f"{existing} is read-only")
     except InputError as error:
         return error.problems[0]
     return None
 
 
 def _target(path: Path) -> Path | None:
-    """The plain file, there or not, that a path leads to; None where it leads to something else.
+    """Return the plain file, existing or not, that a path refers to; None for devices and pipes.
 
     Raises:
-        OSError: a folder, or a file that is read-only, or one that cannot be looked at.
+        OSError: a folder, a file that is read-only, or a path that cannot be accessed.
     """
     if _stream(path) is not None:
         return None
@@ -201,56 +205,60 @@ def _target(path: Path) -> Path | None:
 
 
 def _stream(path: Path) -> int | None:
-    """The number of the open stream that a path names, or None."""
+    """Return the number of the open stream that a path names, or None."""
     text = str(path)
     match = _STREAM.fullmatch(text)
     return _STREAMS.get(text) if match is None else int(match[1])
 
 
 def _write_through(path: Path, write: Callable[[Path], object]) -> None:
-    """Fill a file elsewhere and copy its bytes into what cannot be replaced."""
+    """Fill a temporary file and copy its bytes to a device, pipe or stream."""
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tauloop-"))
-            temporary = Path(folder) / f"result{path.suffix[:SHARED]}"
+            temporary = Path(folder) / f"result{path.suffix[:SHARED_NAME_LENGTH]}"
             temporary.touch()
             write(temporary)
         except OSError as error:
-            what = f"cannot be written by way of a temporary file: {error.strerror or error}"
-            remedy = "make room for temporary files, or name another folder for them: TMPDIR=FOLDER"
+            what = f"cannot be written through a temporary file: {error.strerror or error}"
+            remedy = (
+                "free space for temporary files, or name another folder for them: TMPDIR=FOLDER"
+            )
             raise InputError.of(str(path), what, remedy) from error
         with temporary.open("rb") as source, _opened(path) as target:
             shutil.copyfileobj(source, target)
 
 
 def _opened(path: Path) -> IO[bytes]:
+    """Open a device, pipe or stream for writing."""
     number = _stream(path)
     if number is None:
         return path.open("wb")
+    # Earlier output must precede the bytes.
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
-            stream.flush()  # what was printed before comes before
+            stream.flush()
     return os.fdopen(os.dup(number), "wb")
 
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """A new file beside another one, of a name that nobody can foresee; held, and gone afterwards unless renamed."""
-    stem, suffix = target.stem[:SHARED], target.suffix[:SHARED]
+    """Create a locked file with a random name next to another one; remove it unless it is renamed."""
+    stem, suffix = target.stem[:SHARED_NAME_LENGTH], target.suffix[:SHARED_NAME_LENGTH]
     _remove_abandoned(target.parent, stem, suffix)
     temporary = target.with_name(f".{stem}.{secrets.token_hex(8)}{suffix}")
-    held = os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666), "r+b")
+    file = os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666), "r+b")
     try:
-        hold(held.fileno())
-        yield temporary, held
+        hold(file.fileno())
+        yield temporary, file
     finally:
-        held.close()
+        file.close()
         with suppress(FileNotFoundError):
             temporary.unlink()
 
 
 def _remove_abandoned(folder: Path, stem: str, suffix: str) -> None:
-    """Remove temporary files and folders whose writers were killed."""
+    """Remove temporary files and folders of processes that were killed."""
     name = re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{16}}{re.escape(suffix)}")
     with suppress(OSError):
         for entry in os.scandir(folder):
@@ -263,17 +271,17 @@ def _remove_abandoned(folder: Path, stem: str, suffix: str) -> None:
 
 
 def hold(file: int) -> None:
-    """Mark an open file or folder as in use for as long as this process keeps it open."""
-    with suppress(OSError):  # a system without locks
+    """Lock an open file or folder for as long as this process keeps it open."""
+    with suppress(OSError):  # The system may not have locks.
         _lock(file)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Wait until no other process is in such a stretch of code with this folder."""
+    """Wait for the lock of a folder and hold it in a context."""
     file = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # a system without locks
+        with suppress(OSError):  # The system may not have locks.
             _lock(file, wait=True)
         yield
     finally:
@@ -282,22 +290,20 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def held_alone(folder: Path) -> Iterator[None]:
-    """Hold a folder while no other process holds it so.
+    """Hold the lock of a folder in a context, without waiting for it.
 
     Raises:
-        InputError: another process does.
+        InputError: another process holds the lock.
     """
     file = os.open(folder, os.O_RDONLY)
     try:
         try:
             _lock(file)
         except BlockingIOError:
-            what, remedy = (
-                "another process is at work in this folder",
-                "wait for it, or name another folder",
-            )
+            what = "another process is using this folder"
+            remedy = "wait for it, or name another folder"
             raise InputError.of(str(folder), what, remedy) from None
-        except OSError:  # a system without locks
+        except OSError:  # The system does not have locks.
             pass
         yield
     finally:
@@ -305,9 +311,9 @@ def held_alone(folder: Path) -> Iterator[None]:
 
 
 def is_abandoned(path: Path) -> bool:
-    """Whether a temporary file or folder is held by no process any more, and not new."""
+    """Return whether a temporary file or folder is old and no process holds its lock."""
     try:
-        if time.time() - path.lstat().st_mtime < ABANDONED:
+        if time.time() - path.lstat().st_mtime < MIN_ABANDONED_AGE:
             return False
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         try:
@@ -320,8 +326,8 @@ def is_abandoned(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """See that the names in a folder reach the disk."""
-    with suppress(OSError):  # some systems cannot
+    """Flush the names in a folder to the disk."""
+    with suppress(OSError):  # Some systems cannot open folders.
         file = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(file)
@@ -331,15 +337,13 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _reported(path: Path) -> Iterator[None]:
-    """Turn what the system refuses into a problem of that path."""
+    """Convert an error of the operating system into a problem of a path."""
     try:
         if "\0" in str(path):
-            raise OSError(errno.EINVAL, "its name holds a zero byte")
+            raise OSError(errno.EINVAL, "its name contains a zero byte")
         yield
     except OSError as error:
-        remedy = REMEDIES.get(
-            error.errno or 0, "name a file in an existing folder that you may write to"
-        )
-        raise InputError.of(
-            str(path), f"cannot be written: {error.strerror or error}", remedy
-        ) from error
+        default = "name a file in an existing folder that you may write to"
+        remedy = REMEDIES.get(error.errno or 0, default)
+        what = f"cannot be written: {error.strerror or error}"
+        raise InputError.of(str(path), what, remedy) from error

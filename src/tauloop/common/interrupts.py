@@ -1,4 +1,4 @@
-"""Interrupts (Ctrl-C) while something long is at work: it is left at once, or soon, with the best so far."""
+"""Interrupts (Ctrl-C) of long calculations: they end at once, or soon with the best result so far."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ X = TypeVar("X")
 Y = TypeVar("Y")
 
 
-#: Seconds between two looks at a search, and those that it has after an interrupt before it is
-#: left.
-LOOK, GRACE = 0.2, 1.0
+#: Interval between checks of a running search, s.
+CHECK_INTERVAL = 0.2
+#: Time that a search has to end after an interrupt, s.
+GRACE_PERIOD = 1.0
 
 
 def interruptible(function: Callable[[X], Y], x: X) -> Y:
-    """What the function gives, while Ctrl-C ends the wait at once, whatever machine code it is in.
+    """Return function(x); Ctrl-C ends the wait at once, also while machine code runs.
 
-    Python raises an interrupt only when its main thread comes back from machine code. So the
-    function works in a thread of its own while the main thread waits; after an interrupt the thread
-    goes on unheard until it is done.
+    Python raises an interrupt only when its main thread returns from machine code. The function
+    therefore runs in another thread while the main thread waits. After an interrupt this thread
+    continues until it is done, and its result is ignored.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, or whatever the handler of it raises.
+        KeyboardInterrupt: Ctrl-C, or the exception that its handler raises.
     """
     if threading.current_thread() is not threading.main_thread():
         return function(x)
@@ -35,7 +36,7 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
     def work() -> None:
         try:
             future.set_result(function(x))
-        except BaseException as error:  # raised again where the result is waited for
+        except BaseException as error:  # The waiting thread raises it again.
             future.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
@@ -43,18 +44,18 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
 
 
 def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
-    """Run a search in a thread that may be left; what it has found by then is what it has written down.
+    """Run a search in a thread that an interrupt abandons; the search stores its results as it goes.
 
-    Solvers in machine code look at nothing for many seconds. So the main thread only waits; an
-    interrupt sets a mark, at which the search should end, and after `GRACE` it is left alone to end
-    at its next look. Only the main thread of a process can see to that; in others the search simply
-    runs.
+    Solvers in machine code may run for many seconds without a check. The main thread therefore only
+    waits. An interrupt sets a flag on which the search should end; after `GRACE_PERIOD` the thread
+    is abandoned and ends at its next check. Only the main thread of a process handles interrupts; in
+    other threads the search simply runs.
 
     Args:
-        search: called with a function that says whether to end.
+        search: called with a function that returns whether to end.
 
     Returns:
-        Whether it was interrupted.
+        Whether the search was interrupted.
     """
     mark = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -65,7 +66,7 @@ def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
     def run() -> None:
         try:
             search(mark.is_set)
-        except BaseException as error:  # raised where it was asked for
+        except BaseException as error:  # The calling thread raises it again.
             errors.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -73,8 +74,8 @@ def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
     try:
         thread.start()
         while thread.is_alive() and not mark.is_set():
-            thread.join(LOOK)
-        thread.join(GRACE)
+            thread.join(CHECK_INTERVAL)
+        thread.join(GRACE_PERIOD)
     finally:
         signal.signal(signal.SIGINT, former)
     if errors:
@@ -84,10 +85,10 @@ def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Hold interrupts back while a child process is started, so that it is known before the interrupt is raised.
+    """Delay interrupts while a child process is started, until its handle is stored.
 
-    An interrupt inside `subprocess.Popen` loses a process that already runs. Only the main thread
-    gets interrupts.
+    An interrupt inside `subprocess.Popen` would lose the handle of a process that already runs. Only
+    the main thread gets interrupts.
     """
     former = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or former is None:

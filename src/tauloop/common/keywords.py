@@ -1,9 +1,9 @@
 """Keyword arguments of workflows: each field of a class of options is a keyword of the function.
 
-`keywords` makes ``simulate(machine, duration="1 s")`` of ``simulate(machine, options)``. The class of
-options remains the only place that states fields, defaults and limits: keywords make an object of
-it, or replace fields of the object that the caller gives. Arguments that the function does not have
-are refused with the name that may have been meant, never with a TypeError.
+With `keywords`, ``simulate(machine, options)`` also accepts ``simulate(machine, duration="1 s")``.
+Fields, defaults and limits are defined in the class of options only: keywords create an object of
+that class, or replace fields of the object that the caller passes. Unknown arguments are refused
+with a similar name as the suggestion, never with a TypeError.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _ONE_CLASS = re.compile(r"(\w+)( \| None)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyword:
-    """A keyword argument that stands for a field.
+    """A keyword argument that corresponds to a field of options.
 
     Attributes:
-        name: of the argument and the field.
-        owner: the field that holds the nested options with this field; "" for a field of the
-            options themselves.
-        annotation: the types that it takes.
-        default: its default; `inspect.Parameter.empty` where it is required.
+        name: name of the argument and the field.
+        owner: field of the nested options that have this field; "" for a field of the options
+            themselves.
+        annotation: accepted types.
+        default: its default; `inspect.Parameter.empty` if it is required.
     """
 
     name: str
@@ -47,11 +47,12 @@ class Keyword:
 
 
 def keywords(*classes: type) -> Callable[[_Function], _Function]:
-    """Return a decorator that makes keywords of the fields of options.
+    """Return a decorator that adds the fields of options to a function as keyword arguments.
 
     Args:
-        classes: those of the function's argument `options`. Keywords are fields of the first, or of
-            the object that is given. Without any, arguments are checked alone.
+        classes: classes of the function's argument `options`. Keywords are fields of the first
+            class, or of the object that is passed. Without classes, the decorator only checks
+            arguments.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -60,12 +61,12 @@ def keywords(*classes: type) -> Callable[[_Function], _Function]:
         @wraps(function)
         def called(*args: Any, **named: Any) -> Any:
             values = call.arguments(args, named)
-            if call.rest is None:
+            if call.variadic is None:
                 return function(**values)
-            first = [values.pop(name) for name in call.positional]
-            return function(*first, *values.pop(call.rest, ()), **values)
+            positional = [values.pop(name) for name in call.positional]
+            return function(*positional, *values.pop(call.variadic, ()), **values)
 
-        called.__signature__ = call.shown()  # type: ignore[attr-defined]
+        called.__signature__ = call.signature()  # type: ignore[attr-defined]
         called.options_classes = classes  # type: ignore[attr-defined]
         return called  # type: ignore[return-value]
 
@@ -73,7 +74,15 @@ def keywords(*classes: type) -> Callable[[_Function], _Function]:
 
 
 class _Call:
-    """Arguments of one function."""
+    """The arguments of a function.
+
+    Attributes:
+        name: name of the function, or of the class of an ``__init__``.
+        classes: classes of its options.
+        parameters: its parameters by name.
+        positional: names of the parameters that can be positional.
+        variadic: name of the parameter ``*args``; None without one.
+    """
 
     def __init__(self, function: Callable[..., Any], classes: tuple[type, ...]) -> None:
         self.name = function.__name__
@@ -88,22 +97,22 @@ class _Call:
             for name, parameter in self.parameters.items()
             if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD
         ]
-        self.rest = next(
+        self.variadic = next(
             (p.name for p in self.parameters.values() if p.kind is Parameter.VAR_POSITIONAL), None
         )
 
-    def shown(self) -> Signature:
+    def signature(self) -> Signature:
         """Return the signature with a keyword for each field."""
-        own = [parameter for name, parameter in self.parameters.items() if name != "options"]
-        first = [parameter for parameter in own if parameter.kind is not Parameter.KEYWORD_ONLY]
-        last = [parameter for parameter in own if parameter.kind is Parameter.KEYWORD_ONLY]
+        others = [parameter for name, parameter in self.parameters.items() if name != "options"]
+        first = [parameter for parameter in others if parameter.kind is not Parameter.KEYWORD_ONLY]
+        last = [parameter for parameter in others if parameter.kind is Parameter.KEYWORD_ONLY]
         if not self.classes:
             return Signature(list(self.parameters.values()))
         options = self.parameters["options"]
         last_positional = self.parameters[self.positional[-1]]
         if options.default is not Parameter.empty or last_positional.name == "options":
             options = options.replace(default=None, annotation=_optional(options.annotation))
-        middle = [
+        fields_of_options = [
             Parameter(
                 keyword.name,
                 Parameter.KEYWORD_ONLY,
@@ -113,117 +122,127 @@ class _Call:
             for keyword in keyword_arguments(self.classes[0])
             if keyword.name not in self.parameters
         ]
-        place = list(self.parameters).index("options")
-        keyword_only = options.kind is Parameter.KEYWORD_ONLY
-        if keyword_only:
-            return Signature([*first, options, *middle, *last])
-        return Signature([*first[:place], options, *first[place:], *middle, *last])
+        if options.kind is Parameter.KEYWORD_ONLY:
+            return Signature([*first, options, *fields_of_options, *last])
+        index = list(self.parameters).index("options")
+        first.insert(index, options)
+        return Signature([*first, *fields_of_options, *last])
 
     def arguments(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        """Return the function's own arguments, its options among them.
+        """Return the arguments of the function, including its options.
 
         Raises:
-            InputError: arguments that it does not have, that are missing or of a wrong type, and
-                options that are refused; all at once.
+            InputError: unknown or missing arguments, wrong types, and invalid options; all at once.
         """
         problems = Problems()
         values = self._positional(args, problems)
-        stated: dict[str, Any] = {}
+        field_values: dict[str, Any] = {}
         known = [*self.parameters, *self._keywords(values.get("options", named.get("options")))]
         for name, value in named.items():
             if name in values:
-                problems.add(name, "is given twice, by its place and by its name", "give it once")
+                what = "is given twice, by its position and by its name"
+                problems.add(name, what, "give it once")
             elif name in self.parameters:
                 values[name] = value
             elif name in known:
-                stated[name] = value
+                field_values[name] = value
             else:
                 remedy = suggestion(name, known) or f"see help({self.name})"
                 problems.add(name, f"is not an argument of {self.name}", remedy)
         for name, parameter in self.parameters.items():
-            is_required = parameter.default is Parameter.empty and name != self.rest
+            is_required = parameter.default is Parameter.empty and name != self.variadic
             if name == "options" and self.classes:
                 continue
             if is_required and name not in values:
                 problems.add(name, f"is missing in the call of {self.name}", f"give {name}")
-            elif name in values and name != self.rest:
+            elif name in values and name != self.variadic:
                 problems += self._wrong_type(name, values[name])
         with problems.collecting(InputError):
             if self.classes:
-                values["options"] = self._options(values.get("options"), stated)
+                values["options"] = self._options(values.get("options"), field_values)
         InputError.raise_if_any(problems)
         return values
 
     def _wrong_type(self, name: str, value: Any) -> list[Problem]:
-        """Return what is wrong with the type of an argument, where its annotation can be evaluated."""
+        """Return the problems of the type of an argument, if its annotation can be evaluated."""
         annotation = self.parameters[name].annotation
-        # `self` has none, and functions check arrays themselves, with their shapes
+        # `self` has no annotation, and functions check arrays themselves, with their shapes.
         if annotation is Parameter.empty or "ndarray" in str(annotation):
             return []
         if name not in self._hints:
-            # types that only type checkers see are not checked here
+            # Types that are imported for type checkers only cannot be checked at run time.
             with suppress(NameError):
                 self._hints[name] = self._hint(str(self.parameters[name].annotation))
         hint = self._hints.setdefault(name, Any)
         if value is None and self.parameters[name].default is None:
             return []
-        with suppress(TypeError):  # a protocol that cannot be checked
+        with suppress(TypeError):  # Some protocols cannot be checked at run time.
             return of_wrong_type(name, value, hint)
         return []
 
     def _hint(self, annotation: str) -> Any:
-        """Return the type that an annotation of the function names."""
+        """Return the type of an annotation of the function."""
         owner = type("_Owner", (), {"__annotations__": {"value": annotation}})
         return typing.get_type_hints(owner, self._globals)["value"]
 
     def _positional(self, args: tuple[Any, ...], problems: Problems) -> dict[str, Any]:
+        """Return the values of positional arguments by name."""
         values: dict[str, Any] = {}
         names = iter(self.positional)
-        for place, value in enumerate(args):
-            name = "options" if self._is_misplaced(place, value) else next(names, None)
-            if name is None and self.rest is not None:
-                values[self.rest] = args[place:]
+        for index, value in enumerate(args):
+            name = "options" if self._is_misplaced(index, value) else next(names, None)
+            if name is None and self.variadic is not None:
+                values[self.variadic] = args[index:]
                 break
             if name is None:
-                own = self.positional[:1] == ["self"]
-                count = f"{len(self.positional) - own} arguments by their place"
-                what = f"takes {count}, and {len(args) - own} are given"
+                hidden = self.positional[:1] == ["self"]
+                expected, count = len(self.positional) - hidden, len(args) - hidden
+                what = f"takes {expected} positional arguments, and {count} are given"
                 problems.add(self.name, what, "give the others by their names")
                 break
             values[name] = value
         return values
 
-    def _is_misplaced(self, place: int, value: Any) -> bool:
-        """Whether options are given at a place that another argument has."""
-        is_place = place < len(self.positional) and self.positional[place] == "options"
-        return not is_place and bool(self.classes) and isinstance(value, self.classes)
+    def _is_misplaced(self, index: int, value: Any) -> bool:
+        """Return whether options are given at the position of another argument."""
+        is_options = index < len(self.positional) and self.positional[index] == "options"
+        return not is_options and bool(self.classes) and isinstance(value, self.classes)
 
     def _keywords(self, options: Any) -> list[str]:
+        """Return the names of the fields of options that can be keywords."""
         if not self.classes:
             return []
-        kind = type(options) if isinstance(options, self.classes) else self.classes[0]
-        return [keyword.name for keyword in keyword_arguments(kind)]
+        options_class = type(options) if isinstance(options, self.classes) else self.classes[0]
+        return [keyword.name for keyword in keyword_arguments(options_class)]
 
-    def _options(self, options: Any, stated: dict[str, Any]) -> Any:
+    def _options(self, options: Any, field_values: dict[str, Any]) -> Any:
+        """Return the options with some fields replaced; new options if None are given."""
         if options is not None and not isinstance(options, self.classes):
-            names = " or ".join(f"tl.{kind.__name__}(...)" for kind in self.classes)
+            names = " or ".join(f"tl.{item.__name__}(...)" for item in self.classes)
             what = f"{options!r:.80} is of type {type(options).__name__}"
             raise InputError.of("options", what, f"give {names}, or its fields by their names")
-        if options is None:
-            is_optional = self.parameters["options"].default is None
-            return None if is_optional and not stated else _made(self.classes[0], stated)
-        return _replaced(options, stated) if stated else options
+        if options is not None:
+            return _replace_fields(options, field_values) if field_values else options
+        if self.parameters["options"].default is None and not field_values:
+            return None
+        return _create(self.classes[0], field_values)
 
 
 def keyword_arguments(options: type) -> tuple[Keyword, ...]:
-    """Return the keywords of a class of options: its fields, and those of nested options that are unambiguous."""
+    """Return the keywords of a class of options: its fields, and unambiguous nested fields."""
     return _keyword_arguments(options)
 
 
 @cache
 def _keyword_arguments(options: type) -> tuple[Keyword, ...]:
-    outer = {item.name: item for item in fields(options)}
-    nested = {name: kind for name, item in outer.items() if (kind := nested_options(options, item))}
+    """Return the keywords of a class of options; see `keyword_arguments`."""
+    nested = _nested(options)
+    outer: list[Keyword] = []
+    for item in fields(options):
+        is_nested = item.name in nested
+        annotation = _optional(item.type) if is_nested else widened(str(item.type), spec_of(item))
+        default = None if is_nested else shown_default(item)
+        outer.append(Keyword(name=item.name, owner="", annotation=annotation, default=default))
     inner = [
         Keyword(
             name=item.name,
@@ -231,151 +250,149 @@ def _keyword_arguments(options: type) -> tuple[Keyword, ...]:
             annotation=widened(str(item.type), spec_of(item)),
             default=shown_default(item),
         )
-        for owner, kind in nested.items()
-        for item in fields(kind)
-        if nested_options(kind, item) is None
+        for owner, nested_class in nested.items()
+        for item in fields(nested_class)
+        if nested_options(nested_class, item) is None
     ]
-    names = [keyword.name for keyword in inner]
-    own = [
-        Keyword(
-            name=name,
-            owner="",
-            annotation=_optional(item.type)
-            if name in nested
-            else widened(str(item.type), spec_of(item)),
-            default=None if name in nested else shown_default(item),
-        )
-        for name, item in outer.items()
+    outer_names = {keyword.name for keyword in outer}
+    inner_names = [keyword.name for keyword in inner]
+    unambiguous = [
+        keyword
+        for keyword in inner
+        if keyword.name not in outer_names and inner_names.count(keyword.name) == 1
     ]
-    flat = [
-        keyword for keyword in inner if keyword.name not in outer and names.count(keyword.name) == 1
-    ]
-    return (*own, *flat)
+    return (*outer, *unambiguous)
 
 
 def spec_of(item: Field[Any]) -> Option:
-    """Return what is stated of a field."""
+    """Return the `Option` of a field."""
     spec = item.metadata.get(KEY)
     return spec if isinstance(spec, Option) else Option()
 
 
 def nested_options(options: type, item: Field[Any]) -> type | None:
-    """Return the class of options that a field holds, whose fields are keywords too; None for other fields."""
+    """Return the class of the nested options in a field; None for other fields."""
     match = _ONE_CLASS.fullmatch(str(item.type))
     if match is None or spec_of(item).named:
         return None
     owner = next(
-        kind for kind in options.__mro__ if item.name in vars(kind).get("__annotations__", ())
+        base for base in options.__mro__ if item.name in vars(base).get("__annotations__", ())
     )
-    kind = vars(sys.modules[owner.__module__]).get(match[1])
-    if not isinstance(kind, type) or not is_dataclass(kind):
+    nested = vars(sys.modules[owner.__module__]).get(match[1])
+    if not isinstance(nested, type) or not is_dataclass(nested):
         return None
-    is_options = issubclass(kind, Options) or kind.__name__.endswith("Options")
+    is_options = issubclass(nested, Options) or nested.__name__.endswith("Options")
     factory: Any = item.default_factory
-    return kind if is_options or factory is kind else None
+    return nested if is_options or factory is nested else None
 
 
 def shown_default(item: Field[Any]) -> Any:
-    """Return the default of a field, as `help` shows it."""
+    """Return the default of a field for `help`."""
     if item.default is not MISSING:
         return item.default
     return Parameter.empty if item.default_factory is MISSING else item.default_factory()
 
 
 def _optional(annotation: Any) -> str:
+    """Return an annotation that also admits None."""
     return str(annotation) if str(annotation).endswith("| None") else f"{annotation} | None"
 
 
 def widened(annotation: str, spec: Option) -> str:
-    """Return the types of a keyword: those of its field, and what is read as one of them.
+    """Return the types of a keyword: those of its field, and those that are converted to them.
 
     Args:
-        annotation: of the field.
-        spec: what is stated of the field.
+        annotation: annotation of the field.
+        spec: `Option` of the field.
     """
-    parts = _alternatives(annotation)
+    members = _union_members(annotation)
     if spec.unit:
-        parts = [re.sub(r"\bfloat\b", "float | str", part) for part in parts]
-    wide: list[str] = []
-    for part in parts:
-        sequence = re.fullmatch(r"tuple\[(.+), \.\.\.\]", part)
-        wide.append(f"Sequence[{sequence[1]}]" if sequence else part)
-    is_read = spec.named or spec.read is not None or "Path" in parts or "Entry" in parts
-    if is_read or any(part.startswith("tuple[str") for part in parts):
-        wide.append("str")
-    unique = dict.fromkeys(item for part in wide for item in _alternatives(part))
-    return " | ".join(sorted(unique, key=lambda part: part == "None"))
+        members = [re.sub(r"\bfloat\b", "float | str", member) for member in members]
+    accepted: list[str] = []
+    for member in members:
+        sequence = re.fullmatch(r"tuple\[(.+), \.\.\.\]", member)
+        accepted += _union_members(f"Sequence[{sequence[1]}]" if sequence else member)
+    is_read = spec.named or spec.read is not None or "Path" in members or "Entry" in members
+    if is_read or any(member.startswith("tuple[str") for member in members):
+        accepted.append("str")
+    unique = dict.fromkeys(accepted)
+    return " | ".join(sorted(unique, key=lambda member: member == "None"))
 
 
-def _alternatives(annotation: str) -> list[str]:
+def _union_members(annotation: str) -> list[str]:
     """Return the members of a union, each as text."""
-    parts, depth = [""], 0
+    members, depth = [""], 0
     for character in annotation:
         depth += (character == "[") - (character == "]")
         if character == "|" and depth == 0:
-            parts.append("")
+            members.append("")
         else:
-            parts[-1] += character
-    return [part.strip() for part in parts]
+            members[-1] += character
+    return [member.strip() for member in members]
 
 
-def _made(kind: type, stated: Mapping[str, Any]) -> Any:
-    """Return options from keywords; those of nested options make these."""
+def _create(options_class: type, keyword_values: Mapping[str, Any]) -> Any:
+    """Create options from keywords, some of which may be fields of nested options."""
     problems = Problems()
-    own, inner = _sorted(kind, stated)
-    for name, nested in _nested(kind).items():
-        base: Any = own.pop(name, None)
+    values, nested_values = _by_owner(options_class, keyword_values)
+    for name, nested_class in _nested(options_class).items():
+        nested: Any = values.pop(name, None)
         with problems.collecting(InputError):
-            is_nested = isinstance(base, nested)
-            if is_nested and name in inner:
-                own[name] = replace(base, **inner[name])
-            elif base is not None:
-                own[name] = base
-            elif name in inner or _is_required(kind, name):
-                own[name] = _made(nested, inner.get(name, {}))
-    for item in fields(kind):
-        if _is_required(kind, item.name) and item.name not in own and not problems:
+            is_nested = isinstance(nested, nested_class)
+            if is_nested and name in nested_values:
+                values[name] = replace(nested, **nested_values[name])
+            elif nested is not None:
+                values[name] = nested
+            elif name in nested_values or _is_required(options_class, name):
+                values[name] = _create(nested_class, nested_values.get(name, {}))
+    for item in fields(options_class):
+        if _is_required(options_class, item.name) and item.name not in values and not problems:
             problems.add(item.name, "is missing", f"give {item.name}=...")
     if not problems:
         with problems.collecting(InputError):
-            return kind(**own)
+            return options_class(**values)
     else:
-        problems += value_problems(kind, own)
+        problems += value_problems(options_class, values)
     raise InputError(problems)
 
 
-def _replaced(options: Any, stated: Mapping[str, Any]) -> Any:
+def _replace_fields(options: Any, keyword_values: Mapping[str, Any]) -> Any:
     """Return options with other values of some fields."""
-    own, inner = _sorted(type(options), stated)
+    values, nested_values = _by_owner(type(options), keyword_values)
     problems = Problems()
-    for name, values in inner.items():
-        base = own.get(name, getattr(options, name))
+    for name, fields_of_nested in nested_values.items():
+        nested = values.get(name, getattr(options, name))
         with problems.collecting(InputError):
-            nested = _nested(type(options))[name]
-            own[name] = _made(nested, values) if base is None else replace(base, **values)
+            if nested is None:
+                values[name] = _create(_nested(type(options))[name], fields_of_nested)
+            else:
+                values[name] = replace(nested, **fields_of_nested)
     InputError.raise_if_any(problems)
-    return replace(options, **own)
+    return replace(options, **values)
 
 
-def _nested(kind: type) -> dict[str, type]:
-    return {item.name: nested for item in fields(kind) if (nested := nested_options(kind, item))}
+def _nested(options_class: type) -> dict[str, type]:
+    """Return the classes of nested options by the name of their field."""
+    classes = {item.name: nested_options(options_class, item) for item in fields(options_class)}
+    return {name: nested for name, nested in classes.items() if nested is not None}
 
 
-def _sorted(
-    kind: type, stated: Mapping[str, Any]
+def _by_owner(
+    options_class: type, keyword_values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return keywords that are fields of the options, and those of nested options by their owners."""
-    owners = {keyword.name: keyword.owner for keyword in keyword_arguments(kind)}
-    own: dict[str, Any] = {}
-    inner: dict[str, dict[str, Any]] = {}
-    for name, value in stated.items():
+    """Return keywords that are fields of the options, and those of nested options by their field."""
+    owners = {keyword.name: keyword.owner for keyword in keyword_arguments(options_class)}
+    values: dict[str, Any] = {}
+    nested_values: dict[str, dict[str, Any]] = {}
+    for name, value in keyword_values.items():
         if owners[name]:
-            inner.setdefault(owners[name], {})[name] = value
+            nested_values.setdefault(owners[name], {})[name] = value
         else:
-            own[name] = value
-    return own, inner
+            values[name] = value
+    return values, nested_values
 
 
-def _is_required(kind: type, name: str) -> bool:
-    item = kind.__dataclass_fields__[name]  # type: ignore[attr-defined]
+def _is_required(options_class: type, name: str) -> bool:
+    """Return whether a field has no default."""
+    item = options_class.__dataclass_fields__[name]  # type: ignore[attr-defined]
     return item.default is MISSING and item.default_factory is MISSING

@@ -1,12 +1,12 @@
-"""Public names of a package: those that it imports, or that are imported when they are first asked for (PEP 562).
+"""Public names of a package that are imported when they are first used (PEP 562).
 
-Whoever takes one compiled function from the cache then waits for no other part of Tauloop, nor for
-the libraries that these parts need.
+Code that uses one compiled function from the cache then does not wait for the other parts of
+Tauloop, or for the libraries that these parts need.
 """
 
 from __future__ import annotations
 
-import _ast  # `ast` takes longer to import than all late names to read
+import _ast  # Importing `ast` takes longer than reading all lazy names.
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -14,46 +14,50 @@ from typing import Any
 
 
 def lazy_names(
-    package: str, *own: str
+    package: str, *defined: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The functions ``__getattr__`` and ``__dir__`` of a package with late names, and its ``__all__``, without rooms.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package with lazy names.
 
-    Late are the names that its source imports under ``if TYPE_CHECKING:``, where type checkers see
-    them; they stand nowhere else. No name may be that of a module beside it: once that is imported
-    Python finds the module. Packages that it imports from itself are rooms: the tab key shows them,
-    and they are imported when somebody enters.
+    Lazy names are those that its source imports under ``if TYPE_CHECKING:``, where type checkers see
+    them. A lazy name must not be that of a module in the package, because Python finds the module
+    once it is imported. Subpackages that the package imports from itself are not in ``__all__``: tab
+    completion shows them, and they are imported when they are used.
 
     Args:
-        package: its full name.
-        own: public names that it defines itself; names that it imports ``as`` themselves are public
-            too.
+        package: full name of the package.
+        defined: public names that the package defines; names that it imports ``as`` themselves are
+            public too.
     """
     module = sys.modules[package]
     path, loader = str(module.__file__), module.__spec__.loader  # type: ignore[union-attr]
     statements = compile(loader.get_data(path), path, "exec", _ast.PyCF_ONLY_AST).body  # type: ignore[union-attr]
-    late = [part for node in statements if isinstance(node, _ast.If) for part in node.body]
-    places = {name: place for part in late for name, place in _passed_on(part).items()}
-    rooms = [name for name, place in places.items() if place == package]
-    shown = sorted([*places, *own, *(name for node in statements for name in _passed_on(node))])
-    public = [name for name in shown if name not in rooms]
+    module_of: dict[str, str] = {}
+    exported: list[str] = []
+    for node in statements:
+        exported += _exports(node)
+        if isinstance(node, _ast.If):
+            for inner in node.body:
+                module_of |= _exports(inner)
+    subpackages = [name for name, source in module_of.items() if source == package]
+    names = sorted([*module_of, *defined, *exported])
+    public = [name for name in names if name not in subpackages]
 
     def resolve(name: str) -> Any:
-        if name not in places:
+        if name not in module_of:
             from tauloop.common.deprecated import old_name
 
             return old_name(package, name)
-        value = (
-            import_module(f"{package}.{name}")
-            if name in rooms
-            else getattr(import_module(places[name]), name)
-        )
-        setattr(module, name, value)  # so that it is asked for once
+        if name in subpackages:
+            value: Any = import_module(f"{package}.{name}")
+        else:
+            value = getattr(import_module(module_of[name]), name)
+        setattr(module, name, value)  # Python does not call this function again for the name.
         return value
 
-    return resolve, shown.copy, public
+    return resolve, names.copy, public
 
 
-def _passed_on(node: _ast.stmt) -> dict[str, str]:
-    """The names that ``from module import name as name`` makes names of its package, each with its module."""
+def _exports(node: _ast.stmt) -> dict[str, str]:
+    """Return the names that ``from module import name as name`` exports, each with its module."""
     names = node.names if isinstance(node, _ast.ImportFrom) else []
     return {alias.asname: str(node.module) for alias in names if alias.asname}  # type: ignore[attr-defined]

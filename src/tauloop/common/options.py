@@ -1,8 +1,8 @@
-"""Options of workflows: dataclasses whose fields say what they may be, for Python and the command line alike.
+"""Options of workflows: dataclasses with checked fields, for Python and the command line.
 
 A class of options is frozen, and its docstring describes every field below "Attributes:". A field
-that is made with `option` has limits or choices; `require` looks at all of them at once. The
-command line takes names, types, defaults, limits and texts from the same class.
+that is created with `option` has limits or choices; `require` checks all of them at once. The
+command line uses names, types, defaults, limits and texts of the same class.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.common.suggestions import suggestion
 
-#: Under this key a field's metadata hold its `Option`.
+#: Key of the `Option` in the metadata of a field.
 KEY = "option"
-#: What a docstring says below "Attributes:", and one entry there.
-_BLOCK = re.compile(r"^( *)Attributes:\n((?:\1 +.*\n|\n)*)", re.MULTILINE)
-_ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*(?:\n(?: +.*)?)*)", re.MULTILINE)
-#: What to give for a type of Python's own.
-_WORDS: dict[Any, str] = {
+#: The section "Attributes:" of a docstring.
+_ATTRIBUTES_SECTION = re.compile(r"^( *)Attributes:\n((?:\1 +.*\n|\n)*)", re.MULTILINE)
+#: One entry of this section.
+_ATTRIBUTE_ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*(?:\n(?: +.*)?)*)", re.MULTILINE)
+#: Names of Python's types in remedies.
+_TYPE_NAMES: dict[Any, str] = {
     float: "a number",
     int: "a whole number",
     str: "text",
@@ -47,10 +48,10 @@ _hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
 class QuantityUnit(Protocol):
-    """A physical dimension, which reads text with a unit; those of `mechanism.description.units`."""
+    """A physical dimension that reads texts with a unit; see `mechanism.description.units`."""
 
     def read(self, text: str, *others: Any) -> float:
-        """Return a number in SI units.
+        """Return the number of a text in SI units.
 
         Raises:
             ValueError: not a number with a unit of this dimension, or of one of the others; the
@@ -60,31 +61,29 @@ class QuantityUnit(Protocol):
 
     @property
     def noun(self) -> str:
-        """What a quantity of it is called, such as "time"."""
+        """Name of a quantity of this dimension, such as "time"."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What is said of one field.
+    """Limits, choices and command line settings of one field.
 
     Attributes:
-        least, most, above, below: limits of a number, or of each of several; None for no limit;
-            below infinity a number is finite.
-        remedy: what to give instead of what is outside them, where that is more than the limits.
-        choices: what a text may be; any where it is empty.
-        named: objects that the command line takes by their names; Python takes others of their type
-            as well.
-        flag: its name on the command line, and a short one behind a space; None for that of the
-            field, "" where it is no option there.
-        metavar: what the command line's help writes for its value, such as NAME=SPEED.
-        read: makes the value of the text, or texts where it may be repeated, that the command line
-            was given.
-        repeated: whether the command line takes it several times.
-        names: what it names, for the tab key: "parameters" or "actuators" of the machine; "" for
-            neither.
-        unit: dimensions that it may have; text with a unit of one of them is read where numbers
-            are expected, also in a tuple or a mapping, and a number alone is in SI units.
+        least, most, above, below: limits of a number, or of each number of several; None for no
+            limit. `below` infinity means that a number is finite.
+        remedy: remedy for values outside the limits; by default it states the limits.
+        choices: allowed texts; empty for all texts.
+        named: objects that the command line accepts by their names. Python also accepts other
+            objects of their type.
+        flag: name of the option on the command line, with a short name after a space; None for the
+            name of the field, "" for a field that is not an option.
+        metavar: placeholder of the value in the command line's help, such as NAME=SPEED.
+        read: converts the text of the command line, or the texts of a repeated option, to a value.
+        repeated: whether the command line accepts the option several times.
+        names: kind of names for tab completion: "parameters" or "actuators" of the machine, or "".
+        unit: possible dimensions. Texts with a unit of one of them are accepted instead of numbers,
+            also in a tuple or a mapping; bare numbers are in SI units.
     """
 
     least: float | None = None
@@ -103,7 +102,7 @@ class Option:
 
     @property
     def limits(self) -> str:
-        """The limits in words, "" without any."""
+        """The limits in words, "" without limits."""
         words = {
             "at least": self.least,
             "above": self.above,
@@ -119,9 +118,14 @@ class Option:
 
 
 def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -> Any:
-    """Return a field of options with a default (or what makes one), if it has any, and its `Option`.
+    """Return a field of options.
 
-    A field with a `unit` takes text on the command line too.
+    A field with a `unit` also accepts texts on the command line.
+
+    Args:
+        default: default of the field, if it has one.
+        factory: function that returns the default instead.
+        settings: attributes of its `Option`.
     """
     unit = settings.get("unit", ())
     if unit:
@@ -134,72 +138,72 @@ def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -
 
 
 def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """The parts of texts with commas between them: a `read` for fields that may be repeated too."""
+    """Split texts at commas; a `read` function for fields that may also be repeated."""
     texts = (texts,) if isinstance(texts, str) else texts
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 def each(read: Callable[[str], Any]) -> Callable[[Iterable[str]], tuple[Any, ...]]:
-    """A `read` for fields that may be repeated, by that of one of their texts."""
+    """Return a `read` function for repeated fields from that of one text."""
     return lambda texts: tuple(map(read, texts))
 
 
 def require(options: Any, error: type[TauloopError] = InputError, owner: str = "") -> None:
-    """Refuse values of other types, and outside their limits and choices, all at once; call it from ``__post_init__``.
+    """Refuse values of wrong types and outside limits and choices, all at once.
 
-    Of a tuple each value is looked at, and of a mapping, under its key.
+    Call it from ``__post_init__``. Each value of a tuple is checked, and each value of a mapping under
+    its key.
 
     Args:
-        options: an object whose fields say what they may be.
-        error: what is raised; one other than `InputError`, of objects that Python alone makes,
-            names their class too.
-        owner: what stands before each name instead.
+        options: an object with fields created by `option`.
+        error: class of the error. Errors other than `InputError`, which concern objects that only
+            Python code creates, also name the class of the object.
+        owner: prefix of the names instead.
 
     Raises:
-        error: each with the field's name, the value and what it may be.
+        error: each problem with the field's name, the value and the allowed values.
     """
-    kinds, limits = _problems(
-        options, owner or ("" if error is InputError else f"{type(options).__name__}.")
-    )
-    error.raise_if_any([*kinds, *limits])
+    class_prefix = "" if error is InputError else f"{type(options).__name__}."
+    type_problems, limit_problems = _problems(options, owner or class_prefix)
+    error.raise_if_any([*type_problems, *limit_problems])
 
 
 class Options(Shown):
-    """Base of a class of options: what is out of range or does not go together is refused when one is made."""
+    """Base of classes of options, which refuse invalid and contradictory values at creation."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # which know the fields
+    if not TYPE_CHECKING:  # Type checkers know the fields.
 
-        def __new__(cls, *places: object, **values: object) -> Options:
-            """Refuse fields that there are not, with what may have been meant; then make an object as usual."""
+        def __new__(cls, *positional: object, **values: object) -> Options:
+            """Refuse unknown fields, with a similar name as the suggestion; then create the object."""
             known = [item.name for item in fields(cls)]
             problems = Problems()
             for name in values:
                 if name not in known:
                     remedy = suggestion(name, known) or f"choose among {', '.join(known)}"
                     problems.add(name, f"is not a field of {cls.__name__}", remedy)
-            if len(places) > sum(not item.kw_only for item in fields(cls)):
-                what = f"is given {len(places)} values by their place"
+            if len(positional) > sum(not item.kw_only for item in fields(cls)):
+                what = f"is given {len(positional)} positional values"
                 problems.add(cls.__name__, what, "give them by the names of fields")
             InputError.raise_if_any(problems)
             return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range, and what of the right types does not go together, all at once."""
-        kinds, limits = _problems(self)
-        problems = Problems([*kinds, *limits])
-        if not kinds:
+        """Refuse wrong types, values out of range, and contradictory values, all at once."""
+        type_problems, limit_problems = _problems(self)
+        problems = Problems([*type_problems, *limit_problems])
+        if not type_problems:
             _make_tuples(self)
             self._note_mismatches(problems)
         InputError.raise_if_any(problems)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note values that are within their limits and do not go together; none where a class does not say more."""
+        """Add problems of values that contradict each other; a class may override this."""
 
 
 def _make_tuples(options: Any) -> None:
-    """Put a tuple in the place of each array of NumPy whose field is a tuple: an array is neither true nor false."""
+    """Replace arrays in fields of tuples by tuples, because an array has no truth value."""
     hints = _hints(options.__class__)
     for item in fields(options):
         value, hint = getattr(options, item.name), hints[item.name]
@@ -209,59 +213,66 @@ def _make_tuples(options: Any) -> None:
 
 
 def _nested_tuple(value: Any) -> Any:
+    """Return nested lists as nested tuples."""
     return tuple(map(_nested_tuple, value)) if isinstance(value, list) else value
 
 
 def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Problem]]:
-    """Return what is wrong with the types of values; and with what they are, where their types are right."""
-    kinds, limits = list[Problem](), list[Problem]()
+    """Return the problems of types; and those of values, for fields of the right type.
+
+    Texts are replaced by the values that they state.
+    """
+    type_problems: list[Problem] = []
+    limit_problems: list[Problem] = []
     for item in fields(options):
-        value = getattr(options, item.name)
-        read, wrong, beyond = _checked(type(options), item, value, owner)
-        kinds += wrong
-        limits += beyond
-        if read is not value:
-            object.__setattr__(options, item.name, read)
-    return kinds, limits
+        stated = getattr(options, item.name)
+        value, wrong_type, beyond = _checked(type(options), item, stated, owner)
+        type_problems += wrong_type
+        limit_problems += beyond
+        if value is not stated:
+            object.__setattr__(options, item.name, value)
+    return type_problems, limit_problems
 
 
-def value_problems(kind: type, values: Mapping[str, Any]) -> list[Problem]:
-    """Return what is wrong with values of some fields of a class of options, each by itself."""
-    items = {item.name: item for item in fields(kind)}
-    results = [_checked(kind, items[name], value, "") for name, value in values.items()]
-    return [problem for _, wrong, beyond in results for problem in (*wrong, *beyond)]
+def value_problems(options_class: type, values: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems of values of some fields of a class of options, each checked separately."""
+    items = {item.name: item for item in fields(options_class)}
+    problems: list[Problem] = []
+    for name, value in values.items():
+        _, wrong_type, beyond = _checked(options_class, items[name], value, "")
+        problems += [*wrong_type, *beyond]
+    return problems
 
 
 def _checked(
-    kind: type, item: Field[Any], value: Any, owner: str
+    options_class: type, item: Field[Any], value: Any, owner: str
 ) -> tuple[Any, list[Problem], list[Problem]]:
-    """Return the value of a field with its texts read, what is wrong with its type, and what is beyond limits."""
-    name, spec, hint = (
-        f"{owner}{item.name}",
-        item.metadata.get(KEY) or Option(),
-        _hints(kind)[item.name],
-    )
+    """Return the value of a field with texts converted, problems of its type, and of its limits."""
+    name = f"{owner}{item.name}"
+    spec = item.metadata.get(KEY) or Option()
+    hint = _hints(options_class)[item.name]
     try:
-        value = _read_text(name, value, spec, hint)
+        value = _convert_text(name, value, spec, hint)
     except InputError as error:
         return value, list(error.problems), []
-    if wrong := [*_of_wrong_type(name, value, hint)]:
-        return value, wrong, []
-    parts = [("", value)]
+    wrong_type = [*_of_wrong_type(name, value, hint)]
+    if wrong_type:
+        return value, wrong_type, []
+    members = [("", value)]
     if isinstance(value, Mapping):
-        parts = [(f".{key}", part) for key, part in value.items()]
+        members = [(f".{key}", member) for key, member in value.items()]
     elif _is_of(value, tuple):
-        parts = [("", part) for part in value]
+        members = [("", member) for member in value]
     is_whole = str(item.type).startswith("int")
-    beyond = [_problem(f"{name}{key}", part, spec, is_whole=is_whole) for key, part in parts]
+    beyond = [_problem(f"{name}{key}", member, spec, is_whole=is_whole) for key, member in members]
     return value, [], [problem for problem in beyond if problem is not None]
 
 
-def _read_text(name: str, value: Any, spec: Option, hint: Any) -> Any:
-    """Return the value of a field that is stated as text, in whole or in part; other values as they are.
+def _convert_text(name: str, value: Any, spec: Option, hint: Any) -> Any:
+    """Return a value with its texts converted; other values do not change.
 
     Raises:
-        InputError: the text is not a value of the field.
+        InputError: a text is not a value of the field.
     """
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if isinstance(value, str) and str not in members:
@@ -270,7 +281,11 @@ def _read_text(name: str, value: Any, spec: Option, hint: Any) -> Any:
 
 
 def _parsed(name: str, text: str, spec: Option, members: tuple[Any, ...]) -> Any:
-    """Return the object that a text names, or the text itself where none is meant."""
+    """Return the value that a text states, or the text if the field accepts texts.
+
+    Raises:
+        InputError: the text is not a name of the field's objects.
+    """
     enumeration = next((member for member in members if isinstance(member, EnumType)), None)
     named = dict(spec.named)
     if enumeration is not None:
@@ -289,10 +304,12 @@ def _parsed(name: str, text: str, spec: Option, members: tuple[Any, ...]) -> Any
 
 
 def _admits_text(hint: Any) -> bool:
+    """Return whether a type is text or a union with text."""
     return hint is str or str in get_args(hint)
 
 
 def _holds_text(value: Any) -> bool:
+    """Return whether a value is text or contains text."""
     if isinstance(value, Mapping):
         return any(map(_holds_text, value.values()))
     if isinstance(value, tuple | list):
@@ -303,9 +320,9 @@ def _holds_text(value: Any) -> bool:
 def _in_si(name: str, value: Any, unit: tuple[QuantityUnit, ...]) -> Any:
     """Return a value with its texts replaced by numbers in SI units."""
     if isinstance(value, Mapping):
-        return {key: _in_si(f"{name}.{key}", part, unit) for key, part in value.items()}
+        return {key: _in_si(f"{name}.{key}", member, unit) for key, member in value.items()}
     if isinstance(value, tuple | list):
-        return tuple(_in_si(f"{name}[{k}]", part, unit) for k, part in enumerate(value))
+        return tuple(_in_si(f"{name}[{k}]", member, unit) for k, member in enumerate(value))
     if not isinstance(value, str):
         return value
     try:
@@ -317,78 +334,84 @@ def _in_si(name: str, value: Any, unit: tuple[QuantityUnit, ...]) -> Any:
 
 
 def of_wrong_type(where: str, value: Any, hint: Any) -> list[Problem]:
-    """Return what is not of the type that an annotation states: a value itself, or its parts."""
+    """Return the problems of a value, or of its members, that is not of the annotated type."""
     return [*_of_wrong_type(where, value, hint)]
 
 
 def _of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
-    """What is not of the type that an annotation states: a value itself, or what it is made of."""
-    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    if fitting := [member for member in members if _is_of(value, _outer(member))]:
-        yield from min(
-            ([*_parts_of_wrong_type(where, value, member)] for member in fitting), key=len
-        )
+    """Yield the problems of a value, or of its members, that is not of the annotated type."""
+    alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    matching = [item for item in alternatives if _is_of(value, _outer_type(item))]
+    if matching:
+        problems = [[*_members_of_wrong_type(where, value, item)] for item in matching]
+        yield from min(problems, key=len)
         return
-    wanted = " or ".join(dict.fromkeys(_named(_outer(member)) for member in members))
-    yield Problem(
-        where, f"is {reprlib.repr(value)}, of type {type(value).__name__}", f"give {wanted}"
-    )
+    names = " or ".join(dict.fromkeys(_type_name(_outer_type(item)) for item in alternatives))
+    what = f"is {reprlib.repr(value)}, of type {type(value).__name__}"
+    yield Problem(where, what, f"give {names}")
 
 
-def _parts_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
-    kind, inner = get_origin(hint), get_args(hint)
-    if kind is Mapping:
-        for key, part in value.items():
-            if not _is_of(key, _outer(inner[0])):
+def _members_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
+    """Yield the problems of members of a mapping or a tuple that are not of the annotated type."""
+    outer, inner = get_origin(hint), get_args(hint)
+    if outer is Mapping:
+        key_type = _outer_type(inner[0])
+        for key, member in value.items():
+            if not _is_of(key, key_type):
                 what = f"has the key {reprlib.repr(key)}, of type {type(key).__name__}"
-                yield Problem(
-                    where,
-                    what,
-                    f"give {_named(_outer(inner[0]))} as a key, such as {{'name': value}}",
-                )
-            yield from _of_wrong_type(f"{where}.{key}", part, inner[1])
-    elif kind is tuple:
+                remedy = f"give {_type_name(key_type)} as a key, such as {{'name': value}}"
+                yield Problem(where, what, remedy)
+            yield from _of_wrong_type(f"{where}.{key}", member, inner[1])
+    elif outer is tuple:
         hints = inner[:1] * len(value) if inner[-1] is ... else inner
         if len(hints) != len(value):
             yield Problem(where, f"has {len(value)} values", f"give {len(hints)}")
-        for k, (part, part_hint) in enumerate(zip(value, hints, strict=False)):
-            yield from _of_wrong_type(f"{where}[{k}]", part, part_hint)
+        for k, (member, member_hint) in enumerate(zip(value, hints, strict=False)):
+            yield from _of_wrong_type(f"{where}[{k}]", member, member_hint)
 
 
-def _outer(hint: Any) -> Any:
-    """The type of a whole value; a tuple where it is an array or a sequence."""
-    kind = get_origin(hint) or hint
-    return tuple if getattr(kind, "__name__", "") in ("ndarray", "Sequence") else kind
+def _outer_type(hint: Any) -> Any:
+    """Return the type of a whole value; tuple for arrays and sequences."""
+    outer = get_origin(hint) or hint
+    return tuple if getattr(outer, "__name__", "") in ("ndarray", "Sequence") else outer
 
 
-def _named(kind: Any) -> str:
-    """What to give for a type."""
-    if isinstance(kind, EnumType):
-        return " or ".join(f"{kind.__name__}.{name}" for name in kind.__members__)
-    words = _WORDS.get(kind) or getattr(kind, "in_words", "")
-    return words or f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+def _type_name(value_type: Any) -> str:
+    """Return the name of a type in a remedy."""
+    if isinstance(value_type, EnumType):
+        return " or ".join(f"{value_type.__name__}.{name}" for name in value_type.__members__)
+    words = _TYPE_NAMES.get(value_type) or getattr(value_type, "in_words", "")
+    article = "an" if value_type.__name__[0] in "AEIOU" else "a"
+    return words or f"{article} {value_type.__name__}"
 
 
-def _is_of(item: Any, kind: Any) -> bool:
-    if kind in (float, int):
-        return _is_number(item)
-    if kind is tuple:
+def _is_of(value: Any, value_type: Any) -> bool:
+    """Return whether a value is of a type, or can be used as one."""
+    if value_type in (float, int):
+        return _is_number(value)
+    if value_type is tuple:
         return (
-            isinstance(item, Sized)
-            and not isinstance(item, str | bytes | Mapping)
-            and getattr(item, "ndim", True)
+            isinstance(value, Sized)
+            and not isinstance(value, str | bytes | Mapping)
+            and getattr(value, "ndim", True)
         )
-    if kind is bool:
-        return _is_flag(item)
-    return kind is Any or isinstance(item, str | PathLike if kind is Path else kind)
+    if value_type is bool:
+        return _is_flag(value)
+    if value_type is Path:
+        return isinstance(value, str | PathLike)
+    return value_type is Any or isinstance(value, value_type)
 
 
 def _is_flag(value: object) -> bool:
+    """Return whether a value is a Boolean of Python or NumPy."""
     return type(value).__name__ in ("bool", "bool_")
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one number that fits into a float: of Python, NumPy or a table; a masked one is not."""
+    """Return whether a value is a number of Python, NumPy or a table that fits into a float.
+
+    A masked number is not.
+    """
     if type(value).__name__ == "MaskedConstant":
         return False
     try:
@@ -400,32 +423,35 @@ def _is_number(value: Any) -> bool:
 
 
 def _problem(name: str, value: Any, spec: Option, *, is_whole: bool) -> Problem | None:
+    """Return the problem of a value outside its choices or limits; None if there is none."""
     if spec.choices and isinstance(value, str) and value not in spec.choices:
         return Problem(
             where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(spec.choices)}"
         )
-    if not _is_number(value) or (value == math.inf and spec.most is None and spec.below is None):
-        return None  # infinity: no limit, where one may be given
-    low = (spec.least is not None and not value >= spec.least) or (
+    if not _is_number(value):
+        return None
+    # Infinity means no limit if there is no upper limit.
+    if value == math.inf and spec.most is None and spec.below is None:
+        return None
+    is_low = (spec.least is not None and not value >= spec.least) or (
         spec.above is not None and not value > spec.above
     )
-    high = (spec.most is not None and not value <= spec.most) or (
+    is_high = (spec.most is not None and not value <= spec.most) or (
         spec.below is not None and not value < spec.below
     )
-    is_broken = is_whole and not isinstance(value, Integral)
-    if not (low or high or is_broken or math.isnan(value)):
+    is_fraction = is_whole and not isinstance(value, Integral)
+    if not (is_low or is_high or is_fraction or math.isnan(value)):
         return None
-    what = "is no number" if math.isnan(value) else f"is {value:g}"
-    return Problem(
-        name, what, spec.remedy or f"give a {'whole ' * is_broken}number {spec.limits}".strip()
-    )
+    what = "is not a number" if math.isnan(value) else f"is {value:g}"
+    remedy = f"give a {'whole ' * is_fraction}number {spec.limits}".strip()
+    return Problem(name, what, spec.remedy or remedy)
 
 
 def described(options: type) -> dict[str, str]:
-    """What the docstrings of a class of options and of its bases say of each field, by its name, in one line."""
+    """Return the descriptions of the fields in the docstrings of a class and its bases, by name."""
     texts: dict[str, str] = {}
-    for kind in reversed(options.__mro__):
-        for _, block in _BLOCK.findall(kind.__doc__ or ""):
-            for names, text in _ENTRY.findall(dedent(block)):
+    for owner in reversed(options.__mro__):
+        for _, section in _ATTRIBUTES_SECTION.findall(owner.__doc__ or ""):
+            for names, text in _ATTRIBUTE_ENTRY.findall(dedent(section)):
                 texts |= dict.fromkeys(names.split(", "), " ".join(text.split()))
     return texts

@@ -1,7 +1,7 @@
-"""Plain data (dict, list, str, int, float, bool, None) of objects, as JSON has them.
+"""Plain data (dict, list, str, int, float, bool, None) of objects, for JSON.
 
-The fields of a dataclass are its keys. Where JSON differs, the field states it in its metadata
-(`json_keys`), and a property that JSON has as well is marked by `in_json`.
+The fields of a dataclass are its keys. If JSON differs, the metadata of the field state it
+(`json_keys`). Properties that are also in JSON are marked by `in_json`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _METADATA = "json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonKey:
-    """A key of JSON, and where its value is.
+    """A key of JSON, and the path to its value.
 
     Attributes:
-        key: in JSON.
-        path: names of attributes, from the object on.
-        optional: whether the key is left out where the value is None.
-        nullable: whether numbers that are not finite are null; they are refused otherwise.
-        flat: whether the keys of the value are keys of the object itself, except for those that
-            the object has already; None has no keys.
-        summary: function of the value that JSON has instead of it; None for the value itself.
+        key: the key in JSON.
+        path: names of attributes, starting at the object.
+        optional: whether the key is left out if the value is None.
+        nullable: whether numbers that are not finite become null; otherwise they are refused.
+        flat: whether the keys of the value become keys of the object itself, except for keys that
+            the object has already. None has no keys.
+        summary: function whose result replaces the value in JSON; None for the value itself.
     """
 
     key: str
@@ -46,7 +46,7 @@ class JsonKey:
     summary: Callable[[Any], Any] | None = None
 
     def value(self, owner: object) -> Any:
-        """Return the value; None where one of the attributes on the path is None."""
+        """Return the value; None if one of the attributes on the path is None."""
         value: Any = owner
         for name in self.path:
             if value is None:
@@ -66,13 +66,13 @@ def json_keys(
     summary: Callable[[Any], Any] | None = None,
     **paths: str,
 ) -> Mapping[str, Any]:
-    """Return metadata of a field: under which keys JSON has its value, or parts of it.
+    """Return metadata of a field that define the keys of its value, or of its attributes, in JSON.
 
     Args:
-        key: of the whole value; the name of the field without it.
+        key: key of the whole value; by default the name of the field.
         optional, nullable, flat, summary: see `JsonKey`.
-        **paths: attributes of the value by key, with dots between the names of nested ones; the
-            field itself is then not a key, unless `key` is given too.
+        **paths: attributes of the value by key, with dots between the names of nested attributes.
+            The field itself is then not a key, unless `key` is given too.
 
     Examples:
         >>> from dataclasses import field
@@ -85,7 +85,7 @@ def json_keys(
         >>> Run(time=2.0, start=1.0 + 3.0j).as_dict()
         {'time_s': 2.0, 'position': 1.0, 'height': 3.0}
     """
-    named = {key: ""} if key or not paths else {}
+    whole = {key: ""} if key or not paths else {}
     rows = tuple(
         JsonKey(
             key=name,
@@ -95,22 +95,24 @@ def json_keys(
             flat=flat,
             summary=summary,
         )
-        for name, path in (named | paths).items()
+        for name, path in (whole | paths).items()
     )
     return MappingProxyType({_METADATA: rows})
 
 
-#: Metadata of a field that JSON leaves out.
+#: Metadata of a field that is left out of JSON.
 OMITTED: Mapping[str, Any] = MappingProxyType({_METADATA: ()})
 
 
 def in_json(
     key: str = "", *, optional: bool = False, nullable: bool = False, flat: bool = False
 ) -> Callable[[_Function], _Function]:
-    """Return a decorator, below `@property`, of properties that JSON has next to the fields.
+    """Return a decorator of properties that are in JSON, in addition to the fields.
+
+    Write it below `@property`.
 
     Args:
-        key: in JSON; the name of the property without it.
+        key: key in JSON; by default the name of the property.
         optional, nullable, flat: see `JsonKey`.
     """
 
@@ -141,18 +143,18 @@ def plain(value: Any, nullable: bool = False) -> Any:
     """Return plain data from results, dataclasses, enumerations and arrays.
 
     Args:
-        value: any object that has a plain form.
+        value: an object that can be converted.
         nullable: whether numbers that are not finite become None.
 
     Raises:
-        ValueError: a number is not finite, or a type has no plain form. Results have None for what
-            is undefined, hence this is a fault in Tauloop, not in its input.
+        ValueError: a number is not finite, or a type cannot be converted. Undefined values of
+            results are None, so this is a fault in Tauloop, not in its input.
     """
     if isinstance(value, enum.Enum):
         return plain(value.value)
     if value is None or isinstance(value, str | bool | int):
         return value
-    if isinstance(value, float):  # NumPy's among them
+    if isinstance(value, float):  # Also float64 of NumPy.
         if math.isfinite(value):
             return float(value)
         if nullable:
@@ -168,13 +170,15 @@ def plain(value: Any, nullable: bool = False) -> Any:
         value = sorted(value)
     if isinstance(value, tuple | list):
         return [plain(item, nullable) for item in value]
-    numpy = sys.modules.get("numpy")  # an array exists only where it has been imported
+    # If NumPy is not imported, the value is not an array.
+    numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
         return plain(value.tolist(), nullable)
     raise ValueError(f"no plain form of {type(value).__name__}")
 
 
 def _plain_fields(owner: Any) -> dict[str, Any]:
+    """Return the fields and marked properties of a dataclass as plain data."""
     name = getattr(type(owner), "json_format", "")
     data: dict[str, Any] = {"format": name} if name else {}
     cls: type = type(owner)
@@ -197,7 +201,8 @@ def _rows(cls: type) -> tuple[JsonKey, ...]:
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
             function = getattr(member, "fget", None)
-            if row := getattr(function, _METADATA, None):
+            row = getattr(function, _METADATA, None)
+            if row:
                 rows[name] = _row(row, name)
         for name in vars(base).get("__annotations__", {}):
             if name not in known:
@@ -209,11 +214,12 @@ def _rows(cls: type) -> tuple[JsonKey, ...]:
 
 
 def _row(row: JsonKey, name: str) -> JsonKey:
+    """Return a key of a field or property with its name."""
     return replace(row, key=row.key or name, path=(name, *row.path))
 
 
 def stated(value: Any) -> Any:
-    """Return the value, or None for an empty one: the summary of texts and collections."""
+    """Return a text or collection, or None if it is empty; a `summary` for JSON."""
     return value or None
 
 

@@ -1,4 +1,4 @@
-"""Work shared out over processes of this computer: results in their order, whatever the number of processes."""
+"""Parallel work in processes of this computer, with results in the order of the work."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from tauloop.common.errors import EngineError
 Common = TypeVar("Common")
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-#: Parts for each process: pieces of work take different times.
-PARTS = 8
+#: Number of chunks of work for each process. Several chunks balance items that take different times.
+CHUNKS_PER_PROCESS = 8
 
 
 def cores() -> int:
-    """How many of this computer's cores this process may use."""
+    """Return the number of this computer's cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def available_memory() -> float:
-    """Return the bytes of memory that a process can still take here; infinity where the system does not state them."""
+    """Return the bytes of memory that a process can still allocate; infinity if they are unknown."""
     limits: list[float] = []
     with suppress(OSError, ValueError, IndexError):
         (line,) = (
@@ -44,35 +44,33 @@ def available_memory() -> float:
             if line.startswith("MemAvailable:")
         )
         limits.append(1024.0 * int(line.split()[1]))
-    with suppress(OSError, ValueError):  # of a container; "max" where there is no limit
+    # The limit of a container. The file contains "max" without a limit.
+    with suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
-        limits.append(
-            float(
-                int((group / "memory.max").read_text())
-                - int((group / "memory.current").read_text())
-            )
-        )
+        limit = int((group / "memory.max").read_text())
+        used = int((group / "memory.current").read_text())
+        limits.append(float(limit - used))
     if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
     return min(limits, default=math.inf)
 
 
 def lifeline() -> int:
-    """Return the reading end of a pipe that closes when this process ends, however it does.
+    """Return the reading end of a pipe that closes when this process ends, for whatever reason.
 
-    It is the standard input of a process that must not outlive this one.
+    Use it as the standard input of a process that must not outlive this one.
     """
     return _lifeline(os.getpid())
 
 
 @functools.cache
 def _lifeline(process: int) -> int:
-    """Return that of a process; a fork has its own. Nothing closes the other end but the end of the process."""
+    """Return the pipe of a process; a fork has a different one. The writing end is never closed."""
     reading, _ = os.pipe()
     return reading
 
 
-#: Runs a command in a group that it leads, and kills that group when standard input closes.
+#: Runs a command as the leader of a process group, and kills the group when standard input closes.
 _FOLLOW = """\
 exec 3<&0 </dev/null
 { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 &
@@ -86,34 +84,38 @@ exit $status
 
 
 def following(command: Sequence[str]) -> list[str]:
-    """Return a command that ends, with all that it started, when this process ends.
+    """Return a command that ends, with all processes that it started, when this process ends.
 
-    Start it with `lifeline` as its standard input, and in a session of its own. The command itself
-    has no input. The exit code, or the signal that ended it, is the command's own.
+    Start it in a new session with `lifeline` as its standard input. The command itself has no input.
+    The exit code or signal is that of the command.
     """
     return ["/bin/sh", "-c", _FOLLOW, "sh", *command] if os.name == "posix" else [*command]
 
 
 def may_begin() -> bool:
-    """Whether a process beside this one may read the program once more: a script's work stands below its `__main__`."""
+    """Return whether another process may import the running program again.
+
+    A script may be imported again if its work is below `if __name__ == "__main__":`.
+    """
     path = getattr(sys.modules["__main__"], "__file__", None)
     return path is None or "__main__" in Path(path).read_text(encoding="utf-8", errors="replace")
 
 
 class SharedWork:
-    """Processes of this computer, started when there is work; one is this process itself.
+    """Processes of this computer that share work; they are started when there is work.
 
-    A piece of work depends on nothing but its arguments, so that no number depends on how many
-    processes there are. Interrupts go to this process, which ends the others.
+    With one process the work is done in this process. Work depends on its arguments only, so that
+    results do not depend on the number of processes. Interrupts go to this process, which ends the
+    others.
     """
 
     def __init__(self, count: int = 1) -> None:
-        """Take their number."""
+        """Store the number of processes."""
         self._count = count
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> SharedWork:
-        """The same, which ends its processes behind a `with`."""
+        """Return the object itself; its processes end with the context."""
         return self
 
     def __exit__(
@@ -122,7 +124,7 @@ class SharedWork:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the processes, in the middle of work where that failed."""
+        """End the processes, also in the middle of work if an error occurred."""
         if self._pool is not None:
             for process in list((self._pool._processes or {}).values()):
                 process.terminate()
@@ -131,38 +133,46 @@ class SharedWork:
     def results(
         self, work: Callable[[Common, Item], Outcome], common: Common, items: Sequence[Item]
     ) -> Iterator[Outcome]:
-        """What work(common, item) gives for each item, in their order.
+        """Yield work(common, item) for each item, in their order.
 
         Args:
             work: a function of a module, so that it can be sent to a process.
-            common: what all pieces of work share.
-            items: one for each.
+            common: argument that is the same for all items.
+            items: the items.
 
         Raises:
             EngineError: a process was killed.
-            Exception: what the work of the first item that failed has raised.
+            Exception: the exception of the first item whose work failed.
         """
         if self._count == 1 or len(items) < 2:
             yield from (work(common, item) for item in items)
             return
         if self._pool is None:
-            context = multiprocessing.get_context("spawn")  # threads may run in this one
+            # A fork is unsafe, because threads may run in this process.
+            context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
                 self._count, mp_context=context, initializer=process_begins
             )
-        size = -(-len(items) // (PARTS * self._count))
-        parts = [items[first : first + size] for first in range(0, len(items), size)]
+        size = -(-len(items) // (CHUNKS_PER_PROCESS * self._count))
+        chunks = [items[first : first + size] for first in range(0, len(items), size)]
         try:
             packed = pickle.dumps(common)
-            for future in [self._pool.submit(_done, work, packed, part) for part in parts]:
+            futures = [self._pool.submit(_process_chunk, work, packed, chunk) for chunk in chunks]
+            for future in futures:
                 yield from future.result()
         except BrokenProcessPool as error:
-            remedy = "look whether memory is short; a script keeps its work below `if __name__ == '__main__':`"
+            remedy = (
+                "check whether memory is short; in a script, put the work below "
+                "`if __name__ == '__main__':`"
+            )
             raise EngineError.of("processes", "one of them was killed", remedy) from error
 
 
 def process_begins() -> None:
-    """What a process does before its work: interrupts are for the one that waits for it, with which it ends."""
+    """Prepare a process of a pool: ignore interrupts, and end with the parent process.
+
+    Interrupts are handled by the parent process, which waits for the results.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -170,20 +180,20 @@ def process_begins() -> None:
 
 
 def _end_with(parent: BaseProcess) -> None:
-    """A pool's process waits for work for ever where its parent was killed."""
+    """End this process when its parent ends; it would otherwise wait for work indefinitely."""
     parent.join()
     os._exit(1)
 
 
 @functools.lru_cache(maxsize=1)
 def _common(packed: bytes) -> Any:
-    """What pieces of work share, which a process makes once: functions take longer to get ready than to run."""
+    """Return the common argument of all items; a process builds it once, which may take long."""
     return pickle.loads(packed)
 
 
-def _done(
+def _process_chunk(
     work: Callable[[Common, Item], Outcome], packed: bytes, items: Sequence[Item]
 ) -> list[Outcome]:
-    """Some pieces of work. Cores are taken by processes, so linear algebra has one thread in each."""
+    """Return the results of some items, with one BLAS thread because processes use all cores."""
     with one_blas_thread():
         return [work(_common(packed), item) for item in items]

@@ -1,4 +1,4 @@
-"""Progress of workflows: what is done and what there is to do, reported to whoever asks."""
+"""Progress of workflows, reported to a function of the caller."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-#: Called with what is done and what there is to do: the first rises to the second, which stays.
+#: A function that is called with the number of steps done, which rises, and the constant total.
 Progress = Callable[[int, int], None]
-#: What a stage of a workflow counts, so that it can report within.
-SHARES = 1000
+#: Number of steps of a stage, for progress within it.
+STEPS_PER_STAGE = 1000
 
 
 class Stages:
-    """The stages of a workflow, whose number is known: each that is done is reported, and so is progress within it.
+    """A known number of stages of a workflow, with progress within each stage.
 
     stages = Stages(progress, 1 + len(engines))
     states = random_states(..., progress=stages.part)
@@ -23,24 +23,36 @@ class Stages:
     """
 
     def __init__(self, progress: Progress | None, total: int) -> None:
-        """Begin; nobody hears of it where `progress` is None."""
-        self._progress, self._total, self._passed, self._last = progress, total, 0, -1
+        """Start the first of all stages.
+
+        Args:
+            progress: the function to call; None for no reports.
+            total: number of stages.
+        """
+        self._progress = progress
+        self._total = total
+        self._completed = 0
+        self._reported = -1
         self.part(0, 1)
 
     def part(self, done: float, total: float) -> None:
-        """Progress within the stage at work; it is a `Progress` itself. What falls behind is not reported."""
-        reached = SHARES * self._passed + int(SHARES * min(done / total, 1.0))
-        if self._progress is not None and reached > self._last:
-            self._progress(reached, SHARES * self._total)
-            self._last = reached
+        """Report progress within the current stage, unless it is less than reported before.
+
+        This method is a `Progress` itself.
+        """
+        completed_steps = STEPS_PER_STAGE * self._completed
+        reached = completed_steps + int(STEPS_PER_STAGE * min(done / total, 1.0))
+        if self._progress is not None and reached > self._reported:
+            self._progress(reached, STEPS_PER_STAGE * self._total)
+            self._reported = reached
 
     def done(self) -> None:
-        """The stage at work is done."""
+        """End the current stage."""
         self.part(1, 1)
-        self._passed += 1
+        self._completed += 1
 
     def over(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, a stage each."""
+        """Yield items, with a stage for each."""
         for item in items:
             yield item
             self.done()

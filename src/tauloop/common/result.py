@@ -18,7 +18,7 @@ from tauloop.common.records import dataclass
 
 
 class Status(enum.Enum):
-    """Whether a result can be relied on. What cannot be computed at all raises an error instead."""
+    """Whether a result is reliable. Calculations without any result raise an error instead."""
 
     OK = "ok"
     DOUBTFUL = "doubtful"
@@ -26,16 +26,16 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """A number that shows how good a result is, computed independently of the algorithm.
+    """A number that measures the quality of a result, computed independently of the algorithm.
 
-    `diagnostic` makes it.
+    Use `diagnostic` to create one.
 
     Attributes:
-        name: what the number is.
-        value: the number; None where it is not defined, such as without a dependent column.
+        name: name of the number.
+        value: the number; None if it is not defined, for example without a dependent column.
         unit: its unit, "" for a pure number.
-        lower, upper: limits that pass; None for no limit.
-        advice: what to do when it is outside its limits.
+        lower, upper: limits of values that pass; None for no limit.
+        advice: what to do if the value is outside its limits.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Diagnostic:
 
     @property
     def is_good(self) -> bool:
-        """Whether the value is within its limits; a value that is not defined is."""
+        """Whether the value is within its limits or not defined."""
         if self.value is None:
             return True
         return (self.lower is None or self.value >= self.lower) and (
@@ -57,16 +57,19 @@ class Diagnostic:
     @property
     def limits(self) -> str:
         """The limits in words."""
-        lower = [] if self.lower is None else [f"at least {self.lower:.3g}"]
-        return ", ".join(lower + ([] if self.upper is None else [f"at most {self.upper:.3g}"]))
+        texts = []
+        if self.lower is not None:
+            texts.append(f"at least {self.lower:.3g}")
+        if self.upper is not None:
+            texts.append(f"at most {self.upper:.3g}")
+        return ", ".join(texts)
 
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.name}: not defined"
         unit = f" {self.unit}" if self.unit else ""
-        text = f"{self.name}: {self.value:.3g}{unit}" + (
-            f" (limit: {self.limits})" if self.limits else ""
-        )
+        limits = f" (limit: {self.limits})" if self.limits else ""
+        text = f"{self.name}: {self.value:.3g}{unit}{limits}"
         return text if self.is_good or not self.advice else f"{text}: {self.advice}"
 
 
@@ -79,14 +82,14 @@ def diagnostic(
     unit: str = "",
     advice: str = "",
 ) -> Diagnostic:
-    """Return a diagnostic: a named value, its limits, and what to do outside them.
+    """Return a diagnostic with its limits and the advice for values outside them.
 
     Args:
-        name: what the value is.
-        value: the value; None where it is not defined.
-        at_least, at_most: limits that pass; a value without any is only reported.
-        unit: of the value and its limits, "" for a pure number.
-        advice: what to do when the value is outside its limits.
+        name: name of the value.
+        value: the value; None if it is not defined.
+        at_least, at_most: limits of values that pass; a value without limits is only reported.
+        unit: unit of the value and its limits, "" for a pure number.
+        advice: what to do if the value is outside its limits.
 
     Examples:
         >>> print(diagnostic("loop residual", 2e-9, at_most=1e-10, unit="m", advice="close it"))
@@ -103,18 +106,18 @@ def diagnostic(
 
 
 def status_of(diagnostics: Iterable[Diagnostic]) -> Status:
-    """Return OK when every diagnostic is within its limits."""
+    """Return OK if every diagnostic is within its limits."""
     return Status.OK if all(item.is_good for item in diagnostics) else Status.DOUBTFUL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where a result comes from. It holds no time and no machine, so that equal runs give equal files.
+    """The origin of a result, without time and computer, so that equal runs give equal files.
 
     Attributes:
-        versions: versions of Tauloop, Python and the packages that made the numbers.
+        versions: versions of Tauloop, Python and the packages that computed the numbers.
         options: the options of the algorithm, as plain data.
-        inputs: sizes, names or hashes of what went in, as plain data.
+        inputs: sizes, names or hashes of the inputs, as plain data.
     """
 
     versions: Mapping[str, str]
@@ -124,10 +127,14 @@ class Provenance:
 
 @functools.cache
 def _installed(package: str) -> str:
-    """Version of a package: what it says itself where it is imported; to look at what is installed takes longer."""
-    if version := getattr(sys.modules.get(package), "__version__", None):
+    """Return the version of a package.
+
+    An imported package states its version itself, which is faster than searching the installed ones.
+    """
+    version = getattr(sys.modules.get(package), "__version__", None)
+    if version:
         return str(version)
-    # a fifth of the time that a function from the cache takes, which asks nothing
+    # This import takes a fifth of the time of loading a compiled function from the cache.
     from importlib import metadata
 
     try:
@@ -142,7 +149,7 @@ def provenance(
     inputs: Mapping[str, Any] | None = None,
     packages: tuple[str, ...] = ("numpy", "casadi"),
 ) -> Provenance:
-    """Provenance with the installed versions of Python, Tauloop and the named packages."""
+    """Return the provenance with the versions of Python, Tauloop and the named packages."""
     versions = {"python": sys.version.partition(" ")[0]}
     for package in ("tauloop", *packages):
         versions[package] = _installed(package)
@@ -154,9 +161,9 @@ class Result(Tabular):
     """Base of the results of all applications.
 
     Attributes:
-        diagnostics: numbers that show how good the result is.
-        provenance: where the result comes from.
-        needs_forces: whether its numbers depend on the forces that act in the machine.
+        diagnostics: numbers that measure the quality of the result.
+        provenance: origin of the result.
+        needs_forces: whether its numbers depend on the forces in the machine.
     """
 
     needs_forces: ClassVar[bool] = True
@@ -167,55 +174,58 @@ class Result(Tabular):
     @property
     @in_json()
     def status(self) -> Status:
-        """OK when every diagnostic is within its limits."""
+        """OK if every diagnostic is within its limits, otherwise DOUBTFUL."""
         return status_of(self.diagnostics)
 
     def variables(self) -> Iterable[Variable]:
         """Return the diagnostics as a table; classes with other quantities override this."""
-        figures = {
-            name: [getattr(item, name) for item in self.diagnostics]
-            for name in ("value", "lower", "upper")
-        }
         return rows(
             "diagnostic",
             [item.name for item in self.diagnostics],
             [item.unit for item in self.diagnostics],
-            **figures,
+            value=[item.value for item in self.diagnostics],
+            lower=[item.lower for item in self.diagnostics],
+            upper=[item.upper for item in self.diagnostics],
         )
 
     def write_json(self, path: str | Path) -> Path:
-        """Write `as_dict` as JSON, to a temporary file first, which is then renamed.
+        """Write `as_dict` as JSON to a temporary file, which is then renamed.
 
         Raises:
-            InputError: the folder is not there or cannot be written.
+            InputError: the folder does not exist or is not writable.
         """
         return write_json(path, self.as_dict())
 
     @property
     @in_json()
     def advice(self) -> tuple[str, ...]:
-        """One line for each diagnostic outside its limits: the value and what to do."""
+        """One line for each diagnostic outside its limits, with the value and what to do."""
         return tuple(str(item) for item in self.diagnostics if not item.is_good)
 
 
 def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
-    """Write a result, or plain data, as JSON: a reader never sees half a file (see `files.write_file`).
+    """Write a result or plain data as JSON; readers never see an incomplete file.
+
+    See `files.write_file`.
 
     Raises:
-        InputError: the folder is not there or cannot be written.
+        InputError: the folder does not exist or is not writable.
         ValueError: a number is not finite.
     """
-    from tauloop.common.files import write_text  # most results are read and not written
+    # Imported late, because most results are not written.
+    from tauloop.common.files import write_text
 
     text = json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return write_text(path, text)
 
 
 def content(value: Any) -> str:
-    """All that plain objects hold, as a text to take a hash of; `repr` may leave something out.
+    """Return the complete content of plain objects as a text for a hash.
+
+    `repr` may abbreviate.
 
     Raises:
-        ValueError: an object shows nothing of what it holds.
+        ValueError: the content of an object is unknown.
     """
     if is_dataclass(value) and not isinstance(value, type):
         inside = ",".join(
@@ -224,7 +234,7 @@ def content(value: Any) -> str:
         return f"{type(value).__qualname__}({inside})"
     if isinstance(value, enum.Enum):
         return f"{type(value).__qualname__}.{value.name}"
-    if hasattr(value, "tolist"):  # an array; NumPy is not imported for it
+    if hasattr(value, "tolist"):  # An array, recognised without an import of NumPy.
         return f"array{value.tolist()!r}"
     if isinstance(value, Mapping):
         return f"{{{','.join(f'{content(key)}:{content(item)}' for key, item in value.items())}}}"

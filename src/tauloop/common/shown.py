@@ -1,4 +1,4 @@
-"""How objects show themselves: a repr that fits on a screen, and a table for notebooks."""
+"""Short representations of objects: a repr that fits on a screen, and a table for notebooks."""
 
 from __future__ import annotations
 
@@ -7,76 +7,80 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-#: Most characters of a repr, and of one row of a table: a screen and a line of it.
-SCREEN, ROW = 1600, 200
+#: Maximum number of characters of a repr, about one screen.
+MAX_REPR_LENGTH = 1600
+#: Maximum number of characters of a value, about one line of a screen.
+MAX_VALUE_LENGTH = 200
 
 
 class Shown:
-    """Base of public objects that hold much: `repr` and notebooks show what is in them, never all of it."""
+    """Base of public objects with much content; `repr` and notebooks show an abbreviated form."""
 
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Put the short repr into the class itself: `dataclass` would write its own over an inherited one."""
+        """Set the short repr in the class itself, because `dataclass` would override an inherited one."""
         super().__init_subclass__(**options)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
 
     def _contents(self) -> Mapping[str, object]:
-        """What is shown, by name: the fields of a dataclass; other classes say it themselves."""
+        """Return the contents by name: the fields of a dataclass; other classes override this."""
         return {item.name: getattr(self, item.name) for item in fields(self) if item.repr}  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        return _Short().repr(self)[:SCREEN]
+        return _ShortRepr().repr(self)[:MAX_REPR_LENGTH]
 
     def _repr_html_(self) -> str:
-        """A table of the contents for a notebook; everything in it is escaped, since names come from files."""
-        import html  # slow to import, and only notebooks ask
+        """Return a table of the contents for a notebook.
 
-        rows = (
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(_cut(_Short().repr(value)))}</td></tr>"
-            for name, value in self._contents().items()
-        )
-        return (
-            f"<table><caption>{html.escape(type(self).__name__)}</caption>{''.join(rows)}</table>"
-        )
+        All texts are escaped, because names may come from files.
+        """
+        import html  # Slow to import, and needed in notebooks only.
+
+        rows = []
+        for name, value in self._contents().items():
+            text = html.escape(_cut(_ShortRepr().repr(value)))
+            rows.append(f"<tr><th>{html.escape(name)}</th><td>{text}</td></tr>")
+        caption = html.escape(type(self).__name__)
+        return f"<table><caption>{caption}</caption>{''.join(rows)}</table>"
 
 
-class _Short(reprlib.Repr):
-    """Python's abridging repr, which also knows dataclasses, arrays, and rows of equal things."""
+class _ShortRepr(reprlib.Repr):
+    """Python's abbreviating repr, extended by dataclasses, arrays, and tuples of equal types."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.maxlevel, self.maxother, self.maxstring, self.maxdict, self.maxtuple, self.maxlist = (
-            3,
-            80,
-            80,
-            6,
-            4,
-            4,
-        )
+        self.maxlevel = 3
+        self.maxother = 80
+        self.maxstring = 80
+        self.maxdict = 6
+        self.maxtuple = 4
+        self.maxlist = 4
 
     def repr_instance(self, x: Any, level: int) -> str:
-        """One of our objects by its contents, named alone when it lies deep; others as Python abridges them."""
+        """Return the contents of a dataclass, or its name if it is nested deeply."""
         if not isinstance(x, Shown) and not (is_dataclass(x) and not isinstance(x, type)):
             return super().repr_instance(x, level)
         name = type(x).__name__
         if level <= 1:
             return f"{name}(...)"
         contents = x._contents() if isinstance(x, Shown) else Shown._contents(x)  # type: ignore[arg-type]
-        return f"{name}({', '.join(f'{key}={_cut(self.repr1(value, level - 1))}' for key, value in contents.items())})"
+        values = [f"{key}={_cut(self.repr1(value, level - 1))}" for key, value in contents.items()]
+        return f"{name}({', '.join(values)})"
 
     def repr_ndarray(self, x: Any, level: int) -> str:
-        """A small array by its numbers, a large one by its shape."""
+        """Return the numbers of a small array, or the shape of a large one."""
         return repr(x.tolist()) if x.size <= 6 else f"array{x.shape}"
 
     def repr_tuple(self, x: tuple[Any, ...], level: int) -> str:
-        """A row of many equal things by its length."""
-        kinds = {type(item) for item in x}
-        if len(x) > 1 and len(kinds) == 1 and is_dataclass(next(iter(kinds))):
-            return f"({len(x)} {next(iter(kinds)).__name__})"
+        """Return the length of a tuple of dataclasses of the same type."""
+        types = {type(item) for item in x}
+        if len(x) > 1 and len(types) == 1 and is_dataclass(next(iter(types))):
+            return f"({len(x)} {next(iter(types)).__name__})"
         return super().repr_tuple(x, level)
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= ROW else f"{text[: ROW - 4]} ..."
+    """Return a text of limited length."""
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 4]} ..."

@@ -1,6 +1,6 @@
-"""Why a calculation stopped: names of members that the enumerations of all layers share.
+"""Reasons why a calculation stopped, with the same names in all layers.
 
-Each layer has one enumeration, with the members that can occur in it: `integrate` (a step),
+Each layer has one enumeration with the members that can occur in it: `integrate` (a step),
 `simulation` (a motion), `drives` (a step of a drive line), `kinematics` (a path of solutions).
 """
 
@@ -25,7 +25,7 @@ MESSAGES: Mapping[str, str] = {
 
 
 class _WithOldNames(enum.EnumMeta):
-    """An enumeration whose members are found by their old names too, with a warning."""
+    """An enumeration whose members are also available by their old names, with a warning."""
 
     def __getattr__(cls, name: str) -> Any:
         from tauloop.common.deprecated import MEMBERS, warn
@@ -42,7 +42,7 @@ class StopReason(enum.Enum, metaclass=_WithOldNames):
 
     @property
     def message(self) -> str:
-        """The reason in words: the value where it is a text, else that of `MESSAGES`."""
+        """The reason in words: the value if it is a text, otherwise the entry of `MESSAGES`."""
         return self.value if isinstance(self.value, str) else MESSAGES[self.name]
 
     @property
@@ -52,4 +52,4 @@ class StopReason(enum.Enum, metaclass=_WithOldNames):
 
 
 class StopCode(int, StopReason):
-    """Base of those whose members are numbers, which compiled code reports."""
+    """Base of enumerations with numbers as members, which compiled code reports."""

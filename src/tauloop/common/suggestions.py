@@ -1,17 +1,18 @@
-"""The name that a misspelt one may have meant."""
+"""Suggestions of similar names for misspelt ones."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-#: Longest word and largest number of names that are compared: a name is short, and a machine has
-#: hundreds of names.
-MAX_LENGTH, MAX_NAMES = 60, 2000
+#: Longer words are not compared: names are short.
+MAX_LENGTH = 60
+#: Maximum number of names that are compared: a machine has hundreds of names.
+MAX_NAMES = 2000
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return a sentence ``did you mean a or b?``; an empty text where no name is similar."""
+    """Return a sentence ``did you mean a or b?``; an empty text if no name is similar."""
     candidates = {name.lower(): name for name in list(known)[:MAX_NAMES]}
     if len(word) > MAX_LENGTH:
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
-from tauloop.common.extensions import Offered
+from tauloop.common.extensions import Registry
 
 if TYPE_CHECKING:  # none need be imported to know which parts there are
     from matplotlib.figure import Figure
@@ -260,7 +260,7 @@ _OWN = (
 )
 #: All parts by name: Tauloop's own, each named after the results that it takes, then those that
 #: packages bring.
-PARTS: Mapping[str, ReportPart] = Offered(
+PARTS: Mapping[str, ReportPart] = Registry(
     "tauloop.parts", ReportPart, {part.name: part for part in _OWN}
 )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tauloop.common.errors import InputError
-from tauloop.common.extensions import Offered
+from tauloop.common.extensions import Registry
 from tauloop.common.keywords import keywords
 from tauloop.formats.format import Format
 from tauloop.formats.options import ImportOptions
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OWN_FORMATS: tuple[Format, ...] = (MachineFile(), Mjcf(), Sdf(), Urdf())
 #: All formats by name: Tauloop's own, then those of installed packages.
-FORMATS = Offered(
+FORMATS = Registry(
     "tauloop.formats", Format, {candidate.name: candidate for candidate in _OWN_FORMATS}
 )
 

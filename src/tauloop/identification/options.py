@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tauloop.common.errors import InputError, Problems
-from tauloop.common.extensions import Offered
+from tauloop.common.extensions import Registry
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.result import plain
@@ -52,7 +52,7 @@ else:
 
 
 #: Names of estimators. The module `chosen` creates them: some need other options, or the logs.
-ESTIMATORS = Offered(
+ESTIMATORS = Registry(
     "tauloop.estimators", Estimator, dict.fromkeys(("ols", "wls", "irls", "tls", "iv"))
 )
 PARAMETERS = ("standard", "file")

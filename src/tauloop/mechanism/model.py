@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
-from tauloop.common.extensions import Offered
+from tauloop.common.extensions import Registry
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.mechanism.description.units import ONE, UnitError, parse_unit, read_quantity
@@ -250,7 +250,7 @@ _OWN_KINDS = {
     "free": _builtin_kind(_SPACE, is_ball=True, reversible=False),
 }
 #: All joint kinds: the built-in ones, then those of installed plugins.
-JOINT_KINDS: Mapping[str, JointKind] = Offered("tauloop.joints", JointKind, _OWN_KINDS)
+JOINT_KINDS: Mapping[str, JointKind] = Registry("tauloop.joints", JointKind, _OWN_KINDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

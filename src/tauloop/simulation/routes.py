@@ -18,7 +18,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from tauloop.common.extensions import Offered
+from tauloop.common.extensions import Registry
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.compiler.derivatives.tangents import tangent_program
@@ -223,7 +223,7 @@ class Projected(Route):
 
 
 #: Every route by the name that a command or a table uses.
-ROUTES = Offered[Route](
+ROUTES = Registry[Route](
     "tauloop.routes",
     Route,
     {

@@ -137,11 +137,11 @@ class _Freedoms:
 
     def complement(self) -> np.ndarray:
         """Return orthonormal directions (k, m) orthogonal to those added before."""
-        found = self._directions
-        if not found.shape[1]:
-            return np.eye(len(found))
-        Q, _ = np.linalg.qr(found, mode="complete")
-        return np.asarray(Q[:, found.shape[1] :])
+        previous = self._directions
+        if not previous.shape[1]:
+            return np.eye(len(previous))
+        Q, _ = np.linalg.qr(previous, mode="complete")
+        return np.asarray(Q[:, previous.shape[1] :])
 
     @property
     def base_shifts(self) -> int:
@@ -361,14 +361,14 @@ def _nearest(fields: np.ndarray, motion: _Motion) -> tuple[np.ndarray, float, np
     return solution[:k] / size, share, solution[k:]
 
 
-def _is_new(found: np.ndarray, direction: np.ndarray) -> bool:
+def _is_new(previous: np.ndarray, direction: np.ndarray) -> bool:
     """Return whether a direction is independent of the directions found before (k, m)."""
     size = float(np.linalg.norm(direction))
     if not size > 0:
         return False
     unit = direction / size
-    if found.shape[1]:
-        unit = unit - found @ np.linalg.lstsq(found, unit, rcond=None)[0]
+    if previous.shape[1]:
+        unit = unit - previous @ np.linalg.lstsq(previous, unit, rcond=None)[0]
     return float(np.linalg.norm(unit)) > MIN_NEW_SHARE
 
 

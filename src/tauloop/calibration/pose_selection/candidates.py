@@ -153,20 +153,20 @@ def candidate_poses(
     positions: list[np.ndarray] = []
     coordinates: list[np.ndarray] = []
     excluded: Counter[str] = Counter()
-    tried = found = 0
-    while found < count and tried < MAX_TRIES * count:
+    tried = accepted = 0
+    while accepted < count and tried < MAX_TRIES * count:
         position = _spread(halton.random(max(count, MIN_BATCH)), box, quaternion)
         tried += len(position)
         if gap is not None:
             position = gap.close(position, box, excluded)
         q, valid = _within_limits(model, position, limits, excluded)
-        found += len(valid)
+        accepted += len(valid)
         positions.append(position[valid])
         coordinates.append(q[valid])
-    if found < count:
+    if accepted < count:
         reasons = ", ".join(f"{reason} {number}" for reason, number in (+excluded).most_common())
         what = (
-            f"only {found} of {tried} poses tried satisfy the limits, and {count} are requested; "
+            f"only {accepted} of {tried} poses tried satisfy the limits, and {count} are requested; "
             f"left out: {reasons}"
         )
         remedy = (
@@ -247,10 +247,10 @@ def _within_limits(
     valid = np.flatnonzero(state.health.is_reached & np.isfinite(state.q).all(axis=1))
     excluded["out of reach"] += len(position) - len(valid)
     if limits.joint_ranges:
-        ranges, given = model.limits, set(model.platform.ports.q)
+        ranges, entry_columns = model.limits, set(model.platform.ports.q)
         # `--ranges` replaces the ranges of the machine file, but not the stops of joints.
         is_given = np.zeros(len(ranges.names), dtype=bool)
-        is_given[: len(ranges.columns)] = [i in given for i in ranges.columns]
+        is_given[: len(ranges.columns)] = [i in entry_columns for i in ranges.columns]
         is_inside = ranges.margins(state.q[valid]) >= 0.0
         is_inside = (is_inside | is_given & ~ranges.is_stop).all(axis=1)
         excluded["joint range"] += int((~is_inside).sum())

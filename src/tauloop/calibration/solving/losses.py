@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tauloop.common.extensions import Offered
+from tauloop.common.extensions import Registry
 from tauloop.common.records import dataclass
 
 
@@ -79,6 +79,6 @@ class Cauchy(Loss):
 
 
 #: Losses by the names that the command line uses.
-LOSSES = Offered(
+LOSSES = Registry(
     "tauloop.losses", Loss, {"squares": Squares(), "huber": Huber(), "cauchy": Cauchy()}
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import casadi as ca
 
 from tauloop.common.errors import InputError
-from tauloop.common.extensions import Offered
+from tauloop.common.extensions import Registry
 from tauloop.common.records import dataclass
 from tauloop.equations.formulations.generalized_momentum import generalized_momentum_forces
 from tauloop.equations.formulations.hamilton import hamilton_forces
@@ -96,7 +96,7 @@ def formulation_named(name: str) -> Formulation:
     Raises:
         InputError: no formulation has this name.
     """
-    by_name = Offered("tauloop.formulations", Formulation, {f.name: f for f in FORMULATIONS})
+    by_name = Registry("tauloop.formulations", Formulation, {f.name: f for f in FORMULATIONS})
     if name not in by_name:
         remedy = f"{suggestion(name, by_name)} known are {', '.join(by_name)}".strip()
         raise InputError.of("formulation", f"{name!r} is unknown", remedy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tauloop.common.extensions import Offered
+from tauloop.common.extensions import Registry
 from tauloop.simulation.controllers.laws import (
     PD,
     CompiledLaw,
@@ -14,7 +14,7 @@ from tauloop.simulation.controllers.laws import (
 from tauloop.simulation.controllers.predictive import PredictiveTracking
 
 #: Every controller by the name that a command or a table uses.
-CONTROLLERS = Offered[type[Controller]](
+CONTROLLERS = Registry[type[Controller]](
     "tauloop.controllers",
     Controller,
     {
