@@ -113,7 +113,7 @@ def paper_regression(
     start = model.forward_kinematics(position).q
     regressor = model.actuators.regressor(position, velocity, acceleration, start=start)
     outputs, units = model.output_ports("actuators")
-    T, offset = model.ties(PAPER)
+    T, offset = model.parameter_map(PAPER)
     return RegressionData(
         regressor=regressor,
         forces=regressor @ model.pi,

@@ -199,7 +199,7 @@ def test_a_notebook_shows_tables_and_no_text_of_a_file_becomes_markup(
             "did you mean platform.x",
         ),
         (lambda model: model.output_ports("actuator"), "did you mean actuators"),
-        (lambda model: model.determined("joint"), "did you mean joints"),
+        (lambda model: model.measurable_output("joint"), "did you mean joints"),
         (lambda model: Model(model.mechanism, free=["arm_lenght"]), "did you mean arm_length"),
         (lambda model: Model(model.assembly.q), "of type ndarray"),
     ],

@@ -370,7 +370,7 @@ def test_a_rest_keeps_its_value_while_stiffness_is_sought():
     names = dynamic_leaves(model)
     assert "x.spring.stiffness" in names
     assert "x.spring.rest" not in names
-    matrix, offset = model.ties(names)
+    matrix, offset = model.parameter_map(names)
     values = np.array([model.mechanism.parameters[name].value for name in names])
     np.testing.assert_allclose(matrix @ values + offset, model.pi, rtol=1e-12, atol=1e-15)
     known = dynamic_leaves(model, ["x.spring.stiffness"])

@@ -100,7 +100,7 @@ def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, out
     assert np.abs(result.values - same.values).max() < MAX_PRELOAD_SHARE * np.abs(same.values).max()
     # The reference: the power of all forces equals that of the resultants at the speeds of the
     # leading motors.
-    rows = many.actuators.regressor(*sampled, output=many.determined(output)) @ many.pi
+    rows = many.actuators.regressor(*sampled, output=many.measurable_output(output)) @ many.pi
     speeds = np.einsum(
         "num,nm->nu", many.actuators.actuator_jacobian(moved.position), moved.velocity
     )

@@ -629,7 +629,7 @@ def test_four_minimal_parameters() -> None:
         machine = model(mechanism)
         s = random_states(machine, STATES, np.random.default_rng(6))
         Y = machine.platform.regressor(s.position, s.velocity, s.acceleration, start=s.q)
-        T, _ = machine.ties(names)
+        T, _ = machine.parameter_map(names)
         W = (Y @ T).reshape(-1, len(names))
         sigma = np.linalg.svd(W, compute_uv=False)
         assert sigma[3] > 1e-3 * sigma[0]

@@ -103,7 +103,7 @@ def test_machine_code_walks_to_positions_as_the_interpreter_does(name):
     models = [tl.Model(tl.load(name), evaluator=Interpreted()), model_of(name, 2)]
     q = random_states(models[0], 20, np.random.default_rng(3)).q
     u = models[0].actuators.ports.at(q)
-    freed = models[1].freed(models[1].mechanism.parameters.names[:2])
+    freed = models[1].with_free_parameters(models[1].mechanism.parameters.names[:2])
     for start in (None, q[0]):
         reached = [model.forward_kinematics(u, start=start).q for model in (*models, freed)]
         np.testing.assert_allclose(reached[1:], [reached[0]] * 2, rtol=0.0, atol=WALKED)

@@ -171,7 +171,7 @@ def slope(function, value: np.ndarray, k: int) -> np.ndarray:
 def test_free_parameters_loads_and_payloads_move_forces_and_accelerations(function):
     """Geometry among them: the loops close at another place."""
     free = ("arm_length", "plate_mass")
-    model = machine("delta").freed(free)
+    model = machine("delta").with_free_parameters(free)
     differences = Differences(model, PLATFORM, function, samples=1)
     arguments = differences.inputs.values()
     load = Payload(mass=0.4, center=(0.01, 0.02, 0.03), inertia=(1e-3, 0.0, 2e-3, 0.0, 0.0, 2e-3))

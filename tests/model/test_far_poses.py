@@ -93,10 +93,10 @@ def test_a_quaternion_that_is_none_is_refused(rows, evaluator):
 
 def test_one_parameter_that_stays_free_is_named_as_it_is():
     machine = load("delta")
-    for model in (Model(machine, "arm_length"), Model(machine).freed("arm_length")):
+    for model in (Model(machine, "arm_length"), Model(machine).with_free_parameters("arm_length")):
         assert model.free == ("arm_length",)
     with pytest.raises(
-        InputError, match=r"arm_lenght: is not a leaf parameter\n.*did you mean arm_length"
+        InputError, match=r"arm_lenght: is not an independent parameter\n.*did you mean arm_length"
     ):
         Model(machine, "arm_lenght")
 

@@ -134,7 +134,7 @@ def test_resultants_on_the_leading_actuators_are_their_forces_where_none_is_redu
         resultants = functions.regressor(*given_motion, output=leading, start=sampled.q)
         assert resultants.shape == rows.shape
         assert np.abs(resultants - rows).max() < SAME * np.abs(rows).max()
-        assert single.determined(output) == output
+        assert single.measurable_output(output) == output
 
 
 # Batches
@@ -360,7 +360,7 @@ def test_joint_forces_are_the_actuators_forces_through_the_transmission():
 def test_ties_give_the_dynamic_parameters_of_any_masses(seed):
     names = ("plate_mass", "arm_mass", "elbow_mass", "forearm_mass")
     machine = model("delta")
-    T, offset = machine.ties(names)
+    T, offset = machine.parameter_map(names)
     values = np.random.default_rng(seed).uniform(0.01, 3.0, size=len(names))
     other = machine.mechanism.with_values(dict(zip(names, values, strict=True)))
     expected = np.array([other.value(p.expression) for p in machine.parameters])
@@ -369,16 +369,16 @@ def test_ties_give_the_dynamic_parameters_of_any_masses(seed):
 
 def test_ties_that_are_not_linear_name_the_parameters():
     with pytest.raises(InputError) as caught:
-        model("delta").ties(["arm_mass", "arm_length"])
+        model("delta").parameter_map(["arm_mass", "arm_length"])
     wheres = [problem.where for problem in caught.value.problems]
     assert "leg1.arm.mcx" in wheres
     assert all("arm_length" in problem.what and problem.remedy for problem in caught.value.problems)
-    model("delta").ties(["arm_mass"])  # each alone is fine where the other is known
+    model("delta").parameter_map(["arm_mass"])  # each alone is fine where the other is known
 
 
 def test_ties_to_a_leaf_that_is_not_there():
     with pytest.raises(InputError, match="plate_mas"):
-        model("delta").ties(["plate_mas"])
+        model("delta").parameter_map(["plate_mas"])
 
 
 # Kinematics on top of the model
@@ -503,6 +503,6 @@ def test_forces_that_are_rounding_are_doubtful(distance: float, is_doubtful: boo
 def test_one_free_parameter_is_named_alone():
     assert Model(load("delta"), free="plate_mass").free == ("plate_mass",)
     with pytest.raises(
-        InputError, match=r"^plate_mas: is not a leaf parameter\n.*did you mean plate_mass"
+        InputError, match=r"^plate_mas: is not an independent parameter\n.*did you mean plate_mass"
     ):
         Model(load("delta"), free="plate_mas")

@@ -88,6 +88,9 @@ NAMES: Mapping[str, str] = {
 #: with `old_attribute`.
 ATTRIBUTES: Mapping[str, str] = {
     "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
+    "Model.determined": "Model.measurable_output",
+    "Model.freed": "Model.with_free_parameters",
+    "Model.ties": "Model.parameter_map",
     "Result.evidence": "Result.diagnostics",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
 }

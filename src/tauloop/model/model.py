@@ -1,4 +1,4 @@
-"""The Model bundle: every function of one assembled machine, on batches, with named and checked ports."""
+"""The `Model`: all functions of one assembled machine, on batches, with named and checked ports."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import AssemblyError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.records import dataclass
@@ -40,7 +41,7 @@ from tauloop.mechanism.named import Named
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.arguments import assembled_poses, full_coordinates, require_type, text_names
 
-# Whoever asks whether a machine assembles, and how, makes no program and runs none.
+# These modules build and run programs. Checking the assembly of a machine does not need them.
 if TYPE_CHECKING:
     from tauloop.compiler.c.calling.evaluator import Evaluator
     from tauloop.compiler.state import Accelerations, Forces, State
@@ -50,22 +51,26 @@ if TYPE_CHECKING:
     from tauloop.model.tool import Payload
 
 
+#: Relative tolerance of the check that pi is linear in parameters.
+LINEARITY_TOLERANCE = 1e-9
+
+
 @final
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Model(Shown):
-    """An assembled machine and its functions. Made once per mechanism; constant afterwards.
+    """An assembled machine and its functions. A model is constant.
 
-    Two entries give the same functions from different motions: `platform` (the independent
-    coordinates) and `actuators` (what encoders measure, and the positions of passive freedoms).
-    `hybrid` is the inverse dynamics of machines with passive freedoms.
+    Two entries provide the same functions for different given motions: `platform` (the independent
+    coordinates) and `actuators` (positions that encoders measure, and those of passive degrees of
+    freedom). `hybrid` is the inverse dynamics of machines with passive degrees of freedom.
 
     Attributes:
         mechanism: the machine.
-        assembly: what its loops allow.
-        free: names of the leaf parameters that stay arguments of its functions; all others are
-            baked in.
-        formulation: how the forces M a + h are found.
-        given_evaluator: how programs are run; None for the usual way.
+        assembly: coordinates, independent loop equations and mobility of the machine.
+        free: names of the independent parameters that remain arguments of its functions; all others
+            have fixed values.
+        formulation: formulation of the forces M a + h.
+        given_evaluator: how programs are evaluated; None for the default.
 
     Examples:
         >>> import tauloop as tl
@@ -81,6 +86,9 @@ class Model(Shown):
     free: tuple[str, ...]
     formulation: Formulation
     given_evaluator: Evaluator | None
+    freed = old_attribute("freed", "with_free_parameters")
+    ties = old_attribute("ties", "parameter_map")
+    determined = old_attribute("determined", "measurable_output")
 
     @keywords()
     @solving(AssemblyError)
@@ -97,14 +105,14 @@ class Model(Shown):
 
         Args:
             machine: a mechanism, another model of it, a path, or the name of a shipped machine.
-            free: leaf parameters (or one) that stay arguments of every function; all others are
-                baked in.
-            formulation: one of `equations.formulations.FORMULATIONS` by name, or one of your own,
-                for inverse dynamics and regressors.
-            evaluator: how functions are run. Without it they are interpreted, and machine code for
-                large batches; `Compiled()` is machine code from the first sample on.
-            locks: freedoms that are held; without it the spins of links between two ball joints,
-                and of pins.
+            free: names (or one name) of independent parameters that remain arguments of every
+                function; all others have fixed values.
+            formulation: formulation for inverse dynamics and regressors, by its name in
+                `equations.formulations.FORMULATIONS`, or an object.
+            evaluator: how functions are evaluated. By default they are interpreted, and compiled
+                for large batches; `Compiled()` uses machine code from the first sample on.
+            locks: degrees of freedom that are held; by default the spins of links between two ball
+                joints, and of pins.
 
         Raises:
             AssemblyError: the loops do not close.
@@ -114,9 +122,7 @@ class Model(Shown):
         names = text_names(free, "free")
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
-        require_type(
-            chosen, Formulation, "formulation", "give its name, or a Formulation of your own"
-        )
+        require_type(chosen, Formulation, "formulation", "give its name, or a Formulation object")
         require_type(locks, Locks, "locks", "give Locks(...)")
         if evaluator is not None:
             from tauloop.compiler.c.calling.evaluator import Evaluator
@@ -126,40 +132,44 @@ class Model(Shown):
             )
         described = loops(mechanism)
         assembly = assemble_locked(described, locks)
-        # ends that the loops need are no part of the description; joints that locks have put in
-        # place of others are
+        # Joints that locks have replaced belong to the description. Frames that the loop equations
+        # add do not.
         if assembly.mechanism is not described.mechanism:
             mechanism = assembly.mechanism
-        self._keep(mechanism, assembly, names, chosen, evaluator)
-        _ = self.parameters  # whose names are checked
+        self._set_fields(mechanism, assembly, names, chosen, evaluator)
+        _ = self.parameters  # This checks their names.
 
-    def _keep(self, *values: object) -> None:
+    def _set_fields(self, *values: object) -> None:
+        """Set all fields, in their order."""
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
 
     @keywords()
     def at(self, q: np.ndarray) -> Model:
-        """The same machine with its reference at another assembled pose, on whose branch its closed forms lie.
+        """Return the same machine with another assembled pose as its reference.
+
+        Closed-form solutions are on the branch of that pose.
 
         Args:
             q: coordinates (n_q,).
 
         Raises:
-            AssemblyError: the loops do not close there.
+            AssemblyError: the loops do not close at that pose.
         """
         other = Model.__new__(Model)
         poses, single = assembled_poses(q, self.topology)
         if not single:
             raise InputError.of("q", f"has {len(poses)} rows", "give the coordinates of one pose")
-        there = assembled_at(self.assembly, self.platform.runner.pose(poses[0]))
-        other._keep(self.mechanism, there, self.free, self.formulation, self.given_evaluator)
+        assembly = assembled_at(self.assembly, self.platform.runner.pose(poses[0]))
+        formulation, evaluator = self.formulation, self.given_evaluator
+        other._set_fields(self.mechanism, assembly, self.free, formulation, evaluator)
         return other
 
-    def freed(self, names: Iterable[str]) -> Model:
-        """The same machine with leaf parameters that stay arguments of every function, beside those that do already.
+    def with_free_parameters(self, names: Iterable[str]) -> Model:
+        """Return the same machine with further parameters that remain arguments of every function.
 
         Args:
-            names: of them, or of one.
+            names: names (or one name) of independent parameters.
 
         Raises:
             InputError: a parameter does not exist.
@@ -170,12 +180,13 @@ class Model(Shown):
             return self
         other = Model.__new__(Model)
         free = (*self.free, *names)
-        other._keep(self.mechanism, self.assembly, free, self.formulation, self.given_evaluator)
+        formulation, evaluator = self.formulation, self.given_evaluator
+        other._set_fields(self.mechanism, self.assembly, free, formulation, evaluator)
         return other
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """How its programs are run."""
+        """How programs are evaluated."""
         from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
 
         return (
@@ -186,10 +197,11 @@ class Model(Shown):
 
     @property
     def topology(self) -> Topology:
-        """Its coordinates."""
+        """Coordinates and velocities of the machine."""
         return self.assembly.topology
 
     def _contents(self) -> dict[str, object]:
+        """Return the contents of the repr."""
         return {
             "mechanism": self.mechanism,
             "mobility": self.assembly.mobility,
@@ -201,65 +213,69 @@ class Model(Shown):
 
     @cached_property
     def parameters(self) -> Named[DynamicParameter]:
-        """Entries of pi, in which inverse dynamics is linear; by index, or by name."""
+        """Dynamic parameters pi, in which inverse dynamics is linear; by index or name."""
         return Named(dynamic_parameters(self.mechanism, self.topology))
 
     @cached_property
     def pi(self) -> np.ndarray:
-        """Nominal dynamic parameters (n_pi,), SI."""
+        """Nominal values of the dynamic parameters (n_pi,), SI."""
         return np.array([self.mechanism.value(p.expression) for p in self.parameters])
 
     @cached_property
     def limits(self) -> Limits:
-        """Limits of its coordinates and cut joints, by which given poses and motions are judged."""
+        """Limits of coordinates and cut joints, for checks of poses and motions."""
         return limits_of(self.mechanism, self.topology)
 
-    def ties(self, names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-        """How pi depends on leaf parameters: pi = T p + pi_0.
+    def parameter_map(self, names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the linear map from independent to dynamic parameters: pi = T p + pi_0.
 
         Args:
-            names: leaf parameters p; pi must be linear in them together.
+            names: names of the independent parameters p; pi must be linear in all of them together.
 
         Returns:
-            T (n_pi, n_p) and pi_0 (n_pi,), the rest at nominal values.
+            T (n_pi, n_p), and pi_0 (n_pi,) with all other parameters at nominal values.
 
         Raises:
-            InputError: pi is not linear in these parameters (such as a mass times a length, both
-                free).
+            InputError: pi is not linear in these parameters (for example a mass times a length,
+                both in `names`).
         """
         names = text_names(names, "names")
         _require_leaves(self.mechanism, names)
-        touched = [i for i, p in enumerate(self.parameters) if leaves(p.expression) & set(names)]
+        dependent = [i for i, p in enumerate(self.parameters) if leaves(p.expression) & set(names)]
 
         def pi(values: np.ndarray) -> np.ndarray:
+            """Return the dependent entries of pi, and zeros for the others."""
             mechanism = self.mechanism.at_values(dict(zip(names, values, strict=True)))
             result = np.zeros(len(self.parameters))
-            result[touched] = [mechanism.value(self.parameters[i].expression) for i in touched]
+            result[dependent] = [mechanism.value(self.parameters[i].expression) for i in dependent]
             return result
 
-        zero = np.zeros(len(names))
-        origin = pi(zero)
+        origin = pi(np.zeros(len(names)))
         T = np.stack([pi(row) - origin for row in np.eye(len(names))], axis=1)
         probe = np.array([1.0 + 0.37 * i for i in range(len(names))])
         deviation = np.abs(pi(probe) - (T @ probe + origin))
-        bad = np.flatnonzero(deviation > 1e-9 * (1.0 + np.abs(origin) + np.abs(T) @ probe))
+        tolerance = LINEARITY_TOLERANCE * (1.0 + np.abs(origin) + np.abs(T) @ probe)
+        self._require_linear(np.flatnonzero(deviation > tolerance), names)
+        constant = np.array(self.pi)
+        constant[dependent] = 0.0
+        return T, origin + constant
+
+    def _require_linear(self, nonlinear: np.ndarray, names: tuple[str, ...]) -> None:
+        """Raise for entries of pi (indices) that are not linear in parameters."""
+        entries_of: dict[str, list[str]] = {}
+        for entry in (self.parameters[i] for i in nonlinear):
+            factors = ", ".join(sorted(leaves(entry.expression) & set(names)))
+            entries_of.setdefault(factors, []).append(entry.name)
         problems = Problems()
         remedy = (
-            "give one of them a value (by command --known NAME=VALUE), or an inertia by its moments"
+            "give one of them a value (on the command line --known NAME=VALUE), or state an inertia "
+            "by its moments"
         )
-        alike: dict[str, list[str]] = {}
-        for entry in (self.parameters[i] for i in bad):
-            chosen = ", ".join(sorted(leaves(entry.expression) & set(names)))
-            alike.setdefault(chosen, []).append(entry.name)
-        for chosen, entries in alike.items():
+        for factors, entries in entries_of.items():
             others = f" (and {len(entries) - 1} others are not)" if len(entries) > 1 else ""
-            problems.add(
-                entries[0], f"is not linear in the chosen parameters ({chosen}){others}", remedy
-            )
+            what = f"is not linear in the chosen parameters ({factors}){others}"
+            problems.add(entries[0], what, remedy)
         InputError.raise_if_any(problems)
-        untouched = np.array(self.pi)
-        untouched[touched] = 0.0
-        return T, origin + untouched
 
     @cached_property
     def platform(self) -> Motion:
@@ -273,7 +289,7 @@ class Model(Shown):
 
     @cached_property
     def hybrid(self) -> HybridFunctions:
-        """Hybrid inverse dynamics, for machines with passive freedoms or redundant actuators (and all others)."""
+        """Hybrid inverse dynamics, for passive degrees of freedom and redundant actuators."""
         from tauloop.model.hybrid import HybridFunctions
 
         return HybridFunctions(self.actuators)
@@ -287,7 +303,7 @@ class Model(Shown):
 
         Raises:
             AssemblyError: the machine does not work as described.
-            InputError: neither of these.
+            InputError: another entry.
         """
         return self.platform if entry_named(entry, "entry") is PLATFORM else self.actuators
 
@@ -305,14 +321,14 @@ class Model(Shown):
         """Return the actuator forces of a motion in platform coordinates, or in actuator coordinates.
 
         See `Motion.inverse_dynamics` for the equation. Called `rnea` in Pinocchio, `rne` in the
-        Robotics Toolbox, `mj_inverse` in MuJoCo; here loops are closed and friction, springs and
-        rotors count.
+        Robotics Toolbox, `mj_inverse` in MuJoCo; Tauloop includes closed loops, friction, springs
+        and rotors.
 
         Args:
             position, velocity, acceleration: samples (N, n), or one (n,), or mappings by name; SI.
-            coordinates: of which they are: "platform" or "actuators".
+            coordinates: coordinates of the motion: "platform" or "actuators".
             wrench: force and moment (N, 6) or (6,) that act on the tool, base frame, N and N m.
-            payload: what is fixed to the tool in addition to the machine file.
+            payload: a body fixed to the tool, in addition to the machine file.
 
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.inverse_dynamics`.
@@ -339,16 +355,16 @@ class Model(Shown):
         wrench: object | None = None,
         payload: Payload | None = None,
     ) -> Accelerations:
-        """Return the accelerations in platform coordinates, or actuator coordinates, that actuator forces cause.
+        """Return accelerations from actuator forces, in platform or actuator coordinates.
 
         Called `aba` in Pinocchio, `accel` in the Robotics Toolbox, `mj_forward` in MuJoCo.
 
         Args:
             position, velocity: samples (N, n), or one (n,), or mappings by name; SI.
-            force: of the actuators (N, n_u) or (n_u,), N or N m.
-            coordinates: of which the motion is: "platform" or "actuators".
+            force: actuator forces (N, n_u) or (n_u,), N or N m.
+            coordinates: coordinates of the motion: "platform" or "actuators".
             wrench: force and moment (N, 6) or (6,) that act on the tool, base frame, N and N m.
-            payload: what is fixed to the tool in addition to the machine file.
+            payload: a body fixed to the tool, in addition to the machine file.
 
         Raises:
             InputError, PoseError: as `Motion.forward_dynamics`.
@@ -376,7 +392,7 @@ class Model(Shown):
             position: samples (N, n), or one (n,), or a mapping by name; SI.
             of: "tool" for its velocity and angular velocity in the base frame (N, 6, m);
                 "actuators" (N, n_u, m); "platform" (N, n, m).
-            coordinates: of which the position and the columns are: "platform" or "actuators".
+            coordinates: coordinates of the position and the columns: "platform" or "actuators".
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -393,14 +409,14 @@ class Model(Shown):
 
     @keywords()
     def tool_pose(self, position: object, *, coordinates: Entry | str = "platform") -> np.ndarray:
-        """Return the tool's poses (N, 4, 4) in the base frame at platform coordinates, or actuator coordinates.
+        """Return the tool's poses (N, 4, 4) in the base frame at platform or actuator coordinates.
 
         Called `framePlacement` in Pinocchio, `fkine` in the Robotics Toolbox, `site_xpos` and
         `site_xmat` in MuJoCo.
 
         Args:
             position: samples (N, n), or one (n,), or a mapping by name; SI.
-            coordinates: of which it is: "platform" or "actuators".
+            coordinates: coordinates of the position: "platform" or "actuators".
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -417,7 +433,7 @@ class Model(Shown):
 
         Args:
             position: samples (N, n), or one (n,), or a mapping by name; SI.
-            coordinates: of which it is: "platform" or "actuators".
+            coordinates: coordinates of the position: "platform" or "actuators".
 
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
@@ -428,15 +444,15 @@ class Model(Shown):
     def bias(
         self, position: object, velocity: object, *, coordinates: Entry | str = "platform"
     ) -> np.ndarray:
-        """Return the forces (N, m) at zero acceleration on platform coordinates, or on actuator coordinates.
+        """Return the forces (N, m) at zero acceleration on platform or actuator coordinates.
 
-        Coriolis and centripetal forces, gravity, friction and springs. Called `nle`
-        (`nonLinearEffects`) in Pinocchio and `qfrc_bias` in MuJoCo, without friction and springs
-        there.
+        They contain Coriolis and centripetal forces, gravity, friction and springs. Called `nle`
+        (`nonLinearEffects`) in Pinocchio and `qfrc_bias` in MuJoCo, where they do not contain
+        friction and springs.
 
         Args:
             position, velocity: samples (N, n), or one (n,), or mappings by name; SI.
-            coordinates: of which they are: "platform" or "actuators".
+            coordinates: coordinates of the motion: "platform" or "actuators".
 
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
@@ -447,13 +463,13 @@ class Model(Shown):
     def gravity_forces(
         self, position: object, *, coordinates: Entry | str = "platform"
     ) -> np.ndarray:
-        """Return the forces (N, m) against gravity on platform coordinates, or on actuator coordinates.
+        """Return the forces (N, m) against gravity on platform or actuator coordinates.
 
         Called `computeGeneralizedGravity` in Pinocchio, `gravload` in the Robotics Toolbox.
 
         Args:
             position: samples (N, n), or one (n,), or a mapping by name; SI.
-            coordinates: of which it is: "platform" or "actuators".
+            coordinates: coordinates of the position: "platform" or "actuators".
 
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
@@ -464,13 +480,13 @@ class Model(Shown):
     def kinetic_energy(
         self, position: object, velocity: object, *, coordinates: Entry | str = "platform"
     ) -> np.ndarray:
-        """Return the kinetic energy (N,), J, of a motion in platform coordinates, or in actuator coordinates.
+        """Return the kinetic energy (N,), J, of a motion in platform or actuator coordinates.
 
         Called `computeKineticEnergy` in Pinocchio, `mj_energyVel` in MuJoCo.
 
         Args:
             position, velocity: samples (N, n), or one (n,), or mappings by name; SI.
-            coordinates: of which they are: "platform" or "actuators".
+            coordinates: coordinates of the motion: "platform" or "actuators".
 
         Raises:
             InputError, PoseError: as `Motion.mass_matrix`.
@@ -479,17 +495,19 @@ class Model(Shown):
         return self._of(coordinates).kinetic_energy(position, velocity)
 
     def _of(self, coordinates: Entry | str) -> Motion:
+        """Return the functions of a motion in platform or actuator coordinates."""
         return self.motion(entry_named(coordinates))
 
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
-        """A function of the platform's motion for JAX; see `Motion.as_jax`."""
+        """Return a function of the platform's motion for JAX; see `Motion.as_jax`."""
         return self.platform.as_jax(function)
 
     def as_torch(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
-        """A function of the platform's motion for PyTorch; see `Motion.as_torch`."""
+        """Return a function of the platform's motion for PyTorch; see `Motion.as_torch`."""
         return self.platform.as_torch(function)
 
     def _motion(self, entry: Entry) -> Motion:
+        """Build the functions of a motion."""
         AssemblyError.raise_if_any(self.assembly.findings)
         from tauloop.compiler.expressions import Catalogue
         from tauloop.model.motion import Motion
@@ -502,30 +520,41 @@ class Model(Shown):
 
     @keywords()
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names and units of a regressor's rows, of one of the outputs of `Motion.regressor`."""
+        """Return the names and units of a regressor's rows.
+
+        Args:
+            output: an output of `Motion.regressor`.
+
+        Raises:
+            InputError: the output is unknown.
+        """
         topology = self.topology
         from tauloop.model.motion import OUTPUTS
 
         InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
-        leads = output.startswith("leading")
+        is_leading = output.startswith("leading")
         if output.endswith("joints"):
-            driven = self.assembly.leading_driven if leads else self.assembly.driven
+            driven = self.assembly.leading_driven if is_leading else self.assembly.driven
             names = tuple(topology.velocity_names[i] for i in driven)
             units = tuple("N m" if topology.angular[i] else "N" for i in driven)
         else:
             port = force_port(self.assembly)
-            chosen = self.assembly.leading if leads else range(port.size)
-            names, units = (
-                tuple(port.columns[i] for i in chosen),
-                tuple(port.units[i] for i in chosen),
-            )
-        return tuple(f"{name}.resultant" for name in names) if leads else names, units
+            chosen = self.assembly.leading if is_leading else range(port.size)
+            names = tuple(port.columns[i] for i in chosen)
+            units = tuple(port.units[i] for i in chosen)
+        return tuple(f"{name}.resultant" for name in names) if is_leading else names, units
 
-    def determined(self, output: str) -> str:
-        """The output of a regressor whose rows measured forces determine, whatever preload is among them.
+    def measurable_output(self, output: str) -> str:
+        """Return the output of a regressor whose rows follow from measured forces with any preload.
 
-        Redundant actuators can press against each other without moving the machine: only their
+        Redundant actuators can press against each other without moving the machine. Only their
         resultants on the leading motions ("leading", "leading_joints") follow from the motion.
+
+        Args:
+            output: an output of `Motion.regressor`.
+
+        Raises:
+            InputError: the output is unknown.
         """
         names = {"actuators": "leading", "joints": "leading_joints"}
         from tauloop.model.motion import OUTPUTS
@@ -534,15 +563,15 @@ class Model(Shown):
         return names.get(output, output) if self.assembly.is_redundant else output
 
     def platform_position(self, q: np.ndarray) -> np.ndarray:
-        """The platform entry's positions (N, n) at full coordinates (N, n_q)."""
+        """Return platform positions (N, n) at full coordinates (N, n_q)."""
         return np.take(full_coordinates(q, self.topology), self.platform.ports.q, axis=-1)
 
     def actuator_position(self, q: np.ndarray) -> np.ndarray:
-        """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""
+        """Return actuator positions p (N, n_u) at full coordinates (N, n_q)."""
         topology = self.topology
         driven = list(self.assembly.driven)
-        moved = full_coordinates(q, topology)[..., [topology.q_of_v[i] for i in driven]]
-        return np.asarray(moved @ self.assembly.loops.transmission[:, driven].T)
+        joints = full_coordinates(q, topology)[..., [topology.q_of_v[i] for i in driven]]
+        return np.asarray(joints @ self.assembly.loops.transmission[:, driven].T)
 
     @property
     def actuator_units(self) -> tuple[str, ...]:
@@ -551,43 +580,43 @@ class Model(Shown):
 
     @keywords()
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:
-        """Full coordinates from positions of the platform: those of the actuators by `actuator_position`.
+        """Return full coordinates from platform positions; `actuator_position` returns the actuators'.
 
-        Where a loop is solved by Newton's method, a pose far from the start may be one to which no
-        motion leads, such as one beyond a fold: `tauloop.inverse_kinematics` checks one pose for
-        that, `platform.track` a motion. All working modes, one pose each, come from
-        `tauloop.kinematics.modes.modes.working_modes`.
+        If Newton's method solves a loop, the solution far from the start may be a pose that no
+        motion reaches, for example beyond a fold. `tauloop.inverse_kinematics` checks a pose for
+        that, and `platform.track` a motion. `tauloop.kinematics.modes.modes.working_modes` returns
+        one pose of each working mode.
 
         Args:
             position: positions of the independent coordinates (N, n), m, rad or quaternions, as
                 `platform.ports`.
-            start: assembled coordinates (N, n_q) or (n_q,) on whose working mode they lie; the
-                reference without it.
+            start: assembled coordinates (N, n_q) or (n_q,) that select the working mode; by default
+                the reference pose.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; which loop, by how much.
+            PoseError: out of reach or singular, with the loop and its gap.
         """
         return self.platform.kinematics(position, start=start)
 
     @keywords()
     def forward_kinematics(self, position: object, start: object | None = None) -> State:
-        """Full coordinates from actuator positions, followed from an assembled start pose.
+        """Return full coordinates from actuator positions, by continuation from an assembled pose.
 
-        All samples walk together along straight lines in actuator space, from the start pose to
-        their own positions, and so stay on its assembly mode. Where the loops stay open at a point
-        of such a line, the rest is followed from the pose before it, which may lead to another
-        mode: `State.has_opened` and `State.diagnostics` report it.
+        All samples move along straight lines in actuator space, from the start pose to their
+        positions, and so stay on its assembly mode. If the loops do not close at a point of such a
+        line, the continuation resumes from the pose before it and may reach another mode:
+        `State.has_opened` and `State.diagnostics` report it.
 
         Args:
-            position: actuator positions (N, m), m or rad; of redundant actuators those of all, or
-                of the leading ones alone. All count by least squares, with equal weights of angles
-                and of lengths.
-            start: assembled coordinates (n_q,) to start from; the reference pose without it.
+            position: actuator positions (N, m), m or rad. For redundant actuators, those of all
+                actuators or of the leading ones. All positions are used by least squares, with
+                equal weights of angles and of lengths.
+            start: assembled coordinates (n_q,) to start from; by default the reference pose.
 
         Raises:
-            PoseError: a loop does not close, or a pose is singular; which and by how much. Or
-                positions of redundant actuators disagree: which (see `fit_actuators`).
+            PoseError: a loop does not close, or a pose is singular, with the loop and its gap. Or
+                positions of redundant actuators disagree (see `fit_actuators`).
         """
         if not self._has_all_encoders(position):
             return self.actuators.follow(position, start)
@@ -603,14 +632,15 @@ class Model(Shown):
         *,
         noise: float | str | Mapping[str, float | str] | None = None,
     ) -> ActuatorFit:
-        """The pose that agrees best with the positions of all actuators, and by how much each of them disagrees.
+        """Return the pose with the best agreement with all actuator positions, and their misfits.
 
         Args:
-            position: of all actuators and passive freedoms (N, n) or (n,), m or rad.
-            start: assembled coordinates (n_q,) to start from; the reference pose without it.
-            noise: standard deviations of the positions, which weigh them: one number in SI units,
-                or numbers or texts with units by name; without it 1e-5 rad, and 1e-5 of the
-                machine's characteristic length.
+            position: positions of all actuators and passive degrees of freedom (N, n) or (n,), m or
+                rad.
+            start: assembled coordinates (n_q,) to start from; by default the reference pose.
+            noise: standard deviations of the positions, for the weights: one number in SI units, or
+                numbers or texts with units by name; by default 1e-5 rad, and 1e-5 of the machine's
+                characteristic length.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -629,7 +659,7 @@ class Model(Shown):
         return fit_actuators(self.actuators, position, start, deviations=deviations)
 
     def _has_all_encoders(self, position: object) -> bool:
-        """Whether positions are those of all actuators, of which some do not lead."""
+        """Return whether positions of redundant actuators include those that do not lead."""
         if not self.assembly.is_redundant:
             return False
         if isinstance(position, Mapping):
@@ -640,28 +670,31 @@ class Model(Shown):
 
 
 def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
+    """Refuse names that are not independent parameters."""
     problems, table = Problems(), mechanism.parameters
     for name in names:
         if name not in table.names:
-            problems.add(name, "is not a leaf parameter", table.near(name))
+            problems.add(name, "is not an independent parameter", table.near(name))
     InputError.raise_if_any(problems)
 
 
 def _last_parts(names: Iterable[str]) -> set[str]:
-    """What is behind the last point of names."""
+    """Return the parts of names after the last dot."""
     return {name.rpartition(".")[2] for name in names}
 
 
-#: A machine in every form that public functions take: a mechanism, its model, a path, or the name
+#: A machine in the forms that public functions accept: a mechanism, its model, a path, or the name
 #: of a shipped machine.
 MachineSource = Mechanism | Model | str | Path
 
 
 def modelled(machine: MachineSource) -> Model:
-    """Return the model of a machine: itself, or made of a mechanism, a path or the name of a shipped machine.
+    """Return the model of a machine: of a mechanism, a path or the name of a shipped machine.
+
+    A model is returned unchanged.
 
     Raises:
-        DescriptionError: there is no such machine or file, or the file is wrong.
+        DescriptionError: the machine or file does not exist, or the file is wrong.
         AssemblyError: its loops do not close.
         InputError: not a machine.
     """

@@ -216,7 +216,7 @@ class Simulator:
         Raises:
             InputError, DescriptionError: as of `System`.
         """
-        self.model = model.freed(
+        self.model = model.with_free_parameters(
             name for name in sensitivities if name in model.mechanism.parameters.names
         )
         self.sensitivities = tuple(sensitivities)

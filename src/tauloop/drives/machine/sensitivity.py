@@ -57,7 +57,7 @@ def machine_directions(
         row[places] = 1.0
         value = float(course.p[own.index(name)]) if name in own else None
         known[name] = by_parameter(parameter, np.zeros(len(course.y)), row, value)
-    plant = system.plant.freed(free)
+    plant = system.plant.with_free_parameters(free)
     rate = independent_rate_program(
         plant.assembly, plant.platform.ports, plant.formulation, free=plant.free
     )

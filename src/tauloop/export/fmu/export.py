@@ -199,7 +199,7 @@ def export_fmu(
         ['modelDescription.xml', 'sources/five_bar_plant.c']
     """
     options = options or FmuOptions()
-    model = modelled(machine).freed(options.free)
+    model = modelled(machine).with_free_parameters(options.free)
     stages = Stages(progress, 3)
     name = c_name(
         f"{model.mechanism.name}_{options.kind}" if options.name is None else options.name

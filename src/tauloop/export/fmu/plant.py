@@ -322,7 +322,7 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
 
 def with_free(system: MachineSystem, free: Iterable[str]) -> MachineSystem:
     """The system with some parameters of its machine free, behind those of the lines."""
-    plant = system.plant.freed(free)
+    plant = system.plant.with_free_parameters(free)
     rate = independent_rate_program(
         plant.assembly, plant.platform.ports, plant.formulation, free=plant.free
     )

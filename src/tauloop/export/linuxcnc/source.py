@@ -54,7 +54,9 @@ def kinematic_functions(model: Model) -> KinematicFunctions:
     Raises:
         AssemblyError: actuators do not determine the coordinates that they drive.
     """
-    model = model.freed(p.name for p in model.mechanism.parameters if p.group in GEOMETRIC)
+    model = model.with_free_parameters(
+        p.name for p in model.mechanism.parameters if p.group in GEOMETRIC
+    )
     joints = len(model.mechanism.actuators)
     spec = ProgramSpec(
         name="joints",

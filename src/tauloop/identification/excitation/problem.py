@@ -70,7 +70,7 @@ class ExcitationTask(Options):
         space: whose coordinates are the series' channels.
         output: forces that are measured: of the actuators, or of the joints (after the
             transmission); of redundant actuators the resultants that identification uses too
-            (`Model.determined`).
+            (`Model.measurable_output`).
         harmonics: terms of every Fourier series.
         period: period of the motion, such as 10s.
         limits: beside those of the machine file.
@@ -196,7 +196,7 @@ class ExcitationProblem:
         for name, value in {**task.center, **task.held}.items():
             self.center[entry.position.columns.index(name)] = value
         self.free = np.array([i for i, name in enumerate(self.channels) if name not in task.held])
-        self.output = self.model.determined(task.output)
+        self.output = self.model.measurable_output(task.output)
         outputs, _ = self.model.output_ports(self.output)
         self.weights = np.array([task.weights.get(name, 1.0) for name in outputs])
         self._start = self.functions.follow(self.center, None).q
@@ -459,7 +459,7 @@ def _check(model: Model, task: ExcitationTask) -> None:
     problems = Problems()
     if task.rests and task.harmonics < 2:
         problems.add("harmonics", f"must be at least 2, got {task.harmonics}", "such as 5")
-    outputs, _ = model.output_ports(model.determined(task.output))
+    outputs, _ = model.output_ports(model.measurable_output(task.output))
     for where, stated, known in (
         ("held", task.held, names),
         ("center", task.center, names),

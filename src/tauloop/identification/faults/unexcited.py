@@ -106,5 +106,5 @@ def _random_regressor(model: Model, rng: np.random.Generator, output: str) -> np
     velocity = driven_velocity @ transmission.T
     acceleration = driven_acceleration @ transmission.T
     return model.actuators.regressor(
-        position, velocity, acceleration, output=model.determined(output), start=start
+        position, velocity, acceleration, output=model.measurable_output(output), start=start
     )

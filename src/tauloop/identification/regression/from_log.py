@@ -126,7 +126,7 @@ def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
         InputError: forces are not linear in these parameters together.
     """
     chosen = dynamic_leaves(model) if names is None else tuple(names)
-    matrix, offset = model.ties(chosen)
+    matrix, offset = model.parameter_map(chosen)
     units = tuple(si_unit(model.mechanism.parameters[name].unit) for name in chosen)
     return Ties(matrix=matrix, offset=offset, parameters=chosen, units=units)
 
@@ -157,7 +157,7 @@ def regression_data(
         output: "actuators": one equation per actuator force; "joints": one per driven coordinate
             (forces A^T u), for which all forces must be measured, as they must of redundant
             actuators: these have one equation per leading actuator, or per coordinate that it
-            drives, for the resultant of all forces (`Model.determined`).
+            drives, for the resultant of all forces (`Model.measurable_output`).
         ties: relations between the parameters, such as `leaf_ties(model)`.
         prepared: the log as `prepared_signals` prepares it, where that is done already; then the
             preparation has the cut-offs of `with_cutoffs`, or none where nothing was filtered.
@@ -179,7 +179,7 @@ def regression_data(
     factor = preparation.decimation
     cutoff = common_cutoff(prepared, preparation) if common_filter else None
     regressor = _regressor(model, prepared, output, factor, cutoff, present)
-    outputs, units = model.output_ports(model.determined(output))
+    outputs, units = model.output_ports(model.measurable_output(output))
     time = prepared.time
     if present is not None:
         forces = forces * present
@@ -310,7 +310,7 @@ def regressor_rows(
         output: of `OUTPUTS`.
         start: coordinates at every sample (N, n_q) where loops are closed, else None.
     """
-    rows = model.actuators.regressor(*motion, output=model.determined(output), start=start)
+    rows = model.actuators.regressor(*motion, output=model.measurable_output(output), start=start)
     for actuator, column in _dry_friction(model):
         rows[motion[1][:, actuator] == 0.0, :, column] = 0.0
     return rows

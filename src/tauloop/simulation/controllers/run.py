@@ -251,7 +251,9 @@ def prepared_loop(
     model = trajectory.stroke.model
     plant = model if plant is None else plant
     _check(plant, model, controller, sampling, substeps, settling)
-    plant = plant.freed(name for name in sensitivities if name in plant.mechanism.parameters.names)
+    plant = plant.with_free_parameters(
+        name for name in sensitivities if name in plant.mechanism.parameters.names
+    )
     period = 1.0 / sampling.frequency
     time = np.arange(int(np.ceil((trajectory.total + settling) * sampling.frequency)) + 1) * period
     wanted = trajectory.states(time)

@@ -288,7 +288,7 @@ class _Hit:
         varied: Iterable[str],
     ) -> None:
         self._model, self._trajectory, self._options = model, trajectory, options
-        self._plant = model.freed(varied)
+        self._plant = model.with_free_parameters(varied)
         self.period = 1.0 / options.frequency
         self.at = trajectory.total / 2 if options.at is None else options.at
         self.until = np.inf if options.lasting is None else self.at + options.lasting
