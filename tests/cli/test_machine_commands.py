@@ -194,7 +194,7 @@ def test_export_to_a_format_that_is_none_says_which_there_are(tmp_path: Path) ->
 
 def test_equations_refuses_names_that_are_none() -> None:
     assert (
-        "is no name"
+        "is not a valid name"
         in problems("model", "equations", "five_bar", "--names", "platform.x=1x")[0]["what"]
     )
 
@@ -264,7 +264,7 @@ def test_the_case_with_bounds_pulls_or_says_what_is_missing(tmp_path: Path) -> N
         app, ["dynamics", str(file), "--acceleration", "platform.z=-1500"]
     )
     assert too_fast.exit_code == 2
-    assert "missing from what it needs: platform.z" in too_fast.output
+    assert "missing forces: platform.z" in too_fast.output
 
 
 def test_reduction_is_printed_in_words() -> None:

@@ -130,7 +130,7 @@ def test_a_millionth_of_a_newton_on_either_side_of_the_border_is_told_apart(name
                 assert forces.tension.min() > moved.least - 1e-8
                 assert forces.tension.max() < moved.greatest + 1e-8
             else:
-                with pytest.raises(PoseError, match=r"they miss them by 1e-06 N"):
+                with pytest.raises(PoseError, match=r"the smallest violation is 1e-06 N"):
                     functions.inverse_dynamics(position, velocity, acceleration)
 
 
@@ -276,7 +276,7 @@ def test_a_line_of_fixed_length_pulls_what_a_pendulum_needs() -> None:
 
 
 def test_a_line_that_would_have_to_push_is_refused_with_the_force_that_is_missing() -> None:
-    with pytest.raises(PoseError, match=r"they miss them by .* \(line first\)"):
+    with pytest.raises(PoseError, match=r"the smallest violation is .* \(line first\)"):
         hanging().platform.inverse_dynamics([0.3], [0.0], [-60.0])
 
 

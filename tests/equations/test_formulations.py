@@ -611,7 +611,9 @@ def test_gravity_in_euler_coordinates_is_the_gradient_of_the_potential() -> None
 
 def test_euler_angles_need_a_free_platform() -> None:
     model, _ = shipped("nuwar")
-    with pytest.raises(InputError, match=r"six independent freedoms; here they are .*x, .*z"):
+    with pytest.raises(
+        InputError, match=r"six independent degrees of freedom; this platform has .*x, .*z"
+    ):
         VirtualPlatforms(model, in_euler=True)
 
 

@@ -82,11 +82,11 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     }
     of_models: dict[str, dict[str, Any]] = {
         "at": {"q": q},
-        "freed": {"names": [parameter]},
-        "ties": {"names": [parameter]},
+        "with_free_parameters": {"names": [parameter]},
+        "parameter_map": {"names": [parameter]},
         "motion": {"entry": tl.equations.assembly.PLATFORM},
         "output_ports": {"output": "actuators"},
-        "determined": {"output": "actuators"},
+        "measurable_output": {"output": "actuators"},
         "platform_position": {"q": q},
         "actuator_position": {"q": q},
         "inverse_kinematics": {"position": position, "start": q},

@@ -84,7 +84,7 @@ def test_a_quaternion_that_is_none_is_refused(rows, evaluator):
     ):
         with pytest.raises(
             InputError,
-            match=rf"platform\.qw: is no unit quaternion at sample {(rows or 1) - 1}.*0\.0835",
+            match=rf"platform\.qw: is not a unit quaternion at sample {(rows or 1) - 1}.*0\.0835",
         ):
             call()
     turned[3:] /= np.linalg.norm(turned[3:])

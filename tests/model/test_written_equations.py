@@ -192,7 +192,7 @@ def test_nothing_of_a_name_but_letters_and_digits_gets_into_code(name: str) -> N
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"names": {"platform.x": "1x"}}, "is no name"),
+        ({"names": {"platform.x": "1x"}}, "is not a valid name"),
         ({"names": {"platform.q": "x"}}, "no variable 'platform.q'"),
         ({"keep": ("tip_mas",)}, "did you mean tip_mass"),
         ({"parts": ("loops", "forces")}, "unknown: 'forces'"),

@@ -35,7 +35,7 @@ from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import HybridForces, Model, Motion
 from tauloop.model.force_sharing import pushed_cables, sharing_of
 from tauloop.model.model import MachineSource, modelled
-from tauloop.model.sampled_momenta import FEWEST_SAMPLES, forces_from_momenta
+from tauloop.model.sampled_momenta import MIN_SAMPLES, forces_from_momenta
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -548,12 +548,12 @@ def _from_momenta(
     difference is one-sided, and its error is larger than that of the rows before.
     """
     forces = forces_from_momenta(functions, time, position, velocity, start=start)
-    if len(time) < 2 * FEWEST_SAMPLES - 1:
+    if len(time) < 2 * MIN_SAMPLES - 1:
         return forces, tuple(
             diagnostic(name, None) for name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
         )
     errors = np.zeros(len(time))
-    for first in range(2 if len(time) > 2 * FEWEST_SAMPLES - 1 else 1):
+    for first in range(2 if len(time) > 2 * MIN_SAMPLES - 1 else 1):
         half = slice(first, None, 2)
         coarse = forces_from_momenta(
             functions,

@@ -147,12 +147,18 @@ def _jacobian_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPo
     for output in ("q", "v", "a", "force", "closure_force", "acceleration"):
         for name in (*motion.ports.motion, "force", "theta"):
             rows, columns = turned.get(output, ports[output]), turned.get(name, ports[name])
-            pairs = [(i, j) for j in range(columns.size) for i in range(rows.size)]
-            made[by(output, name)] = CPort(
-                name=by(output, name),
-                size=len(pairs),
-                columns=tuple(f"{rows.columns[i]} / {columns.columns[j]}" for i, j in pairs),
-                units=tuple(f"({rows.units[i]})/({columns.units[j]})" for i, j in pairs),
-                meaning=f"Jacobian of {output} by {name}, by columns",
-            )
+            made[by(output, name)] = _jacobian_port(output, rows, name, columns)
     return made
+
+
+def _jacobian_port(output: str, rows: CPort, name: str, columns: CPort) -> CPort:
+    """Return the port of the Jacobian of an output by an input, by columns."""
+    names = [f"{row} / {column}" for column in columns.columns for row in rows.columns]
+    units = [f"({row})/({column})" for column in columns.units for row in rows.units]
+    return CPort(
+        name=by(output, name),
+        size=len(names),
+        columns=tuple(names),
+        units=tuple(units),
+        meaning=f"Jacobian of {output} by {name}, by columns",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -28,8 +29,7 @@ class Derivatives(Shown):
     """Values of a function of a motion, and its Jacobians.
 
     Displacements of a position are in the components of velocities: three for a rotation, in the
-        base
-    frame.
+    base frame.
 
     Attributes:
         function: name of the function.
@@ -135,22 +135,23 @@ def arranged(
         **{name: port.columns for name, port in LOAD_PORTS.items()},
     }
     values = [name for name in known if name in outputs]
-    made = {
-        (output, name): outputs[by(output, name)]
-        .reshape(-1, len(known[name]), len(known[output]))
-        .swapaxes(-1, -2)
-        for output in values
-        for name in names
-        if outputs.get(by(output, name), EMPTY).size
-    }
-    rows = [output for output in values if any(by(output, name) in outputs for name in names)]
-    q = outputs["q"].copy()  # the result's array may change before its condition is read
+    jacobians: dict[tuple[str, str], np.ndarray] = {}
+    rows: list[str] = []
+    for output, name in itertools.product(values, names):
+        key = by(output, name)
+        if key in outputs and output not in rows:
+            rows.append(output)
+        if outputs.get(key, EMPTY).size:
+            by_columns = outputs[key].reshape(-1, len(known[name]), len(known[output]))
+            jacobians[output, name] = by_columns.swapaxes(-1, -2)
+    # Copied, because the caller may change the array before the condition is read.
+    q = outputs["q"].copy()
     return Derivatives(
         function=function,
         rows={name: known[name] for name in rows},
         columns={name: known[name] for name in names if len(known[name])},
         values={name: outputs[name] for name in values},
-        jacobians=made,
+        jacobians=jacobians,
         condition=deferred(lambda: runner.condition(q)),
         health=health,
     )

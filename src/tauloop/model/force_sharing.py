@@ -42,9 +42,8 @@ class ForceSharing(Shown):
         """Return wanted tensions (k,) of the cables, N, in the order of the rods.
 
         Raises:
-            InputError: a cable does not exist or has no winch of its own, or a tension is not
-                finite;
-                all at once.
+            InputError: a cable does not exist or does not have its own winch, or a tension is not
+                finite; all at once.
         """
         names = list(cables(mechanism))
         values = (

@@ -634,15 +634,18 @@ class Motion:
     def bias(
         self, position: object, velocity: object, *, start: object | None = None
     ) -> np.ndarray:
-        """All that is no acceleration, c + g + f (N, m) with friction and springs f; raises as `mass_matrix`."""
+        """Return the forces c + g + f (N, m) at zero acceleration; raises errors as `mass_matrix`.
+
+        c are Coriolis and centripetal forces, g is gravity, f are friction and springs.
+        """
         outputs, samples = self._at(TERMS, position, velocity, start)
-        whole = outputs["coriolis"] + outputs["gravity"] + outputs["losses"]
-        return np.asarray(whole.reshape(*samples, self.ports.velocity.size))
+        total = outputs["coriolis"] + outputs["gravity"] + outputs["losses"]
+        return np.asarray(total.reshape(*samples, self.ports.velocity.size))
 
     def kinetic_energy(
         self, position: object, velocity: object, *, start: object | None = None
     ) -> np.ndarray:
-        """Kinetic energy T = v^T M v / 2 (N,) or a number, J, by the inertias themselves.
+        """Return the kinetic energy T = v^T M v / 2 (N,) or a number, J, as the sum over inertias.
 
         Raises:
             InputError, PoseError: as `mass_matrix`.
@@ -652,27 +655,33 @@ class Motion:
         return np.asarray(outputs["kinetic"].reshape(samples))
 
     def potential_energy(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Potential energy (N,) or a number, J, of gravity and springs but a constant; raises as `kinetic_energy`."""
+        """Return the potential energy (N,) or a number, J, of gravity and springs.
+
+        It is defined up to a constant. Errors are those of `kinetic_energy`.
+        """
         outputs, samples = self._at(ENERGIES, position, None, start)
         return np.asarray(outputs["potential"].reshape(samples))
 
     def _at(
         self, spec: ProgramSpec, position: object, velocity: object | None, start: object | None
     ) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
-        """Outputs (N, n) of a program of states, at rest without a velocity, and the shape that the samples have."""
-        rest = np.zeros(self.ports.velocity.size)
-        arguments = {"position": position, "velocity": rest if velocity is None else velocity}
+        """Return the outputs (N, n) of a program of states, and the shape of the samples.
+
+        The machine is at rest if the velocity is None.
+        """
+        zero = np.zeros(self.ports.velocity.size)
+        arguments = {"position": position, "velocity": zero if velocity is None else velocity}
         outputs, _, single = self.runner.run(spec, arguments, start=start)
         return outputs, () if single else (len(outputs["q"]),)
 
     @property
     def blocks(self) -> tuple[SolvedBlock, ...]:
-        """The solved blocks of the position problem."""
+        """Solved blocks of the position problem."""
         return self.runner.catalogue.positions.blocks
 
     @property
     def branches(self) -> Branches:
-        """The signs of roots of the closed forms (see `Branches`)."""
+        """Signs of the roots of closed forms; see `Branches`."""
         return self.runner.catalogue.branches
 
     @property
@@ -705,13 +714,17 @@ class Motion:
 def _given_motion(
     position: object, velocity: object | None, acceleration: object | None
 ) -> dict[str, object]:
-    """Return what is given of a motion, by name; the position always, which is refused where it is None."""
+    """Return the given arrays of a motion by name; the position always.
+
+    Raises:
+        InputError: an acceleration without velocity.
+    """
     if acceleration is not None and velocity is None:
         remedy = "give the velocity too; zeros for a motion that starts from rest"
         raise InputError.of("velocity", "is missing next to the acceleration", remedy)
-    further = {"velocity": velocity, "acceleration": acceleration}
+    optional = {"velocity": velocity, "acceleration": acceleration}
     return {"position": position} | {
-        name: array for name, array in further.items() if array is not None
+        name: array for name, array in optional.items() if array is not None
     }
 
 

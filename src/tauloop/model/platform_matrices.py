@@ -1,8 +1,8 @@
 """Matrices of every body, rod and rotor as an equivalent virtual platform, on batches (RCID paper).
 
 `formulations.lagrange` differentiates on the tree, where mass matrices are sparse, and projects.
-The RCID paper's Lagrange differentiates M(x) of the platform, which holds the closed loops: V x' is
-the same, the work is not (`OwnMassMatrix` counts it).
+The Lagrange formulation of the RCID paper differentiates M(x) of the platform, which contains the
+closed loops. V x' is the same, but the number of operations differs (`OwnMassMatrix`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from tauloop.compiler.functions.terms import platform_matrices_program
 from tauloop.compiler.program import Evaluate, Program
 from tauloop.model.model import Model
 
-#: The independent velocities of a platform on which Euler angles can be put.
+#: Independent velocities of a platform for which Euler angles are available.
 SIX_FREEDOMS = ("x", "y", "z", "wx", "wy", "wz")
-#: Below this cosine of theta, velocity terms in Euler coordinates have lost more than half of their
-#: digits.
-SMALLEST_COSINE = 1e-4
+#: Minimum cosine of theta. Below it, velocity terms in Euler coordinates lose more than half of
+#: their digits.
+MIN_COSINE = 1e-4
 EULER_RATES = ("x", "y", "z", "psi", "theta", "phi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformMatrices:
-    """What each inertia asks of the platform: f = M x'' + V x' + G, friction and springs apart.
+    """Platform forces of each inertia, f = M x'' + V x' + G, without friction and springs.
 
     Attributes:
         velocity_names: names of x' (m).
@@ -43,46 +43,46 @@ class PlatformMatrices:
     gravity: np.ndarray
 
     def total(self, kind: str = "", part: str = "") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sums M (N, m, m), V (N, m, m) and G (N, m) over all virtual platforms, or those of one kind or part.
+        """Return the sums M (N, m, m), V (N, m, m) and G (N, m) over virtual platforms.
 
         Args:
-            kind: one of the labels' kinds; all of them without it.
-            part: one of the labels' parts; all of them without it.
+            kind: kind of the virtual platforms; by default all.
+            part: part of the virtual platforms; by default all.
         """
         chosen = [
             i
             for i, label in enumerate(self.labels)
             if kind in ("", label[1]) and part in ("", label[2])
         ]
-        M, V, gravity = (
-            self.M[..., chosen, :, :],
-            self.V[..., chosen, :, :],
-            self.gravity[..., chosen, :],
-        )
-        return M.sum(axis=-3), V.sum(axis=-3), gravity.sum(axis=-2)
+        M = self.M[..., chosen, :, :].sum(axis=-3)
+        V = self.V[..., chosen, :, :].sum(axis=-3)
+        return M, V, self.gravity[..., chosen, :].sum(axis=-2)
 
 
 class VirtualPlatforms:
-    """The function from platform motion to `PlatformMatrices`. Built once per model; constant afterwards."""
+    """The function from platform motion to `PlatformMatrices`, which is constant once it is built."""
 
     def __init__(self, model: Model, *, by_momentum: bool = True, in_euler: bool = False) -> None:
         """Build the program.
 
         Args:
             model: the assembled machine.
-            by_momentum: by generalized momentum; else by energies in Koditschek's form, with M' - 2
-                V skew.
-            in_euler: on the rates of x, y, z, psi, theta, phi with R = R_z(psi) R_y(theta)
-                R_x(phi); else on the platform's own velocities (the base frame).
+            by_momentum: whether to use generalized momentum; otherwise energies in Koditschek's
+                form, with skew-symmetric M' - 2 V.
+            in_euler: whether x' are the rates of x, y, z, psi, theta, phi with R = R_z(psi)
+                R_y(theta) R_x(phi); otherwise they are the platform's velocities (base frame).
 
         Raises:
-            InputError: Euler angles were asked for a platform without six freedoms.
+            InputError: Euler angles for a platform without six degrees of freedom.
             DescriptionError: a rod has no kinetic energy (by energies only).
         """
         self._runner = model.platform.runner
         names = model.platform.ports.velocity.columns
         if in_euler and tuple(name.rpartition(".")[2] for name in names) != SIX_FREEDOMS:
-            what = f"Euler angles need a free platform with six independent freedoms; here they are {', '.join(names)}"
+            what = (
+                "Euler angles need a free platform with six independent degrees of freedom; this "
+                f"platform has {', '.join(names)}"
+            )
             raise InputError.of("in_euler", what, "use the base frame for this machine")
         self._names = EULER_RATES if in_euler else names
         state = self._runner.catalogue.state("platform_matrices", 1)
@@ -95,22 +95,22 @@ class VirtualPlatforms:
 
     @property
     def velocity_names(self) -> tuple[str, ...]:
-        """Names of the velocities x' that the matrices are on."""
+        """Names of the velocities x' of the matrices."""
         return self._names
 
     @property
     def labels(self) -> tuple[tuple[str, str, str], ...]:
-        """(name, kind, part) of each virtual platform, in the order in which the program gives their matrices."""
+        """(name, kind, part) of each virtual platform, in the order of their matrices."""
         return self._labels
 
     def __call__(
         self, position: object, velocity: object, *, start: object | None = None
     ) -> PlatformMatrices:
-        """Matrices along a motion of the platform.
+        """Return the matrices along a motion of the platform.
 
         Args:
-            position, velocity: motion (N, n) as `model.platform` takes it, twists also where the
-                matrices are in Euler coordinates.
+            position, velocity: motion (N, n) in the coordinates of `model.platform`, with twists
+                also for matrices in Euler coordinates.
             start: start values for Newton blocks.
 
         Raises:
@@ -120,11 +120,11 @@ class VirtualPlatforms:
         outputs, _, single = self._runner.run(
             self._program, {"position": position, "velocity": velocity}, start=start
         )
-        bad = np.flatnonzero(outputs["cos_theta"][:, 0] < SMALLEST_COSINE)
-        if len(bad):
-            where = f"{len(bad)} of {len(outputs['q'])} samples (the first is sample {bad[0]})"
-            what = f"theta is +-90 degrees, where Euler angles are singular, in {where}"
-            raise PoseError.of("platform motion", what, "use the base frame (in_euler=False) there")
+        singular = np.flatnonzero(outputs["cos_theta"][:, 0] < MIN_COSINE)
+        if len(singular):
+            samples_in_words = f"{len(singular)} of {len(outputs['q'])} samples (the first is sample {singular[0]})"
+            what = f"theta is +-90 degrees, where Euler angles are singular, in {samples_in_words}"
+            raise PoseError.of("platform motion", what, "use the base frame (in_euler=False)")
         m = len(self._names)
         samples = () if single else (len(outputs["q"]),)
         shape = (*samples, len(self._labels), m)
@@ -139,21 +139,23 @@ class VirtualPlatforms:
 
 
 class OwnMassMatrix:
-    """Mass matrices M(x) of virtual platforms in x = (x, y, z, psi, theta, phi), written out with their kinematics.
+    """Mass matrices M(x) of virtual platforms as expressions of x = (x, y, z, psi, theta, phi).
+
+    They contain the kinematics.
 
     Attributes:
         x, rate: symbols of the coordinates and of their rates (6,).
     """
 
     def __init__(self, platforms: VirtualPlatforms) -> None:
-        """Write the matrices on symbols.
+        """Build the expressions.
 
         Args:
-            platforms: in Euler coordinates.
+            platforms: virtual platforms in Euler coordinates.
 
         Raises:
-            InputError: kinematics need Newton's method, or parameters are free, so that M(x) is no
-                plain expression.
+            InputError: kinematics need Newton's method, or parameters are free, so that M(x) is not
+                an expression of x.
         """
         steps = platforms.program.steps
         if (
@@ -161,8 +163,11 @@ class OwnMassMatrix:
             or not isinstance(steps[0], Evaluate)
             or set(steps[0].inputs) - {"position", "velocity"}
         ):
-            what = "has no closed form in platform coordinates: loops need Newton's method, or a parameter is free"
-            raise InputError.of("mass matrix", what, "take the form on the tree")
+            what = (
+                "has no closed form in platform coordinates: loops need Newton's method, or a "
+                "parameter is free"
+            )
+            raise InputError.of("mass matrix", what, "use the formulation on the tree")
         size = len(SIX_FREEDOMS)
         self.x, self.rate = ca.SX.sym("x", size), ca.SX.sym("rate", size)
         position = ca.vertcat(self.x[:3], _quaternion(self.x[3:]))
@@ -174,12 +179,12 @@ class OwnMassMatrix:
         ]
 
     def velocity_matrix(self, indices: list[int]) -> ca.Function:
-        """Function (x, x') -> V (6, 6) of some virtual platforms together.
+        """Return the function (x, x') -> V (6, 6) of the sum of some virtual platforms.
 
         V = (M' + U^T - U)/2 with U_ij = sum_k x'_k dM_kj/dx_i (Koditschek 1984): M' - 2 V is skew.
 
         Args:
-            indices: places of the virtual platforms in `VirtualPlatforms.labels`.
+            indices: indices of the virtual platforms in `VirtualPlatforms.labels`.
         """
         size = self.x.numel()
         M = sum((self._matrices[i] for i in indices), ca.SX(size, size))
@@ -190,7 +195,7 @@ class OwnMassMatrix:
 
 
 def _quaternion(angles: ca.SX) -> ca.SX:
-    """Unit quaternion (w, x, y, z) of R_z(psi) R_y(theta) R_x(phi)."""
+    """Return the unit quaternion (w, x, y, z) of R_z(psi) R_y(theta) R_x(phi)."""
     (a, b, c), (d, e, f) = (ca.vertsplit(function(angles / 2)) for function in (ca.cos, ca.sin))
     return ca.vertcat(
         a * b * c + d * e * f,

@@ -25,8 +25,7 @@ class Products(Shown):
     """A function f of a motion x, and products of its derivatives with factors w and a direction d.
 
     Displacements of a position are in the components of velocities: three for a rotation, in the
-        base
-    frame.
+    base frame.
 
     Attributes:
         function: name of the function.
@@ -56,10 +55,13 @@ class Products(Shown):
 
     def single(self) -> Products:
         """Return the first sample without the axis of samples."""
-        slopes, bends = (
-            {key: array[0] for key, array in made.items()} for made in (self.slopes, self.bends)
+        return replace(
+            self,
+            value=self.value[0],
+            along=self.along[0],
+            slopes={name: array[0] for name, array in self.slopes.items()},
+            bends={name: array[0] for name, array in self.bends.items()},
         )
-        return replace(self, value=self.value[0], along=self.along[0], slopes=slopes, bends=bends)
 
 
 @contextmanager

@@ -558,7 +558,9 @@ class Runner:
         for i in self._turning if max(off) > 2.0 * UNIT_NORM else ():
             norms = np.abs(np.linalg.norm(position[:, i : i + 4], axis=1) - 1.0)
             worst = int(np.argmax(norms))
-            what = f"is no unit quaternion at sample {worst}: its norm is off by {norms[worst]:.3g}"
+            what = (
+                f"is not a unit quaternion at sample {worst}: its norm is off by {norms[worst]:.3g}"
+            )
             raise InputError.of(
                 self.ports.position.columns[i], what, "divide its four numbers by their norm"
             )
@@ -603,10 +605,10 @@ class Runner:
         """Names of the angles that loops determine up to full revolutions."""
         topology, moved = self.topology, set(self.ports.q)
         known = moved | {topology.q_of_v[i] for i in self.assembly.frozen}
-        geared = [
-            {topology.coordinate_names.index(name) for name, _ in c.terms}
-            for c in self.mechanism.couplings
-        ]
+        index_of = {name: i for i, name in enumerate(topology.coordinate_names)}
+        geared: list[set[int]] = []
+        for coupling in self.mechanism.couplings:
+            geared.append({index_of[name] for name, _ in coupling.terms})
         for _ in geared:
             known |= {i for terms in geared if len(terms - known) == 1 for i in terms}
         return tuple(

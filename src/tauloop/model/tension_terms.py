@@ -1,7 +1,7 @@
-"""What cables can exert at given states, by linear algebra on numbers: margins, and the wrench that is missing.
+"""Cable tensions at given states by numerical linear algebra: margins, and the missing wrench.
 
-It takes another route than the programs (`tensions`): singular values in place of reflections, and
-the loops' Jacobian at the state in place of straight-line code.
+This is independent of the programs (`tensions`): it uses singular values instead of reflections, and
+the Jacobian of the loops at the state instead of straight-line code.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ from tauloop.equations.tree import Configuration
 from tauloop.equations.values import BatchFunction
 from tauloop.mechanism.bodies import cables
 
-#: No wrench at all.
+#: A single wrench of zeros.
 NO_WRENCH = ((0.0,) * WRENCH,)
-#: Weight of staying near the last forces, of the largest singular value of what forces exert, while
-#: the missing wrench is looked for: each round leaves the square of it of the error.
-STAYING = 1e-3
-#: Rounds after which the missing wrench is taken as it is, and the change (of the largest force)
-#: that ends them.
-ROUNDS, SETTLED = 100, 1e-12
-
-#: Tensions in the middle of their bounds come as near to the middle as this share of the largest
-#: figure.
-CENTRED = 1e-9
+#: Weight of the change of forces in each iteration for the missing wrench, as a share of the
+#: largest singular value of the map from forces to wrenches. Each iteration reduces the error to the
+#: square of this weight.
+PROXIMAL_WEIGHT = 1e-3
+#: Maximum number of these iterations.
+MAX_ITERATIONS = 100
+#: The iterations end when forces change by less than this share of the largest force.
+FORCE_CHANGE_TOLERANCE = 1e-12
+#: Components of missing forces below this share of the largest one are not listed.
+MIN_LISTED_SHARE = 1e-6
+#: The distance of tensions from their bounds is reduced by this share of the largest bound, so that
+#: rounding errors do not make the conditions infeasible.
+CENTERING_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +46,18 @@ class TensionTerms:
     """Tensions T = T_0 - C u and the balance R^T u = t of N samples.
 
     Attributes:
-        names: of the cables (k).
-        motions, units: names of the motions on which forces are needed (m), and units of these
-            forces.
-        scale: what makes the needed forces comparable: the characteristic length for those in N,
-            one for N m (m,).
-        least, greatest: bounds (k,), N.
-        limited: actuators that wind cables and have a largest force, which bounds tensions too.
+        names: names of the cables (k).
+        motions: names of the motions on which forces are needed (m).
+        units: units of these forces.
+        scale: factors that make these forces comparable (m,): the characteristic length for forces
+            in N, one for moments in N m.
+        least, greatest: bounds of the tensions (k,), N.
+        limited: actuators that wind cables and have a maximum force, which also bounds tensions.
         G: velocities of all coordinates per unit of these motions (N, n_v, m).
-        R: (N, n_u, m).
-        t: (N, m).
-        pulls: C (N, k, n_u).
-        unforced: T_0 (N, k).
+        R: velocities of the actuators per unit of these motions (N, n_u, m).
+        t: needed forces (N, m).
+        pulls: C (N, k, n_u), tension per unit of actuator forces, with negative sign.
+        unforced: T_0 (N, k), tensions without actuator forces, N.
     """
 
     names: tuple[str, ...]
@@ -71,21 +74,21 @@ class TensionTerms:
     unforced: np.ndarray
 
     def loaded(self, tool: np.ndarray, wrench: np.ndarray) -> TensionTerms:
-        """The same with a force and moment (6,) that acts at the tool, in the base frame.
+        """Return the terms with an additional wrench on the tool.
 
         Args:
             tool: velocities of the tool per unit of all velocities (N, 6, n_v).
-            wrench: N and N m.
+            wrench: force and moment (6,) in the base frame, N and N m.
         """
         return replace(self, t=self.t - np.einsum("nwv,nvm,w->nm", tool, self.G, wrench))
 
     def shared(self, share: float) -> TensionTerms:
-        """The same with this share of the greatest tensions and of the winches' forces."""
+        """Return the terms with a share of the maximum tensions and of the winches' forces."""
         limited = tuple(replace(winch, tension=share * winch.tension) for winch in self.limited)
         return replace(self, greatest=share * self.greatest, limited=limited)
 
     def conditions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What the bounds ask of forces u + directions y that give the motion: G y >= h.
+        """Return the bounds as conditions G y >= h on forces u + directions y that cause the motion.
 
         Returns:
             u (N, n_u), directions (N, n_u, r), G (N, n, r) and h (N, n), N.
@@ -96,113 +99,118 @@ class TensionTerms:
         return force, directions, *self._bounds(directions, force)
 
     def margin(self) -> tuple[np.ndarray, np.ndarray]:
-        """How far tensions can stay within all their bounds at once (N,), N, and which cable bounds it most (N,).
+        """Return the largest distance of all tensions from their bounds, and the limiting cable.
 
-        max m with least + m <= T <= greatest - m, and the tensions that winches could exert further
-        as far from their largest forces; negative where the bounds cannot be kept, infinite (and
-        -1) where nothing bounds it.
+        The distance is max m with least + m <= T <= greatest - m, and with the same distance of
+        winches from their maximum forces, counted in tension.
+
+        Returns:
+            The distance (N,), N: negative if the bounds cannot be satisfied, infinite if nothing
+            bounds it. And the index of the cable (N,) that limits it most, -1 if nothing does.
         """
         distance, weights = margin(*self.conditions()[2:])
-        return distance, np.where(np.isfinite(distance), self.blamed(weights), -1)
+        return distance, np.where(np.isfinite(distance), self.limiting_cable(weights), -1)
 
-    def blamed(self, weights: np.ndarray) -> np.ndarray:
-        """Numbers of the cables (N,) whose bounds have the largest weights (N, n) of conditions."""
+    def limiting_cable(self, weights: np.ndarray) -> np.ndarray:
+        """Return the indices of the cables (N,) whose conditions have the largest weights (N, n)."""
         shares = [weights[:, self._bounded == k].sum(axis=1) for k in range(len(self.names))]
         return np.argmax(np.stack(shares, axis=1), axis=1)
 
     def centred(self) -> tuple[np.ndarray, np.ndarray]:
-        """Forces (N, n_u) that give the motion, and tensions (N, k), N, as far from all their bounds as can be.
+        """Return forces (N, n_u) that cause the motion, and tensions (N, k), N, far from all bounds.
 
-        Where the bounds cannot be kept, they are missed by as little as possible.
+        The distance from the bounds is maximal. If the bounds cannot be satisfied, the violation is
+        minimal.
         """
         force, directions, rows, sides = self.conditions()
         distance, _ = margin(rows, sides)
-        distance = np.where(
-            np.isfinite(distance), distance - CENTRED * np.abs(sides).max(axis=1, initial=0.0), 0.0
-        )
-        force = force + np.einsum(
-            "nur,nr->nu", directions, nearest(rows, sides + distance[:, None]).point
-        )
+        reduction = CENTERING_TOLERANCE * np.abs(sides).max(axis=1, initial=0.0)
+        distance = np.where(np.isfinite(distance), distance - reduction, 0.0)
+        y = nearest(rows, sides + distance[:, None]).point
+        force = force + np.einsum("nur,nr->nu", directions, y)
         return force, self.unforced - np.einsum("nku,nu->nk", self.pulls, force)
 
     def missing(self) -> np.ndarray:
-        """The least part of the needed forces (N, m) that cables within their bounds cannot exert.
+        """Return the part of the needed forces (N, m) that cables within their bounds cannot exert.
 
-        min |scale (t - R^T u)| over the forces u that keep the bounds, by steps that each stay near
-        the last.
+        It is minimal: min |scale (t - R^T u)| over the forces u within the bounds, by proximal
+        iterations.
         """
         n, n_u, _ = self.R.shape
-        exerts = self.scale[:, None] * self.R.transpose(0, 2, 1)
-        size = np.linalg.norm(exerts, ord=2, axis=(1, 2))
+        wrench_map = self.scale[:, None] * self.R.transpose(0, 2, 1)
+        size = np.linalg.norm(wrench_map, ord=2, axis=(1, 2))
+        weight = PROXIMAL_WEIGHT * size
         force = np.zeros((n, n_u))
-        E = np.concatenate([exerts, STAYING * size[:, None, None] * np.eye(n_u)], axis=1)
+        E = np.concatenate([wrench_map, weight[:, None, None] * np.eye(n_u)], axis=1)
         Q, T = np.linalg.qr(E)
         inverse = np.linalg.inv(T)
-        for _ in range(ROUNDS):
-            f = np.concatenate([self.scale * self.t, STAYING * size[:, None] * force], axis=1)
+        for _ in range(MAX_ITERATIONS):
+            f = np.concatenate([self.scale * self.t, weight[:, None] * force], axis=1)
             free = np.einsum("nij,nj->ni", inverse, np.einsum("nij,ni->nj", Q, f))
-            following = free + np.einsum(
-                "nij,nj->ni", inverse, nearest(*self._bounds(inverse, free)).point
-            )
-            change = np.abs(following - force).max(initial=0.0)
-            force = following
-            if change <= SETTLED * np.abs(force).max(initial=0.0):
+            correction = nearest(*self._bounds(inverse, free)).point
+            new_force = free + np.einsum("nij,nj->ni", inverse, correction)
+            change = np.abs(new_force - force).max(initial=0.0)
+            force = new_force
+            if change <= FORCE_CHANGE_TOLERANCE * np.abs(force).max(initial=0.0):
                 break
         return np.asarray(self.t - np.einsum("num,nu->nm", self.R, force))
 
     def _bounds(self, directions: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The bounds of u = force + directions y as G y >= h: of tensions, and of winches, counted in tension."""
-        change, tension = (
-            -self.pulls @ directions,
-            self.unforced - np.einsum("nku,nu->nk", self.pulls, force),
-        )
-        above = np.flatnonzero(np.isfinite(self.greatest))
-        winches, ratio = (
-            [winch.index for winch in self.limited],
-            np.array([winch.ratio for winch in self.limited]),
-        )
-        along, held = ratio[:, None] * directions[:, winches], ratio * force[:, winches]
-        most = np.array([winch.tension for winch in self.limited])
-        rows = [change, -change[:, above], along, -along]
+        """Return the bounds of u = force + directions y as G y >= h.
+
+        They are bounds of tensions, and of the forces of winches, counted in tension.
+        """
+        change = -self.pulls @ directions
+        tension = self.unforced - np.einsum("nku,nu->nk", self.pulls, force)
+        has_maximum = np.flatnonzero(np.isfinite(self.greatest))
+        winches = [winch.index for winch in self.limited]
+        ratio = np.array([winch.ratio for winch in self.limited])
+        winch_change = ratio[:, None] * directions[:, winches]
+        winch_tension = ratio * force[:, winches]
+        limit = np.array([winch.tension for winch in self.limited])
+        rows = [change, -change[:, has_maximum], winch_change, -winch_change]
         sides = [
             self.least - tension,
-            tension[:, above] - self.greatest[above],
-            -most - held,
-            held - most,
+            tension[:, has_maximum] - self.greatest[has_maximum],
+            -limit - winch_tension,
+            winch_tension - limit,
         ]
         return np.concatenate(rows, axis=1), np.concatenate(sides, axis=1)
 
     @property
     def _bounded(self) -> np.ndarray:
-        """Which cable each of the bounds belongs to."""
+        """Index of the cable of each bound."""
         wound = [winch.cable for winch in self.limited]
         return np.concatenate(
             [np.arange(len(self.names)), np.flatnonzero(np.isfinite(self.greatest)), wound, wound]
         )
 
     def problems(self, samples: np.ndarray, count: int, what: str) -> list[Problem]:
-        """What is missing at samples where the bounds cannot be kept.
+        """Return a problem for samples at which the bounds cannot be satisfied.
 
         Args:
-            samples: their numbers among all (N,).
-            count: how many samples there are in all.
-            what: of what they are samples.
+            samples: numbers of the samples among all samples (N,).
+            count: number of all samples.
+            what: name of the motion or pose of the samples.
         """
-        margins, blamed = self.margin()
+        margins, cables_at_limit = self.margin()
         missing = self.missing()
-        problems, forces = Problems(), " and those of the winches' forces" if self.limited else ""
+        problems = Problems()
+        limits = " and those of the winches' forces" if self.limited else ""
         for i, sample in enumerate(samples[:MAX_LISTED]):
-            at = f"sample {sample} of {count}: " if count > 1 else ""
-            parts = [
+            prefix = f"sample {sample} of {count}: " if count > 1 else ""
+            tolerance = MIN_LISTED_SHARE * np.abs(missing[i]).max()
+            components = ", ".join(
                 f"{name} {value:.4g} {unit}"
                 for name, value, unit in zip(self.motions, missing[i], self.units, strict=True)
-                if abs(value) > 1e-6 * np.abs(missing[i]).max()
-            ]
-            bound = "" if blamed[i] < 0 else f" ({self.names[blamed[i]]} first)"
+                if abs(value) > tolerance
+            )
+            cable = cables_at_limit[i]
+            first = "" if cable < 0 else f" ({self.names[cable]} first)"
             problems.add(
                 "tension",
-                f"{at}no tensions within their bounds{forces} give this {what}: they miss them by "
-                f"{-margins[i]:.4g} N at best{bound}; missing from what it needs: {', '.join(parts)}",
+                f"{prefix}no tensions within their bounds{limits} give this {what}: the smallest violation is "
+                f"{-margins[i]:.4g} N{first}; missing forces: {components}",
                 "stay where the cables can hold the load (`tauloop workspace`), move slower, or change the bounds",
             )
         return problems
@@ -211,7 +219,16 @@ class TensionTerms:
 def loaded_margin(
     assembly: Assembly, terms: TensionTerms, q: np.ndarray, wrenches: Sequence[Sequence[float]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The least margin (N,) over wrenches at the tool, and the cable that bounds it (N,), as `TensionTerms.margin`.
+    """Return the smallest margin over wrenches at the tool, and the limiting cable.
+
+    Args:
+        assembly: the machine.
+        terms: terms of N samples without these wrenches.
+        q: coordinates (N, n_q).
+        wrenches: forces and moments (k, 6) in the base frame, N and N m.
+
+    Returns:
+        Margins (N,) and indices of cables (N,), as those of `TensionTerms.margin`.
 
     Raises:
         InputError: a wrench is not six finite numbers.
@@ -225,30 +242,28 @@ def loaded_margin(
     ):
         what = f"are not rows of six finite numbers (shape {loads.shape})"
         raise InputError.of("wrenches", what, "give rows of fx, fy, fz (N), mx, my, mz (N m)")
-    mechanism, topology, at = assembly.mechanism, assembly.topology, ca.SX.sym("q", q.shape[1])
-    J_q = ca.vec(
-        ca.densify(tool_jacobian(mechanism, topology, nominal(mechanism), Configuration(at, {})))
-    )
-    (tool,) = BatchFunction(ca.Function("tool", [at], [J_q]))([q], len(q))
-    J = tool.reshape(len(q), assembly.topology.n_v, WRENCH).transpose(0, 2, 1)
+    mechanism, topology = assembly.mechanism, assembly.topology
+    symbol = ca.SX.sym("q", q.shape[1])
+    J_q = tool_jacobian(mechanism, topology, nominal(mechanism), Configuration(symbol, {}))
+    function = ca.Function("tool", [symbol], [ca.vec(ca.densify(J_q))])
+    (tool,) = BatchFunction(function)([q], len(q))
+    J = tool.reshape(len(q), topology.n_v, WRENCH).transpose(0, 2, 1)
     results = [terms.loaded(J, load).margin() for load in loads]
-    margins, blamed = (np.stack(part) for part in zip(*results, strict=True))
+    margins, cables_at_limit = (np.stack(values) for values in zip(*results, strict=True))
     worst = np.argmin(margins, axis=0)[None]
-    return np.take_along_axis(margins, worst, axis=0)[0], np.take_along_axis(blamed, worst, axis=0)[
-        0
-    ]
+    margin_of_worst = np.take_along_axis(margins, worst, axis=0)[0]
+    return margin_of_worst, np.take_along_axis(cables_at_limit, worst, axis=0)[0]
 
 
 def tension_terms(
     assembly: Assembly, ports: EntryPorts, count: int, q: np.ndarray, tree_force: np.ndarray
 ) -> TensionTerms:
-    """Terms of samples.
+    """Return the terms of N samples.
 
     Args:
         assembly: the machine.
-        ports: whose motions need forces.
-        count: how many of its velocities, from the first on, actuators bring about (the rest is
-            passive).
+        ports: ports of the given motion.
+        count: number of its leading velocities that actuators drive (the others are passive).
         q: coordinates (N, n_q).
         tree_force: M a + h (N, n_v).
 
@@ -259,16 +274,17 @@ def tension_terms(
     bounds = cables(loops.mechanism)
     _, K = loops.residuals(q)
     dependent = [i for i in range(topology.n_v) if i not in ports.v and i not in assembly.frozen]
-    kept = K[:, list(assembly.rows)]
+    K = K[:, list(assembly.rows)]
     columns = np.zeros((topology.n_v, ports.velocity.size))
     columns[list(ports.v)] = ports.to_v
     G = np.broadcast_to(columns, (len(q), *columns.shape)).copy()
     if dependent:
-        G[:, dependent] = -np.linalg.solve(kept[:, :, dependent], kept @ columns)
+        G[:, dependent] = -np.linalg.solve(K[:, :, dependent], K @ columns)
     G = G[:, :, :count]
     S = loops.transmission.T
     lengths = {rod.name: iv for rod, _, iv in topology.telescopes}
-    pulls, unforced = np.zeros((len(q), len(bounds), S.shape[1])), np.zeros((len(q), len(bounds)))
+    pulls = np.zeros((len(q), len(bounds), S.shape[1]))
+    unforced = np.zeros((len(q), len(bounds)))
     fixed = [name for name in bounds if name not in lengths]
     rows = dict(zip(fixed, multiplier_rows(assembly, fixed), strict=True))
     multipliers = np.zeros((len(q), len(assembly.rows), 1 + S.shape[1]))
@@ -276,15 +292,14 @@ def tension_terms(
         loads = np.concatenate(
             [tree_force[:, :, None], np.broadcast_to(S, (len(q), *S.shape))], axis=2
         )
-        multipliers = np.linalg.solve(kept[:, :, dependent].transpose(0, 2, 1), loads[:, dependent])
+        multipliers = np.linalg.solve(K[:, :, dependent].transpose(0, 2, 1), loads[:, dependent])
     for k, name in enumerate(bounds):
         if name in lengths:
-            pulls[:, k], unforced[:, k] = S[lengths[name]], tree_force[:, lengths[name]]
+            pulls[:, k] = S[lengths[name]]
+            unforced[:, k] = tree_force[:, lengths[name]]
         else:
-            pulls[:, k], unforced[:, k] = (
-                -multipliers[:, rows[name], 1:],
-                -multipliers[:, rows[name], 0],
-            )
+            pulls[:, k] = -multipliers[:, rows[name], 1:]
+            unforced[:, k] = -multipliers[:, rows[name], 0]
     units = tuple("N" if unit == "m/s" else "N m" for unit in ports.velocity.units[:count])
     return TensionTerms(
         names=tuple(bounds),

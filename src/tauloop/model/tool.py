@@ -1,4 +1,4 @@
-"""The tool: a payload fixed to it, a wrench on it, and where it is and how it moves."""
+"""The tool: its payload, wrenches on it, and its motion."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tauloop.equations.ports import Port
 from tauloop.mechanism.description import units
 from tauloop.mechanism.poses import homogeneous
 
-#: Inertial parameters of a payload about the tool centre point, in the tool's frame.
-_NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-#: Products of inertia that exceed what a body can have by less than this share are rounding.
-_ROUNDING = 1e-12
+#: Names of the inertial parameters of a payload about the tool centre point, in the tool's frame.
+_PARAMETER_NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+#: Principal moments may violate the conditions of a rigid body by this share, a rounding error.
+_MOMENT_TOLERANCE = 1e-12
 _FINITE = {"above": -np.inf, "below": np.inf, "remedy": "give finite numbers, SI"}
 
 
@@ -25,13 +25,13 @@ class Payload(Shown):
     """A rigid body that is fixed to the tool.
 
     Attributes:
-        mass: kg.
-        center: its mass centre from the tool centre point, in the tool's frame, m.
-        inertia: (I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the mass centre, in the axes of the
+        mass: mass, kg.
+        center: position of its centre of mass from the tool centre point, in the tool's frame, m.
+        inertia: (I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the centre of mass, in the axes of the
             tool's frame, kg m^2.
 
     Raises:
-        InputError: numbers that are not finite, or that no body can have.
+        InputError: numbers that are not finite, or an inertia that a rigid body cannot have.
 
     Examples:
         >>> import tauloop as tl
@@ -46,20 +46,17 @@ class Payload(Shown):
     )
 
     def __post_init__(self) -> None:
-        """Check that a body can be so."""
+        """Check the types of all values and the inertia."""
         require(self, owner="payload.")
-        moments = np.linalg.eigvalsh(self._matrix())
-        if moments[0] < -_ROUNDING * moments[2] or moments[2] > (1 + _ROUNDING) * (
-            moments[0] + moments[1]
-        ):
-            what = (
-                f"has the principal moments {', '.join(f'{value:.4g}' for value in moments)} kg m^2"
-            )
-            raise InputError.of(
-                "payload.inertia", what, "none is negative, and none exceeds the sum of the others"
-            )
+        smallest, middle, largest = np.linalg.eigvalsh(self._matrix())
+        is_negative = smallest < -_MOMENT_TOLERANCE * largest
+        if is_negative or largest > (1 + _MOMENT_TOLERANCE) * (smallest + middle):
+            what = f"has the principal moments {smallest:.4g}, {middle:.4g}, {largest:.4g} kg m^2"
+            remedy = "none is negative, and none exceeds the sum of the others"
+            raise InputError.of("payload.inertia", what, remedy)
 
     def _matrix(self) -> np.ndarray:
+        """Return the inertia matrix (3, 3) about the centre of mass."""
         xx, xy, yy, xz, yz, zz = self.inertia
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
@@ -67,21 +64,20 @@ class Payload(Shown):
     def parameters(self) -> np.ndarray:
         """Parameters (10,) about the tool centre point: m, m c, and I_c + m (c.c 1 - c c^T)."""
         c = np.array(self.center)
-        about = self._matrix() + self.mass * (c @ c * np.eye(3) - np.outer(c, c))
-        return np.concatenate(
-            [[self.mass], self.mass * c, about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]
-        )
+        inertia = self._matrix() + self.mass * (c @ c * np.eye(3) - np.outer(c, c))
+        components = inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+        return np.concatenate([[self.mass], self.mass * c, components])
 
 
-#: Ports of what acts at the tool.
+#: Ports of the loads at the tool.
 LOAD_PORTS = {
     "wrench": TOOL,
-    "payload": Port(name="payload", columns=_NAMES, units=("",) * len(_NAMES)),
+    "payload": Port(name="payload", columns=_PARAMETER_NAMES, units=("",) * len(_PARAMETER_NAMES)),
 }
 
 
 def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
-    """Inputs of the loaded programs; none where nothing acts.
+    """Return the load inputs of programs; none without loads.
 
     Raises:
         InputError: a payload of another type.
@@ -100,11 +96,11 @@ def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMotion(Shown):
-    """Motion of the tool in the base frame, of N samples; without the axis of samples for a single one.
+    """Motion of the tool in the base frame at N samples; a single sample has no axis of samples.
 
     Attributes:
-        place: of the tool centre point (N, 3), m.
-        rotation: of the tool's frame (N, 3, 3).
+        place: position of the tool centre point (N, 3), m.
+        rotation: orientation of the tool's frame (N, 3, 3).
         twist: velocity of the tool centre point and angular velocity (N, 6), m/s and rad/s.
         jacobian: twist per unit of the given velocities (N, 6, m).
     """

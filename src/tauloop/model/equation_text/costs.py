@@ -205,12 +205,13 @@ def _by_parts(
     }
     rods = len({name for name, kind, _ in platforms.labels if kind == "rod"})
     copies = {part: rods if part.startswith("one ") else 1 for part in counts if part != ALL}
-    counts[ADDED_UP] = {
-        key: {
-            kind: sum(n * counts[part][key][kind] for part, n in copies.items()) for kind in KINDS
-        }
-        for key in counts[ALL]
-    }
+    counts[ADDED_UP] = {}
+    for key in counts[ALL]:
+        total = dict.fromkeys(KINDS, 0)
+        for part, n in copies.items():
+            for kind in KINDS:
+                total[kind] += n * counts[part][key][kind]
+        counts[ADDED_UP][key] = total
     for part, counted in counts.items():
         cost = Cost(
             quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **counted
@@ -241,11 +242,14 @@ def parts(labels: tuple[tuple[str, str, str], ...]) -> dict[str, list[int]]:
         "rotors": lambda name, kind, part: kind == "rotor",
         ALL: lambda name, kind, part: True,
     }
-    chosen = {
-        what: [i for i, label in enumerate(labels) if test(*label)] for what, test in wanted.items()
-    }
-    return {what: indices for what, indices in chosen.items() if indices}
+    indices_of: dict[str, list[int]] = {}
+    for name, is_member in wanted.items():
+        indices = [i for i, label in enumerate(labels) if is_member(*label)]
+        if indices:
+            indices_of[name] = indices
+    return indices_of
 
 
 def _reason(error: TauloopError) -> str:
+    """Return the problems of an error in one line."""
     return "; ".join(problem.what for problem in error.problems)

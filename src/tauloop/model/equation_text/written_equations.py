@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from keyword import iskeyword
 
@@ -75,13 +75,13 @@ class EquationOptions(Options):
     names: Mapping[str, str] = option(factory=dict)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note names that are none in Python."""
+        """Record names that are not valid in Python."""
         for name, new in self.names.items():
             if not _IDENTIFIER.fullmatch(new) or iskeyword(new):
                 problems.add(
                     "names",
-                    f"{new!r} for {name} is no name",
-                    "letters, digits and _, a letter first",
+                    f"{new!r} for {name} is not a valid name",
+                    "use letters, digits and _, with a letter first",
                 )
 
 
@@ -360,16 +360,15 @@ def _implicit_functions(
     missing = (
         machine.forces(v, a) - machine.transmission.T @ u - ca.jacobian(rate, v).T @ multipliers
     )
+    loop_titles = [loop_rows.title(assembly.loops.names[i]) for i in loop_rows.written]
+    force_titles = [f"forces on {shape.velocity_names[i]}" for i in machine.moving]
+
+    def function(name: str, expression: ca.SX) -> ca.Function:
+        return ca.Function(name, list(symbols.values()), [ca.cse(ca.densify(expression))])
+
     return {
-        name: (ca.Function(name, list(symbols.values()), [ca.cse(ca.densify(expression))]), titles)
-        for name, expression, titles in (
-            ("loops", phi, [loop_rows.title(assembly.loops.names[i]) for i in loop_rows.written]),
-            (
-                "dynamics",
-                missing[machine.moving],
-                [f"forces on {shape.velocity_names[i]}" for i in machine.moving],
-            ),
-        )
+        "loops": (function("loops", phi), loop_titles),
+        "dynamics": (function("dynamics", missing[machine.moving]), force_titles),
     }
 
 
@@ -390,8 +389,21 @@ def _implicit(
         results={
             "residual": tuple(zip(titles, (formula.text for formula in residual), strict=True))
         },
-        arguments={key: tuple(symbol.python for symbol in roles[key]) for key in arguments},
+        arguments={key: _python_names(roles[key]) for key in arguments},
     )
+
+
+def _python_names(symbols: Iterable[Symbol]) -> tuple[str, ...]:
+    """Return the names of symbols in Python."""
+    return tuple(symbol.python for symbol in symbols)
+
+
+def _results(
+    symbols: Iterable[Symbol], formulas: Iterable[Formula], notation: Notation
+) -> tuple[tuple[str, str], ...]:
+    """Return the name of each symbol in a notation, with the text of its formula."""
+    names = [symbol.latex if notation is LATEX else symbol.python for symbol in symbols]
+    return tuple(zip(names, (formula.text for formula in formulas), strict=True))
 
 
 def _solved(model: Model, program: Program, letters: _Letters, notation: Notation) -> Part:
@@ -465,18 +477,11 @@ def _solved(model: Model, program: Program, letters: _Letters, notation: Notatio
         before=tuple(loops),
         lines=tuple(writer.lines[begun:]),
         results={
-            name: tuple(
-                (symbol.latex if notation is LATEX else symbol.python, formula.text)
-                for symbol, formula in zip(symbols, values[name], strict=True)
-            )
-            for name, symbols in titles.items()
+            name: _results(symbols, values[name], notation) for name, symbols in titles.items()
         },
         arguments={
-            name: tuple(symbol.python for symbol in symbols)
-            for name, symbols in (
-                ("position", letters.position),
-                ("velocity", letters.velocity),
-                ("acceleration", letters.acceleration),
-            )
+            "position": _python_names(letters.position),
+            "velocity": _python_names(letters.velocity),
+            "acceleration": _python_names(letters.acceleration),
         },
     )

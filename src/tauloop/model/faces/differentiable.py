@@ -1,7 +1,7 @@
-"""Dynamics in machine code for packages that differentiate: what JAX and PyTorch are given of a function.
+"""Dynamics in machine code with derivatives, for JAX and PyTorch.
 
-Their positions are numbers, which a rotation has four of; derivatives are by displacements, D(p)
-p', D linear in p.
+These packages differentiate by the numbers p of a position; a rotation has four. Derivatives of
+Tauloop are by displacements D(p) p', with D linear in p.
 """
 
 from __future__ import annotations
@@ -29,20 +29,23 @@ _Array = TypeVar("_Array")
 
 
 class Differentiable:
-    """Machine code of a function, of its Jacobians, and of their products, made where it is first asked for.
+    """Machine code of a function, its Jacobians and their products, each built on first use.
 
     Attributes:
+        spec: program of the function.
         inputs: names of its inputs.
         output: name of its output.
-        sizes: numbers of each input's directions.
-        count: of the output's.
+        sizes: numbers of directions of each input.
+        count: number of components of the output.
+        first, constant: D(p) = first p + constant (n_v, n).
     """
 
     def __init__(self, runner: Runner, function: str) -> None:
-        """Look at what there is.
+        """Determine inputs and output.
 
         Raises:
-            InputError: no such function, or a rotation that is independent in part.
+            InputError: the function is unknown, or only some components of a rotation are
+                independent.
         """
         InputError.raise_if_any(unknown_names([function], FUNCTIONS, "{!r} is unknown", "function"))
         self._runner, self.spec = runner, FUNCTIONS[function]
@@ -52,10 +55,12 @@ class Differentiable:
         self.first, self.constant = _displacement_map(runner)
 
     def batch(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """Shape of the samples that arrays (..., n) of these shapes hold; machine code trusts their sizes.
+        """Return the shape of the samples of arrays with shapes (..., n), checked.
+
+        Machine code does not check sizes.
 
         Raises:
-            InputError: arrays are missing, or of other sizes, or their batches differ.
+            InputError: arrays are missing or have wrong sizes, or their batches differ.
         """
         if len(shapes) != len(self.inputs):
             what = f"is called with {len(shapes)} arrays, needs {len(self.inputs)}"
@@ -81,56 +86,61 @@ class Differentiable:
             raise InputError.of("samples", f"batches do not fit together: {what}", remedy) from None
 
     def named(self, motion: Iterable[_Array]) -> dict[str, _Array]:
-        """Arrays of the inputs by name."""
+        """Return the arrays of the inputs by name."""
         return dict(zip(self.inputs, motion, strict=True))
 
     @cached_property
     def value(self) -> CompiledFunction:
-        """Outputs at a motion."""
+        """Machine code of the output at a motion."""
         return self._runner.compiled(self.spec, (self.output,))
 
     @cached_property
     def jacobians(self) -> CompiledFunction:
-        """Outputs and their Jacobians by each input, by columns."""
+        """Machine code of the output and its Jacobians by each input, by columns."""
         names = (by(self.output, name) for name in self.inputs)
         return self._runner.compiled(DERIVATIVES[self.spec.name][0], (self.output, *names))
 
     @cached_property
     def along(self) -> CompiledFunction:
-        """J d at a motion and a direction."""
+        """Machine code of J d at a motion and a direction."""
         return self._product(along(self.output))
 
     @cached_property
     def slopes(self) -> CompiledFunction:
-        """w^T J by each input at a motion and factors."""
+        """Machine code of w^T J by each input at a motion and factors."""
         return self._product(*(by("slope", name) for name in self.inputs))
 
     @cached_property
     def bends(self) -> CompiledFunction:
-        """The gradient of w^T J d by each input at a motion, a direction and factors."""
+        """Machine code of the gradient of w^T J d by each input, at a motion, direction and factors."""
         return self._product(*(by("bend", name) for name in self.inputs))
 
     def _product(self, *outputs: str) -> CompiledFunction:
+        """Return machine code of products with the derivatives."""
         return self._runner.compiled(PRODUCTS[self.spec.name], outputs)
 
     @cached_property
     def brackets(self) -> np.ndarray:
-        """B (n, n, n) by which the order of displacements counts: D_d(w^T J) = D(w^T J d) + B d (w^T J)."""
+        """B (n, n, n), the effect of the order of displacements (Lie brackets of rotations).
+
+        D_d(w^T J) = D(w^T J d) + B d (w^T J).
+        """
         ports, topology = self._runner.ports, self._runner.topology
-        full = np.zeros((len(ports.v),) * 3)
+        brackets = np.zeros((len(ports.v),) * 3)
         unit = np.eye(3)
+        cross_products = np.cross(unit[:, None], unit[None]).transpose(2, 0, 1)
         for _, v0 in topology.quaternions:
             if v0 in ports.v:
                 rows = [ports.v.index(v0 + k) for k in range(3)]
-                full[np.ix_(rows, rows, rows)] = np.cross(unit[:, None], unit[None]).transpose(
-                    2, 0, 1
-                )
-        back = np.linalg.inv(ports.to_v)
-        return np.asarray(np.einsum("ki,kab,aj,lb->ijl", ports.to_v, full, ports.to_v, back))
+                brackets[np.ix_(rows, rows, rows)] = cross_products
+        inverse = np.linalg.inv(ports.to_v)
+        return np.asarray(np.einsum("ki,kab,aj,lb->ijl", ports.to_v, brackets, ports.to_v, inverse))
 
 
-def held(compiled: CompiledFunction, motion: Mapping[str, _Array]) -> list[_Array | np.ndarray]:
-    """Arrays of all inputs in their order: what is not named is nominal, or does not count."""
+def all_inputs(
+    compiled: CompiledFunction, motion: Mapping[str, _Array]
+) -> list[_Array | np.ndarray]:
+    """Return the arrays of all inputs in their order, with nominal values for the others."""
     return [
         motion[port.name]
         if port.name in motion
@@ -139,15 +149,15 @@ def held(compiled: CompiledFunction, motion: Mapping[str, _Array]) -> list[_Arra
     ]
 
 
-def is_well(health: Any) -> Any:
-    """Where samples (..., 4) are in reach and regular; elsewhere outputs are no numbers."""
+def is_valid(health: Any) -> Any:
+    """Return whether samples (..., 4) are within reach and regular; other outputs become NaN."""
     least, pivot, residual = health[..., 0], health[..., 1], health[..., 2]
     return (least >= 0.0) & (pivot > SMALLEST_PIVOT) & (abs(residual) < CONVERGED)
 
 
 def computed(compiled: CompiledFunction, motion: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Outputs (..., n) of machine code at arrays (..., n)."""
-    arrays = held(compiled, motion)
+    """Return the outputs (..., n) of machine code at arrays (..., n)."""
+    arrays = all_inputs(compiled, motion)
     batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
     count = int(np.prod(batch))
     rows = [
@@ -157,16 +167,20 @@ def computed(compiled: CompiledFunction, motion: Mapping[str, np.ndarray]) -> li
     outputs, is_sound = compiled.run(dict(zip(names, rows, strict=True)), count)
     health = outputs.pop("health")
     for values in () if is_sound else outputs.values():
-        values[~is_well(health)] = np.nan
+        values[~is_valid(health)] = np.nan
     return [values.reshape(*batch, values.shape[-1]) for values in outputs.values()]
 
 
 def _displacement_map(runner: Runner) -> tuple[np.ndarray, np.ndarray]:
-    """Displacements per unit of the numbers of a position, which are linear in it: first (n_v, n, n), constant."""
+    """Return D(p) = first p + constant, displacements per unit of the numbers of a position.
+
+    Returns:
+        first (n_v, n, n) and constant (n_v, n).
+    """
     size = runner.ports.position.size
     x = ca.SX.sym("x", size)
     matrix = ca.densify(displacements(runner.topology, runner.ports, x))
-    function = ca.Function("moved", [x], [matrix])
+    function = ca.Function("displacements", [x], [matrix])
     constant = np.asarray(function(np.zeros(size)))
     first = [np.asarray(function(row)) - constant for row in np.eye(size)]
     return np.stack(first, axis=-1), constant
