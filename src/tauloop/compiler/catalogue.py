@@ -241,24 +241,32 @@ DERIVATIVES = MappingProxyType(
         ),
     }
 )
+
+
+def _products(
+    spec: ProgramSpec, output: str, build: Callable[[MotionState], Program]
+) -> ProgramSpec:
+    """Return the program of the products of a program's derivatives with directions and factors."""
+    slopes = (by("slope", name) for name in spec.inputs)
+    bends = (by("bend", name) for name in spec.inputs)
+    return ProgramSpec(
+        name=f"{spec.name}_products",
+        meaning=f"{spec.meaning}, and products of first and second derivatives",
+        build=build,
+        inputs=(*spec.inputs, *map(step_of, spec.inputs), factor_of(output)),
+        outputs=(output, along(output), *slopes, *bends),
+    )
+
+
 #: Products of the derivatives of dynamics with directions and factors, by name of the function.
 PRODUCTS = MappingProxyType(
     {
-        spec.name: ProgramSpec(
-            name=f"{spec.name}_products",
-            meaning=f"{spec.meaning}, and products of first and second derivatives",
-            build=build,
-            inputs=(*spec.inputs, *map(step_of, spec.inputs), factor_of(output)),
-            outputs=(
-                output,
-                along(output),
-                *(by(word, name) for word in ("slope", "bend") for name in spec.inputs),
-            ),
-        )
-        for spec, output, build in (
-            (INVERSE_DYNAMICS, "force", inverse_dynamics_products_program),
-            (FORWARD_DYNAMICS, "acceleration", forward_dynamics_products_program),
-        )
+        INVERSE_DYNAMICS.name: _products(
+            INVERSE_DYNAMICS, "force", inverse_dynamics_products_program
+        ),
+        FORWARD_DYNAMICS.name: _products(
+            FORWARD_DYNAMICS, "acceleration", forward_dynamics_products_program
+        ),
     }
 )
 #: Programs that can be exported as C and loaded as functions, by their names there.

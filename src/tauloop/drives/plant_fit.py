@@ -183,8 +183,7 @@ class FittedPlant(Result):
     Attributes:
         drive_line: its name.
         before: values of the unknowns in the file, SI.
-        fit: what came out: values, every figure beside its measured one, and how much they
-            determine.
+        fit: the fit: values, every criterion with its measured value, and how much they determine.
         findings: directions that the steps leave open.
         units: of the unknowns and of the criteria, SI; the line has no unknown that only steps
             name.

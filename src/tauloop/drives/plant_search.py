@@ -202,11 +202,10 @@ def slopes(
     place = {unknown.name: j for j, unknown in enumerate(unknowns)}
     for batch in _batches(axis, unknowns, observations, share[None], known):
         possible = differentiable_names(batch.axis)
-        names = [
-            name
-            for name in batch.columns
-            if name in possible and any(s.get(name) in place for s in batch.stated)
-        ]
+        dependent = {
+            name for stated in batch.stated for name, value in stated.items() if value in place
+        }
+        names = [name for name in batch.columns if name in possible and name in dependent]
         by: Mapping[str, np.ndarray] = {}
         has_overshoot = np.ones(len(batch.places), bool)
         if names:
@@ -274,33 +273,29 @@ def _batches(
     for motors in dict.fromkeys(observation.motors for observation in observations):
         used = axis.with_motors(motors)
         places = [k for k, observation in enumerate(observations) if observation.motors == motors]
-        rows: list[dict[str, float | str]] = [
-            {**{name: name for name in values}, **observations[k].parameters} for k in places
-        ]
-        stated = [
-            {name: value for name, value in row.items() if name in used.names} for row in rows
-        ]
+        by_default: dict[str, float | str] = {name: name for name in values}
+        stated: list[dict[str, float | str]] = []
+        for k in places:
+            row = by_default | dict(observations[k].parameters)
+            stated.append({name: value for name, value in row.items() if name in used.names})
+        columns: dict[str, np.ndarray] = {}
+        for name in sorted(set().union(*stated)):
+            nominal = used.line.parameters.values[name]
+            columns[name] = np.concatenate([column(row.get(name, nominal)) for row in stated])
         yield _Batch(
             axis=used,
             places=places,
             stated=stated,
-            columns={
-                name: np.concatenate(
-                    [column(row.get(name, used.line.parameters.values[name])) for row in stated]
-                )
-                for name in sorted(set().union(*stated))
-            },
+            columns=columns,
             steps=np.concatenate([column(observations[k].step) for k in places]),
         )
 
 
 def _printed(observation: Observation, criteria: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """Return what is printed of an observation, from its criteria, or its change from theirs."""
-    weights = observation.weights
+    weighted = [criteria[key] / weight for key, weight in observation.weights.items()]
     return [
-        np.sum([criteria[key] / weight for key, weight in weights.items()], axis=0)
-        if name == "cost"
-        else criteria[name]
+        np.sum(weighted, axis=0) if name == "cost" else criteria[name]
         for name in observation.printed
     ]
 

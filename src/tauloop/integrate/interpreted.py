@@ -18,13 +18,10 @@ NEWTON, STALE, MEMORY, LEAST_ERROR = 7, 1e-3, 0.04, 1e-4
 
 _ROOT = np.sqrt(6.0)
 _C = np.array([(4 - _ROOT) / 10, (4 + _ROOT) / 10, 1.0])
-_A = np.array(
-    [
-        [(88 - 7 * _ROOT) / 360, (296 - 169 * _ROOT) / 1800, (-2 + 3 * _ROOT) / 225],
-        [(296 + 169 * _ROOT) / 1800, (88 + 7 * _ROOT) / 360, (-2 - 3 * _ROOT) / 225],
-        [(16 - _ROOT) / 36, (16 + _ROOT) / 36, 1 / 9],
-    ]
-)
+_A_1 = [(88 - 7 * _ROOT) / 360, (296 - 169 * _ROOT) / 1800, (-2 + 3 * _ROOT) / 225]
+_A_2 = [(296 + 169 * _ROOT) / 1800, (88 + 7 * _ROOT) / 360, (-2 - 3 * _ROOT) / 225]
+_A_3 = [(16 - _ROOT) / 36, (16 + _ROOT) / 36, 1 / 9]
+_A = np.array([_A_1, _A_2, _A_3])
 _M = np.linalg.inv(_A)
 _REAL = float(min(np.linalg.eigvals(_M), key=lambda value: abs(value.imag)).real)
 _E = np.array([-13 - 7 * _ROOT, -13 + 7 * _ROOT, -1.0]) / 3
@@ -209,13 +206,10 @@ class Run:
                 healthy, factor, self._last = False, RETREAT, 0.0
             self.rejected += 1
             self.guess = near.copy()
-            lost = (
-                StepOutcome.LOOPS_LOST
-                if moved < 0
-                else StepOutcome.STEP_TOO_SMALL
-                if healthy
-                else StepOutcome.SINGULAR
-            )
+            if moved < 0:
+                lost = StepOutcome.LOOPS_LOST
+            else:
+                lost = StepOutcome.STEP_TOO_SMALL if healthy else StepOutcome.SINGULAR
             if is_fixed or h < (SMALLEST_STEP if healthy else SMALLEST_RETREAT):
                 return lost
             after_rejection, self.step = True, h * factor

@@ -104,11 +104,9 @@ class HybridSystem:
             figures |= {
                 f"TL_SMALLEST_{name}": number(SHORTEST_STEP) for name in ("STEP", "RETREAT")
             }
-            limited = {
-                name: tuple(call.limited(precision) for call in each.calls)
-                for name, each in routines.items()
-            }
-            routines = {name: replace(each, calls=limited[name]) for name, each in routines.items()}
+            for name, routine in routines.items():
+                calls = tuple(call.limited(precision) for call in routine.calls)
+                routines = routines | {name: replace(routine, calls=calls)}
         body = [
             *(f"#define {name} {figure}" for name, figure in figures.items()),
             f"#define TL_CONVERGED {number(precision.converged)}",

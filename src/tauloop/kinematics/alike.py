@@ -42,7 +42,7 @@ def motion(model: Model, states: np.ndarray) -> BodyMotions:
     since = np.einsum("nbij,bkj->bnik", R, R[0])
     groups = _grouped(len(names), lambda i, j: bool(np.abs(since[i] - since[j]).max() < ALIKE))
     orientations = dict(zip(names, R.swapaxes(0, 1), strict=True))
-    named_groups = [frozenset(names[i] for i in group) for group in groups]
+    named_groups = [frozenset(np.take(names, group).tolist()) for group in groups]
     steady = {name: R[0, i].T @ _steady(since[i]) for i, name in enumerate(names)}
     return BodyMotions(
         groups=tuple(named_groups),
@@ -108,8 +108,8 @@ def parallel_rods(model: Model, states: np.ndarray) -> tuple[tuple[str, ...], ..
         return bool(max(spread, tilt) < ALIKE * mechanism.value(a.length))
 
     groups = _grouped(len(mechanism.rods), alike)
-    names = [tuple(mechanism.rods[i].name for i in group) for group in groups]
-    return tuple(group for group in names if len(group) > 1)
+    names = [rod.name for rod in mechanism.rods]
+    return tuple(tuple(np.take(names, group).tolist()) for group in groups if len(group) > 1)
 
 
 def _grouped(count: int, is_alike: Callable[[int, int], bool]) -> list[list[int]]:

@@ -98,11 +98,12 @@ class Description(Tabular):
     def parameters(self) -> list[dict[str, Any]]:
         """The parameters of the file with values and bounds, SI."""
         names = ("name", "value", "group", "status", "source", "lower", "upper")
-        return [
-            {name: getattr(parameter, name) for name in names}
-            | {"unit": si_unit(parameter.unit), "written_unit": parameter.unit}
-            for parameter in self.model.mechanism.parameters
-        ]
+        entries = []
+        for parameter in self.model.mechanism.parameters:
+            entry = {name: getattr(parameter, name) for name in names}
+            entry |= {"unit": si_unit(parameter.unit), "written_unit": parameter.unit}
+            entries.append(entry)
+        return entries
 
     @property
     @in_json()

@@ -17,7 +17,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, diagnostic, plain, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
 from tauloop.common.shown import Shown
 from tauloop.formats.library import mechanism_of
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
@@ -290,23 +290,24 @@ def reduce(
                 advice=advice,
             ),
             *omission_diagnostics(mechanism),
-            *(
-                diagnostic(
-                    f"largest change of the motion of {words}",
-                    max(e.motion for e in comparison.errors if e.unit == unit),
-                    at_most=ALIKE,
-                    unit=unit,
-                    advice=advice,
-                )
-                for unit, words in (
-                    ("m", "an actuator that slides"),
-                    ("rad", "an actuator that turns"),
-                )
-                if any(e.unit == unit for e in comparison.errors)
-            ),
+            *_motion_diagnostics(comparison, advice),
         ),
         provenance=provenance(options=plain(options), inputs={"machine": mechanism.name}),
     )
+
+
+def _motion_diagnostics(comparison: ReductionComparison, advice: str) -> Iterator[Diagnostic]:
+    """Yield the largest change of the motion of actuators that slide, and of those that turn."""
+    for unit, words in (("m", "an actuator that slides"), ("rad", "an actuator that turns")):
+        changes = [error.motion for error in comparison.errors if error.unit == unit]
+        if changes:
+            yield diagnostic(
+                f"largest change of the motion of {words}",
+                max(changes),
+                at_most=ALIKE,
+                unit=unit,
+                advice=advice,
+            )
 
 
 class _StepRecord:

@@ -16,7 +16,7 @@ from tauloop.motion.strokes import Stroke
 from tauloop.motion.tension_rates import Margins, conditions, loose, margins
 
 #: Permitted excess over a limit, the rounding of three inverse dynamics.
-LIMIT_TOLERANCE = 1e-9
+SHARE_TOLERANCE = 1e-9
 #: Largest number of rounds of adding peaks; two or three suffice.
 MAX_PEAK_ROUNDS = 12
 #: Largest number of times that conditions of cables are added; about ten are usual.
@@ -168,10 +168,10 @@ def fastest_rate(
         if not np.isfinite(largest):
             what = "the stroke moves nothing that has a force or a speed limit"
             raise InputError.of("limits", what, "choose a duration")
-        settled = abs(largest - rate) <= LIMIT_TOLERANCE * rate
+        settled = abs(largest - rate) <= SHARE_TOLERANCE * rate
         rate = largest
         places, highest = _peaks(limits, stroke, law, x, rate, directions)
-        if highest <= 1 + LIMIT_TOLERANCE and settled:
+        if highest <= 1 + SHARE_TOLERANCE and settled:
             return rate
         x = np.union1d(x, places)
     what = (
@@ -298,7 +298,7 @@ def _unmet(
     """Return the error of limits that are exceeded even by a slow motion."""
     still = np.concatenate([np.abs(share.c) for share in shares])
     problems = Problems()
-    for i in np.flatnonzero(still.max(axis=0) >= 1.0 - LIMIT_TOLERANCE):
+    for i in np.flatnonzero(still.max(axis=0) >= 1.0 - SHARE_TOLERANCE):
         k, unit = int(still[:, i].argmax()), limits.units[i]
         what = (
             f"needs {still[k, i] * limits.size[i]:.4g} {unit} however slow the motion (gravity, springs and Coulomb "

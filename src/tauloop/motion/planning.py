@@ -423,6 +423,7 @@ def _with_turn(
         raise InputError.of("turn", what, "leave it out, or move its coordinates by an end")
     names = port.columns[first : first + len(QUATERNION_SUFFIXES)]
     if set(names) & set(moved):
-        raise InputError.of("turn", "given beside components of the quaternion", "one of them")
+        what = "is given together with components of the quaternion"
+        raise InputError.of("turn", what, "give one of them")
     turned = AxisTurn(base[first : first + len(QUATERNION_SUFFIXES)], rotation)
     return (*moved, *names), turned if path is None else Together((path, turned))

@@ -44,9 +44,10 @@ class _Edge:
 
     def __init__(self, weight: ca.SX, numbers: np.ndarray) -> None:
         self.weight, self.numbers = weight, numbers
-        self.kind = (
-            EXPRESSION if not weight.is_constant() else UNIT if abs(float(weight)) == 1 else NUMBER
-        )
+        if not weight.is_constant():
+            self.kind = EXPRESSION
+        else:
+            self.kind = UNIT if abs(float(weight)) == 1 else NUMBER
 
 
 class _Known:
@@ -268,10 +269,9 @@ class DerivativeGraph:
         """Eliminate all vertices except sources, sinks, and those that wait for their equations."""
         self._settle()
         self._alive(kept)
-        edges = {
-            end: {start: (edge.numbers, edge.kind) for start, edge in starts.items()}
-            for end, starts in self._before.items()
-        }
+        edges = {}
+        for end, starts in self._before.items():
+            edges[end] = {start: (edge.numbers, edge.kind) for start, edge in starts.items()}
         for vertex in elimination_order(edges, self._known.values(), kept):
             self._eliminate(vertex)
 

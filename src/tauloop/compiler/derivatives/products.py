@@ -18,6 +18,7 @@ Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 5 (second-order
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 
 import casadi as ca
 import numpy as np
@@ -56,9 +57,7 @@ class _Products:
         self.dependent = [self.moving.index(i) for i in state.dependent]
         self._symbols, self._into = self._motion_symbols()
         self.stages: list[_Stage] = []
-        self.residuals = [
-            column(getattr(row, name) for row in self.parts.rows) for name in _RESIDUALS
-        ]
+        self.residuals = [column(map(attrgetter(name), self.parts.rows)) for name in _RESIDUALS]
         for level, residual in enumerate(self.residuals[: levels + 1]):
             unknown = [level * len(self.moving) + i for i in self.dependent]
             self.stages.append(

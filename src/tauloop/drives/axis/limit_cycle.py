@@ -224,11 +224,12 @@ def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
     arguments = system.rate.sx_in()
     y = arguments[0]
     n = y.numel() - 1  # without the integral of the torques
-    wanted = [
-        next(k for k, signal in enumerate(system.signal_names) if signal.startswith(f"{start} ["))
-        for start in (f"{name}.deflection", f"{line.performance.of}.position")
+    signals = [signal.partition(" [")[0] for signal in system.signal_names]
+    indices = [
+        signals.index(signal)
+        for signal in (f"{name}.deflection", f"{line.performance.of}.position")
     ]
-    rows = system.signals.function(*arguments)[wanted]
+    rows = system.signals.function(*arguments)[indices]
     both = ca.vertcat(system.rate(*arguments)[0][:n], rows)
     jacobian = ca.Function("jacobian", arguments, [ca.jacobian(both, y)[:, :n]])
 

@@ -395,13 +395,10 @@ def record_axis(
     signals = dict(zip(axis.system.signal_names, values.T, strict=True))
     criteria = criteria_of(report, sensible, duration)
     count = axis.system.coordinates
-    return Record(
-        time=times[:n],
-        signals=signals,
-        criteria=criteria,
-        reference=start + step,
-        before=start,
-        occurrences=tuple(
+    occurrences = []
+    for row in happened[: int(report[0, REPORT.index("happened")])]:
+        (i, time), state = row[:2], row[2:]
+        occurrences.append(
             Occurrence(
                 name=axis.system.watched[int(i)].label,
                 time=float(time),
@@ -409,8 +406,12 @@ def record_axis(
                 v=state[count : 2 * count],
                 is_terminal=axis.system.watched[int(i)].is_terminal,
             )
-            for (i, time), state in (
-                (row[:2], row[2:]) for row in happened[: int(report[0, REPORT.index("happened")])]
-            )
-        ),
+        )
+    return Record(
+        time=times[:n],
+        signals=signals,
+        criteria=criteria,
+        reference=start + step,
+        before=start,
+        occurrences=tuple(occurrences),
     )

@@ -134,15 +134,17 @@ class CircleTest(Result):
     model: Model | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Figures of every `run`, and its radial deviation over the `angle` on the circle; SI."""
+        """Yield values of every `run`, and its radial deviation over the `angle` of the circle; SI."""
         laps = list(self.laps.values())
         names = ("deviation", "radius_error", "normal", "following", "rms")
-        figures = {name: [getattr(lap, name) for lap in laps] for name in names}
+        values: dict[str, list[float]] = {}
+        for name in names:
+            values[name] = [getattr(lap, name) for lap in laps]
         yield from rows(
             "run",
             (variation.label for variation in self.laps),
             dict.fromkeys(names, "m"),
-            **figures,
+            **values,
         )
         if laps:
             yield Variable(name="angle", values=laps[0].angle, over=("angle",), unit="rad")

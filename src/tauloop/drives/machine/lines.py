@@ -245,12 +245,12 @@ def rigid_machine(mechanism: Mechanism, *, with_dry: bool = True) -> Mechanism:
         mechanism: the machine.
         with_dry: whether Coulomb friction is among it, which jumps where a motion turns.
     """
-    everything = {
-        a.name: tuple(i.name for i in a.drive.inertias) for a in mechanism.actuators if a.drive
-    }
-    return _with_reflected(
-        mechanism, everything, ("viscous", "coulomb") if with_dry else ("viscous",)
-    )
+    inertias: dict[str, tuple[str, ...]] = {}
+    for actuator in mechanism.actuators:
+        if actuator.drive:
+            inertias[actuator.name] = tuple(inertia.name for inertia in actuator.drive.inertias)
+    friction = ("viscous", "coulomb") if with_dry else ("viscous",)
+    return _with_reflected(mechanism, inertias, friction)
 
 
 def _with_reflected(

@@ -238,8 +238,8 @@ class DrivenMachine:
                 machine's start, such as ``position.platform.x``.
 
         Raises:
-            InputError: numbers that make no sense, or parameters that the lines do not have. What
-                fails on the way is not raised: the result ends early and says why.
+            InputError: numbers that make no sense, or parameters that the lines do not have. A
+                failure during the run is not raised: the result ends early and states the reason.
             PoseError: the trajectory cannot be run at all.
         """
         run = PathRun(self, trajectory, values, settling, feed_forward)

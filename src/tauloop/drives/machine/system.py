@@ -202,10 +202,8 @@ def _line_system(
     arguments = [x, held_load, a.modes.symbols, a.held, a.inputs, a.p]
 
     def placed(*expressions: ca.SX) -> list[ca.SX]:
-        return [
-            ca.SX(e)
-            for e in ca.substitute([ca.densify(e) for e in expressions], [a.y], [ca.densify(whole)])
-        ]
+        dense = [ca.densify(expression) for expression in expressions]
+        return [ca.SX(e) for e in ca.substitute(dense, [a.y], [ca.densify(whole)])]
 
     rates, guards, force, reset, held, supplied, lost, stored, kinetic, signals = placed(
         a.rates[own],

@@ -18,8 +18,8 @@ from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 
 #: Neighbours that test a best point lie this far along each axis, as a share of the range.
 NEIGHBOUR = 0.01
-#: A neighbour that is better by less than this share of the cost's span is no sign of a point that
-#: is not optimal.
+#: If a neighbour is better by less than this share of the cost's span, the point still counts as
+#: optimal.
 NEIGHBOUR_GAIN = 0.01
 #: Most evaluations, unless more are allowed.
 BUDGET = 20_000

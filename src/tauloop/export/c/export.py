@@ -491,7 +491,7 @@ def _case(
     if options.is_single:
         function = replace(
             function,
-            last_step=single.LAST_STEP,
+            last_step=single.SINGLE_STEP_TOLERANCE,
             most_steps=single.NEWTON_ITERATIONS,
             largest=single.LARGEST,
         )

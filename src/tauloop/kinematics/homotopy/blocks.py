@@ -148,7 +148,6 @@ def _count(
     block: PolynomialBlock, generic: GenericSolutions, targets: Sequence[TargetSolutions]
 ) -> BlockCount:
     real = sum(int(target.is_real.sum()) for target in targets)
-    ends = ("singular", "infinite", "unpaired", "met")
     return BlockCount(
         equations=block.names,
         complex_solutions=len(generic.x),
@@ -156,6 +155,9 @@ def _count(
         real=real,
         complex=sum(len(target.regular) for target in targets) - real,
         merged=sum(len(target.merged) for target in targets),
-        **{name: sum(getattr(target, name) for target in targets) for name in ends},
+        singular=sum(target.singular for target in targets),
+        infinite=sum(target.infinite for target in targets),
+        unpaired=sum(target.unpaired for target in targets),
+        met=sum(target.met for target in targets),
         **counts_of(generic),
     )

@@ -33,7 +33,7 @@ MAX_MEETING_ROUNDS, MEETING_MARGIN = 6, 2e-3
 #: Assumed duration of a leg before it is planned, s.
 INITIAL_DURATION = 0.15
 #: Largest number of rounds to find a leg's duration, and tolerance of its limits.
-MAX_DURATION_ROUNDS, LIMIT_TOLERANCE = 30, 1e-7
+MAX_DURATION_ROUNDS, DURATION_TOLERANCE = 30, 1e-7
 #: Smallest number of intervals of the law without bounds of changes, which determines the distribution
 #: of a leg's points.
 MIN_INTERVALS = 400
@@ -411,8 +411,8 @@ def _least(model: Model, leg: CycleLeg) -> float:
         share = float(peaks(timed.rows, timed.law, rate, x)[1][0])
         change = float(changes_taken(timed.rows, timed.law, rate, rate)[0].max())
         factor = max(share ** (1 / 2), change ** (1 / 3))
-        if abs(factor - 1.0) <= LIMIT_TOLERANCE:
-            return duration * (1.0 + LIMIT_TOLERANCE)
+        if abs(factor - 1.0) <= DURATION_TOLERANCE:
+            return duration * (1.0 + DURATION_TOLERANCE)
         duration *= factor
     raise PoseError.of(
         leg.name, "no duration keeps all limits", "slower conveyors, or wider limits"

@@ -84,13 +84,14 @@ class LegPath(Path):
         S, dS, ddS = (values[:, None] for values in (blend.s, blend.first, blend.second))
         first, second = go.first[:, None], go.second[:, None]
         a, b = T * self.leaves, T * self.arrives
+        path_acceleration = curve.second * first**2 + curve.first * second
+        blend_acceleration = (2 * dS - (1 - x) * ddS) * b
+        leaving_velocity = (1 - S - x * dS) * a
+        arriving_velocity = (S - (1 - x) * dS) * b
         return Curve(
             position=curve.position + (1 - S) * x * a - S * (1 - x) * b,
-            first=curve.first * first + (1 - S - x * dS) * a + (S - (1 - x) * dS) * b,
-            second=curve.second * first**2
-            + curve.first * second
-            - (2 * dS + x * ddS) * a
-            + (2 * dS - (1 - x) * ddS) * b,
+            first=curve.first * first + leaving_velocity + arriving_velocity,
+            second=path_acceleration - (2 * dS + x * ddS) * a + blend_acceleration,
         )
 
 

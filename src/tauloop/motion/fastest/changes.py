@@ -38,7 +38,7 @@ PATH_SHARE, CHANGE_SHARE = 0.5, 0.5
 MAX_PROGRAMS = 4
 #: Number of points at which the final changes are evaluated, largest number of rounds to find the rate,
 #: and tolerance.
-CHECK_POINTS, MAX_RATE_ROUNDS, LIMIT_TOLERANCE = 4001, 30, 1e-7
+CHECK_POINTS, MAX_RATE_ROUNDS, RATE_TOLERANCE = 4001, 30, 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw
         allowed = allowed / np.maximum(most, 1.0)
     rate, without = slowed(rows, law, rate, unit), 1.0 / fastest.duration
     # further limits never shorten a motion, not even by the difference of the two grids
-    if rate > without and highest_share(rows, law, without) <= 1.0 + LIMIT_TOLERANCE:
+    if rate > without and highest_share(rows, law, without) <= 1.0 + RATE_TOLERANCE:
         rate = without
     return replace(fastest, law=law, duration=1.0 / rate)
 
@@ -160,9 +160,9 @@ def slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
     """Return the rate at which changes are also kept; inertial parts scale with its third power."""
     for _ in range(MAX_RATE_ROUNDS):
         share = float(changes_taken(rows, law, rate, unit)[0].max())
-        if share <= 1.0 + LIMIT_TOLERANCE:
+        if share <= 1.0 + RATE_TOLERANCE:
             break
-        rate *= min(share ** (-1.0 / 3.0), 1.0 - LIMIT_TOLERANCE)
+        rate *= min(share ** (-1.0 / 3.0), 1.0 - RATE_TOLERANCE)
     return rate
 
 

@@ -36,7 +36,7 @@ END_HALVINGS = 8
 #: checked.
 HALVES = 0.5 ** np.arange(1, 41)
 #: Largest number of sweeps, and excess at which they end.
-MAX_SWEEPS, LIMIT_TOLERANCE = 24, 1e-9
+MAX_SWEEPS, SWEEP_TOLERANCE = 24, 1e-9
 #: Intervals whose limits are exceeded by more between their ends get one acceleration for both, in
 #: the first sweeps.
 ROUGH_TOLERANCE, ROUGH_SWEEPS = 1e-3, 4
@@ -126,7 +126,7 @@ def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profil
     for k in range(settling, MAX_SWEEPS + settling):
         profile = fine.swept(stroke, is_constant)
         over, dips = fine.excess(profile), profile.dips & (is_constant == 0)
-        if over.max() < LIMIT_TOLERANCE and not dips.any():
+        if over.max() < SWEEP_TOLERANCE and not dips.any():
             return profile, k + 1
         most = over.max(axis=1)
         rough = (most > ROUGH_TOLERANCE) & (k < settling + ROUGH_SWEEPS) | (
@@ -135,7 +135,7 @@ def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profil
         rough = (rough | dips) & (is_constant == 0)
         # where even one acceleration leaves as much as before, a limit is much tighter inside than
         # at both ends
-        taken[(is_constant == 1) & (most > LIMIT_TOLERANCE) & (most > STALL_SHARE * before)] *= (
+        taken[(is_constant == 1) & (most > SWEEP_TOLERANCE) & (most > STALL_SHARE * before)] *= (
             CORRECTION_FACTOR
         )
         is_constant[rough], before = 1.0, most
@@ -315,10 +315,10 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
                 else "nothing limits the rate of this law"
             )
             raise PoseError.of("limits", what, "another law, or other limits")
-        settled, rate = abs(largest - rate) <= LIMIT_TOLERANCE * rate, largest
+        settled, rate = abs(largest - rate) <= SWEEP_TOLERANCE * rate, largest
         places, heights = peaks(rows, law, rate, x)
         highest = float(heights[0])
-        if highest <= 1.0 + LIMIT_TOLERANCE and settled:
+        if highest <= 1.0 + SWEEP_TOLERANCE and settled:
             return rate
         x = np.union1d(x, places)
     return rate / max(highest, 1.0)

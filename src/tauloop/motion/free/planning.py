@@ -38,7 +38,7 @@ SIDE_SHARES, SHAPE_POWERS = np.linspace(0.05, 1.0, 20), (2, 8)
 START_POINTS = 65
 #: Largest number of programs with bounds reduced by the excess between points, and tolerance of the
 #: excess.
-MAX_ROUNDS, LIMIT_TOLERANCE = 4, 1e-3
+MAX_ROUNDS, VIOLATION_TOLERANCE = 4, 1e-3
 #: Number of points per interval at which a motion that was planned again is checked, and permitted
 #: excess between them.
 CHECKS_PER_INTERVAL, GRID_TOLERANCE = 20, 1e-4
@@ -353,13 +353,13 @@ class FreePlanner:
         solution = program.solved(guess, free, self.aim.longest, self._room)
         for _ in range(MAX_ROUNDS):
             over = program.excess(solution)
-            if over.max() < LIMIT_TOLERANCE:
+            if over.max() < VIOLATION_TOLERANCE:
                 break
             taken += over
             try:
                 solution = program.solved(solution, free, self.aim.longest, self._room, taken)
             except PoseError:
-                if over[:, self._rows.far].max(initial=0.0) < LIMIT_TOLERANCE:
+                if over[:, self._rows.far].max(initial=0.0) < VIOLATION_TOLERANCE:
                     break  # a slower motion keeps the limits that it exceeds
                 raise
         placed = self._placed(solution.coefficients)
@@ -378,7 +378,7 @@ class FreePlanner:
         solution = self._program.solved_nearby(guess, free, self.aim.longest, self._room, taken)
         for _ in range(MAX_ROUNDS if far.any() else 0):
             over = self._program.excess(solution)
-            if over[:, far].max() <= LIMIT_TOLERANCE:
+            if over[:, far].max() <= VIOLATION_TOLERANCE:
                 break
             taken += over
             solution = self._program.solved_nearby(
@@ -398,7 +398,7 @@ class FreePlanner:
             rate *= max(1.0 - RATE_EXPONENT * (share - 1.0), 0.5)
             if rate < MIN_RATE * unit:
                 raise PoseError.of(
-                    "motion", f"takes {100 * share:.4g} % of a limit at rest", "plan anew"
+                    "motion", f"takes {100 * share:.4g} % of a limit at rest", "plan again"
                 )
         motion = self._timed(solution, rows, rate * (1.0 - GRID_TOLERANCE))
         q, is_free = placed.q, not self._rows.distances
@@ -410,13 +410,13 @@ class FreePlanner:
         for name, values in self.surroundings.distances(self.model, q, tool).items():
             if values.min() < self.surroundings.clearance - CLEARANCE_TOLERANCE:
                 raise PoseError.of(
-                    "motion", f"comes to {1e3 * values.min():.3g} mm of {name}", "plan anew"
+                    "motion", f"comes to {1e3 * values.min():.3g} mm of {name}", "plan again"
                 )
         if not motion.measure < self._allowed * (1.0 + CONDITION_TOLERANCE):
             raise PoseError.of(
                 "motion",
                 f"has a bound of the condition number of {motion.measure:.3g}",
-                "plan anew",
+                "plan again",
             )
         return motion
 

@@ -101,12 +101,16 @@ def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> 
     J, bias = frames.jacobian, frames.bias
     w = twist[:, first, 3:]
     e_rate = np.cross(w, e)
+    d_rate = twist[:, second, :3] - twist[:, first, :3]
+    d_bias = bias[:, second, :3] - bias[:, first, :3]
+    J_d = J[:, second, :3] - J[:, first, :3]
+    e_terms = 2 * _dot(e_rate, d_rate)
     return ConstraintRows(
         residual=_dot(e, d),
-        jacobian=_times(e, J[:, second, :3] - J[:, first, :3]) + _times(arm, J[:, first, 3:]),
-        bias=_dot(e, bias[:, second, :3] - bias[:, first, :3])
+        jacobian=_times(e, J_d) + _times(arm, J[:, first, 3:]),
+        bias=_dot(e, d_bias)
         + _dot(arm, bias[:, first, 3:])
-        + 2 * _dot(e_rate, twist[:, second, :3] - twist[:, first, :3])
+        + e_terms
         + _dot(np.cross(w, e_rate), d),
     )
 

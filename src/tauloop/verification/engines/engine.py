@@ -39,7 +39,7 @@ from tauloop.verification.engines.start import start_coordinates
 
 #: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is
 #: rounding.
-LAST_STEP = 1e-10
+START_STEP_TOLERANCE = 1e-10
 MOST_STEPS = 30
 
 #: An unknown that lies in the null space by more than this is not determined.
@@ -299,7 +299,7 @@ class Engine(Shown, ABC):
             step = still.copy()
             step[:, unknown] = -LeastSquares.of(K.jacobian[:, :, unknown]).solve(K.residual)
             q = self._moved(q, step)
-            if np.max(np.abs(step)) < LAST_STEP:
+            if np.max(np.abs(step)) < START_STEP_TOLERANCE:
                 break
         return q
 

@@ -51,23 +51,18 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     q_names = {name for joint in joints for name in joint.coordinate_names} | lengths
     v_names = {name for joint in joints for name in joint.velocity_names} | lengths
     parts = (("q", motion.q, q_names), ("v", motion.v, v_names), ("a", motion.a, v_names))
-    arrays = {
-        part: {name: numbers(x, f"{part}.{name}") for name, x in entries.items()}
-        for part, entries, _ in parts
-    }
+    arrays: dict[str, dict[str, np.ndarray]] = {}
+    for part, entries, _ in parts:
+        arrays[part] = {name: numbers(x, f"{part}.{name}") for name, x in entries.items()}
     for part, entries, known in parts:
         what = "no such coordinate" if part == "q" else "no such velocity"
         problems += unknown_names(entries, sorted(known), what, part + "[{!r}]")
     problems += [problem for joint in joints for problem in _in_part(motion, joint)]
-    problems += [
-        Problem(
-            where=name,
-            what="not given in all of q, v and a",
-            remedy="give length, rate and acceleration",
-        )
-        for name in lengths
-        if len({name in entries for _, entries, _ in parts}) > 1
-    ]
+    for name in lengths:
+        is_given = {name in entries for _, entries, _ in parts}
+        if len(is_given) > 1:
+            what = "not given in all of q, v and a"
+            problems.add(name, what, "give length, rate and acceleration")
     shapes = sorted({x.shape for entries in arrays.values() for x in entries.values()})
     if len(shapes) != 1 or len(shapes[0]) != 1 or shapes[0][0] == 0:
         problems.add("motion", f"arrays of shapes {shapes}", "give one number per sample, (N,)")
@@ -84,7 +79,7 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
 
 
 def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:
-    """Return a joint is wholly given or wholly missing."""
+    """Return a problem if a joint is given in part; it must be given completely or not at all."""
     wanted = [
         (motion.q, joint.coordinate_names),
         (motion.v, joint.velocity_names),

@@ -31,9 +31,7 @@ def body_poses(
     """
     poses = {BASE: FramePose(np.broadcast_to(np.eye(3), (samples, 3, 3)), np.zeros((samples, 3)))}
     order = [joints[name].joint for name in dict.fromkeys((*tree, *joints))]
-    known = [
-        joint for joint in order if all(name in coordinates for name in joint.coordinate_names)
-    ]
+    known = [joint for joint in order if coordinates.keys() >= set(joint.coordinate_names)]
 
     def across(joint: Joint) -> FramePose:
         names, start = joint.coordinate_names, joint.reference or JOINT_KINDS[joint.kind].neutral

@@ -103,11 +103,11 @@ class VerifiedMachine(Result):
     def variables(self) -> Iterator[Variable]:
         """Return the largest difference of every comparison, and the engine's own residual."""
         labels = (f"{row.quantity}: {row.engine}, {row.method}" for row in self.comparisons)
-        names = ("largest_difference", "residual")
         return rows(
             "comparison",
             labels,
-            **{name: [getattr(row, name) for row in self.comparisons] for name in names},
+            largest_difference=[row.largest_difference for row in self.comparisons],
+            residual=[row.residual for row in self.comparisons],
         )
 
     @property

@@ -119,14 +119,7 @@ class CompiledFunction:
 
     def _many(self, *motion: Any) -> Any:
         """Return outputs of many samples, or raise errors on arguments and poses."""
-        ports = {
-            port.name: Port(
-                name=port.name,
-                columns=port.columns or tuple(f"{port.name}[{i}]" for i in range(port.size)),
-                units=port.units or ("",) * port.size,
-            )
-            for port in self._motion
-        }
+        ports = {port.name: _described(port) for port in self._motion}
         if len(motion) > len(ports):
             what = f"{len(motion)} arrays are too many"
             raise InputError.of(self.function.name, what, f"give {', '.join(ports)}")
@@ -276,15 +269,27 @@ class CompiledFunction:
             "inputs": self.function.inputs,
             "outputs": self.function.arguments[len(self.function.inputs) :],
         }
-        whole = {name: np.zeros(sum(port.size for port in ports)) for name, ports in sides.items()}
-        arrays = {
-            port.name: part
-            for name, ports in sides.items()
-            for port, part in _parts(ports, whole[name])
-        }
+        whole = {name: np.zeros(_total_size(ports)) for name, ports in sides.items()}
+        arrays: dict[str, np.ndarray] = {}
+        for name, ports in sides.items():
+            arrays |= {port.name: part for port, part in _parts(ports, whole[name])}
         for name in self.nominal.keys() & arrays.keys():
             arrays[name][:] = self.nominal[name]
         return arrays | whole, list(arrays.values())
+
+
+def _total_size(ports: Sequence[CPort]) -> int:
+    """Return the number of values of all ports together."""
+    return sum(port.size for port in ports)
+
+
+def _described(port: CPort) -> Port:
+    """Return a port with names and units of its columns, by index if it has none."""
+    return Port(
+        name=port.name,
+        columns=port.columns or tuple(f"{port.name}[{i}]" for i in range(port.size)),
+        units=port.units or ("",) * port.size,
+    )
 
 
 def require_health(
@@ -456,7 +461,7 @@ def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n
     for name, array in out.items():
         if name not in sizes:
             remedy = f"outputs are: {', '.join(sizes)}"
-            problems.add(f"out.{name}", "is no output", remedy)
+            problems.add(f"out.{name}", "is not an output", remedy)
         elif (
             array.shape != (n, sizes[name])
             or array.dtype != np.float64

@@ -24,7 +24,7 @@ from tauloop.compiler.c.printing.source import CFunction, block_text, c_text, sc
 #: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers). The
 #: error is then about its square, a rounding error. The residual is computed separately after the
 #: step.
-LAST_STEP = 3e-8
+TRACKING_STEP_TOLERANCE = 3e-8
 #: Minimum number of samples of a motion that is cut into parts, whose starts are computed by the
 #: interpreter.
 LONG_MOTION = 20_000
@@ -120,7 +120,7 @@ class Tracker:
             EngineError: the library cannot be built.
         """
         self.parts = LANES if in_lanes else 1
-        function = replace(function, last_step=LAST_STEP)
+        function = replace(function, last_step=TRACKING_STEP_TOLERANCE)
         text = block_text(function) if in_lanes else scalar_text(function)
         source = c_text(
             f"{text}\n{track_source(function, self.parts)}",

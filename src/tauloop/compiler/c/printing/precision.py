@@ -59,7 +59,7 @@ class Precision(Enum):
             return function
         return replace(
             function,
-            last_step=single.LAST_STEP,
+            last_step=single.SINGLE_STEP_TOLERANCE,
             most_steps=single.NEWTON_ITERATIONS,
             largest=single.LARGEST,
         )

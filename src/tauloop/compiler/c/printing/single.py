@@ -14,7 +14,7 @@ import numpy as np
 
 #: Newton's loop ends after a step this short; the error is then below a float's rounding, because
 #: convergence is quadratic.
-LAST_STEP = 1e-4
+SINGLE_STEP_TOLERANCE = 1e-4
 #: Maximum number of Newton steps, which bounds the time of a call.
 NEWTON_ITERATIONS = 20
 #: Limit of the Euclidean norm of inputs and outputs, beyond which a result is refused: products of

@@ -71,7 +71,7 @@ LOCAL = "health_"
 KEPT = "kept"
 #: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers), unless
 #: a function defines its own limit.
-LAST_STEP = 1e-8
+NEWTON_STEP_TOLERANCE = 1e-8
 #: Declaration of an array in a kernel, with the number of values per sample.
 _ARRAY_OF_LANES = re.compile(r"^    double \w+\[(\d+)\]\[TL_LANES\];$", re.MULTILINE)
 #: Keywords of C.
@@ -109,7 +109,7 @@ class CFunction(CSignature):
     """
 
     program: Program
-    last_step: float = LAST_STEP
+    last_step: float = NEWTON_STEP_TOLERANCE
     most_steps: int = field(default=NEWTON_ITERATIONS, repr=False)
     largest: float = field(default=LARGEST, repr=False)
 
@@ -187,11 +187,9 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
         return (c_source([function], note, further=further, is_counted=True),)
     declared = "".join(f"{piece.declaration}\n" for piece in apart)
     samples = _samples_of_a_block(function, block, is_whole=not apart)
+    pieces = _filling([piece.alone for piece in apart])
     return (
-        *(
-            c_text("\n".join(texts), note, samples=samples)
-            for texts in _filling([piece.alone for piece in apart])
-        ),
+        *(c_text("\n".join(texts), note, samples=samples) for texts in pieces),
         c_text(
             f"{declared}\n{block}\n{batch_text(function, is_counted=True)}", note, samples=samples
         ),
@@ -569,11 +567,9 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
     is_kept = step.residual_values in {port.name for port in function.outputs}
 
     def inside(name: str, i: int) -> str:
-        return (
-            f"{name}_{i}"
-            if name in ("phi", "dx")
-            else access(step.solution if name == "x" else name, i)
-        )
+        if name in ("phi", "dx"):
+            return f"{name}_{i}"
+        return access(step.solution if name == "x" else name, i)
 
     ports = (("x", *step.inputs), ("phi", "dx", step.pivot_values))
     left = [_in_units(f"phi_{i}", size) for i, size in enumerate(step.residual_sizes)]
