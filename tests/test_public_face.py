@@ -20,7 +20,7 @@ from simulation_machines import simulated
 import tauloop
 from tauloop import InputError, Mechanism, Model, load
 from tauloop.common.result import Result
-from tauloop.common.shown import MAX_REPR_LENGTH, Shown
+from tauloop.common.shown import MAX_REPR_LENGTH, ReprMixin
 from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit
 from tauloop.kinematics import random_states
 
@@ -164,7 +164,7 @@ def test_every_result_shows_itself_in_short():
     for kind in kinds:
         kinds.extend(kind.__subclasses__())
     assert len(kinds) > 5
-    assert [kind.__name__ for kind in kinds if kind.__repr__ is not Shown.__repr__] == []
+    assert [kind.__name__ for kind in kinds if kind.__repr__ is not ReprMixin.__repr__] == []
 
 
 def test_a_repr_names_the_numbers_and_counts_the_rest(model: Model):
@@ -239,7 +239,7 @@ def test_every_public_dataclass_that_can_hold_much_shows_itself_in_short():
         and "reproduce" not in kind.__module__  # papers have a distribution of their own
     ]
     assert len(long) > 50
-    assert [kind.__name__ for kind in long if not issubclass(kind, Shown)] == []
+    assert [kind.__name__ for kind in long if not issubclass(kind, ReprMixin)] == []
 
 
 #: Modules whose algorithm somebody else has found, or printed first.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tauloop.common.errors import InputError
 from tauloop.common.plain import PlainData
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,7 +107,7 @@ def rows(
         yield Variable(name=name, values=values, over=(over,), unit=unit)
 
 
-class Tabular(PlainData, Shown):
+class Tabular(PlainData, ReprMixin):
     """Base of classes with named quantities: trajectories, and results of every kind."""
 
     __slots__ = ()

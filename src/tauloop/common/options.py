@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Union, get_args, get_origin, ge
 
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.common.suggestions import suggestion
 
 #: Key of the `Option` in the metadata of a field.
@@ -168,7 +168,7 @@ def require(options: Any, error: type[TauloopError] = InputError, owner: str = "
     error.raise_if_any([*type_problems, *limit_problems])
 
 
-class Options(Shown):
+class Options(ReprMixin):
     """Base of classes of options, which refuse invalid and contradictory values at creation."""
 
     __slots__ = ()

@@ -13,7 +13,7 @@ MAX_REPR_LENGTH = 1600
 MAX_VALUE_LENGTH = 200
 
 
-class Shown:
+class ReprMixin:
     """Base of public objects with much content; `repr` and notebooks show an abbreviated form."""
 
     __slots__ = ()
@@ -22,7 +22,7 @@ class Shown:
         """Set the short repr in the class itself, because `dataclass` would override an inherited one."""
         super().__init_subclass__(**options)
         if "__repr__" not in cls.__dict__:
-            cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
+            cls.__repr__ = ReprMixin.__repr__  # type: ignore[method-assign]
 
     def _contents(self) -> Mapping[str, object]:
         """Return the contents by name: the fields of a dataclass; other classes override this."""
@@ -60,12 +60,12 @@ class _ShortRepr(reprlib.Repr):
 
     def repr_instance(self, x: Any, level: int) -> str:
         """Return the contents of a dataclass, or its name if it is nested deeply."""
-        if not isinstance(x, Shown) and not (is_dataclass(x) and not isinstance(x, type)):
+        if not isinstance(x, ReprMixin) and not (is_dataclass(x) and not isinstance(x, type)):
             return super().repr_instance(x, level)
         name = type(x).__name__
         if level <= 1:
             return f"{name}(...)"
-        contents = x._contents() if isinstance(x, Shown) else Shown._contents(x)  # type: ignore[arg-type]
+        contents = x._contents() if isinstance(x, ReprMixin) else ReprMixin._contents(x)  # type: ignore[arg-type]
         values = [f"{key}={_cut(self.repr1(value, level - 1))}" for key, value in contents.items()]
         return f"{name}({', '.join(values)})"
 

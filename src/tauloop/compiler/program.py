@@ -12,7 +12,7 @@ from dataclasses import field
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.solving.bounded import Bounded
 from tauloop.equations.values import BatchFunction
 
@@ -177,7 +177,7 @@ class RunDiagnostics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program(Shown):
+class Program(ReprMixin):
     """Steps from inputs to outputs, all values by name as arrays (N, n).
 
     Attributes:

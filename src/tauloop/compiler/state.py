@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.common import result
 from tauloop.common.deprecated import old_attribute, old_name
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.limits import (
     ACCURATE,
     CONVERGED as CONVERGED,
@@ -24,7 +24,7 @@ from tauloop.mechanism.named import place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SolveDiagnostics(Shown):
+class SolveDiagnostics(ReprMixin):
     """Diagnostics of a run over N samples.
 
     Attributes:
@@ -191,7 +191,7 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State(Shown):
+class State(ReprMixin):
     """Coordinates, and velocities and accelerations if requested.
 
     Attributes:
@@ -255,7 +255,7 @@ class State(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forces(Shown):
+class Forces(ReprMixin):
     """Inverse dynamics of a motion.
 
     Attributes:
@@ -296,7 +296,7 @@ class Forces(Shown):
         return self.state.given
 
     def _contents(self) -> dict[str, object]:
-        return {"given": self.given, **Shown._contents(self)}
+        return {"given": self.given, **ReprMixin._contents(self)}
 
     @property
     def diagnostics(self) -> tuple[result.Diagnostic, ...]:
@@ -310,7 +310,7 @@ class Forces(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accelerations(Shown):
+class Accelerations(ReprMixin):
     """Forward dynamics of a motion.
 
     Attributes:
@@ -343,7 +343,7 @@ class Accelerations(Shown):
         return (*self.state.diagnostics, *self.state.health.rounding_of_forces)
 
     def _contents(self) -> dict[str, object]:
-        return {"given": self.given, **Shown._contents(self)}
+        return {"given": self.given, **ReprMixin._contents(self)}
 
 
 def __getattr__(name: str) -> object:

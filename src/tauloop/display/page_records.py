@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from tauloop.common.plain import OMITTED, PlainData, in_json
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Status, plain, write_json
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.display.parts import parts_of
 from tauloop.display.pieces import Paragraph, Piece, Table
 from tauloop.display.titles import result_title
@@ -27,7 +27,7 @@ DESCRIPTION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageRecord(PlainData, Shown):
+class PageRecord(PlainData, ReprMixin):
     """What a page shows of a result.
 
     Attributes:

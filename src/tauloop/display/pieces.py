@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,7 +45,7 @@ TONES = ("plain", "heading", "item", "note", "strong", "doubtful", "passed", "fa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paragraph(Shown):
+class Paragraph(ReprMixin):
     """A paragraph.
 
     Attributes:
@@ -63,7 +63,7 @@ class Paragraph(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table(Shown):
+class Table(ReprMixin):
     """A table.
 
     Attributes:
@@ -94,7 +94,7 @@ class Table(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlotTrace(Shown):
+class PlotTrace(ReprMixin):
     """One quantity of a plot.
 
     Attributes:
@@ -118,7 +118,7 @@ class PlotTrace(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlotSpan(Shown):
+class PlotSpan(ReprMixin):
     """A shaded range of a plot, such as held-out samples or a contact.
 
     Attributes:
@@ -140,7 +140,7 @@ class PlotSpan(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlotClass(Shown):
+class PlotClass(ReprMixin):
     """A class of the points of a map, such as poses out of reach.
 
     Attributes:
@@ -153,7 +153,7 @@ class PlotClass(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plot(Shown):
+class Plot(ReprMixin):
     """A plot of lines, points, bars or a map.
 
     Attributes:
@@ -203,7 +203,7 @@ class Plot(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MotionScene(Shown):
+class MotionScene(ReprMixin):
     """A machine in motion.
 
     Attributes:
@@ -222,7 +222,7 @@ class MotionScene(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture(Shown):
+class Picture(ReprMixin):
     """A finished drawing.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.common.stopping import StopCode
 from tauloop.mechanism.drive_line import DriveLine
 
@@ -50,7 +50,7 @@ def criteria_units(line: DriveLine) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Criteria(Shown):
+class Criteria(ReprMixin):
     """Criteria of N step responses; all arrays (N,), all finite.
 
     A run that has not reached 90 % (or the band) at its end has the whole duration as its rise

@@ -12,7 +12,7 @@ from scipy.optimize import differential_evolution, least_squares
 from tauloop.common.errors import InputError, Problems, solving
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.drives.axis.sensitivity import SensitiveAxis, differentiable_names
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES
@@ -32,7 +32,7 @@ DIFFERENCE = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation(Shown):
+class Observation(ReprMixin):
     """One simulated step and what is printed of it.
 
     Attributes:
@@ -93,7 +93,7 @@ class PlantUnknown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PlantFit(Shown):
+class PlantFit(ReprMixin):
     """The figures found, and what they leave open.
 
     Attributes:

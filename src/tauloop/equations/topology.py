@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.common.errors import DescriptionError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -48,7 +48,7 @@ class TreeJoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Topology(Shown):
+class Topology(ReprMixin):
     """Coordinates of the extended space, and the joints that close loops.
 
     Attributes:

@@ -12,14 +12,14 @@ from functools import cached_property
 import casadi as ca
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.topology import Topology, TreeJoint
 from tauloop.equations.values import Values, elementary_rotation, unit_vector
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Placement
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration(Shown):
+class Configuration(ReprMixin):
     """Coordinates q, with (cos, sin) in place of angles for which a closed form yields the pair.
 
     Attributes:

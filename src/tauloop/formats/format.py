@@ -10,14 +10,14 @@ from typing import ClassVar
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written(Shown):
+class Written(ReprMixin):
     """Files that a writer made, and how they differ from the mechanism.
 
     Attributes:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep, private, scratch
 
 #: The processor that is compiled for where none is here to be asked: Hopper (H100, H200).
@@ -60,7 +60,7 @@ class KernelFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCode(Shown):
+class DeviceCode(ReprMixin):
     """Machine code of kernels.
 
     Attributes:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.gpu.devices import BLOCK
 from tauloop.gpu.evaluator import Cuda
 from tauloop.integrate.tableau import Tableau
@@ -19,7 +19,7 @@ from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ControlledStarts(Shown):
+class ControlledStarts(ReprMixin):
     """Motions of N starts under one controller; arrays lie on the device.
 
     Attributes:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.hil.options import is_memory_name, memory_name_problem
 
 #: Doubles in front of what is measured or asked for, the most in a row, and flags, as in
@@ -28,7 +28,7 @@ _MEMORY, MEMORY_VERSION = 2 * _BOX + 16, 0x314C50546C756154
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlantMeasurement(Shown):
+class PlantMeasurement(ReprMixin):
     """What a plant says.
 
     Attributes:

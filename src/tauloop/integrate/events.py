@@ -12,13 +12,13 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 _COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[^<>=\s]+)\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event(Shown):
+class Event(ReprMixin):
     """A function of the state that is zero at an event.
 
     Simulations check the sign at the ends of steps, and all other runs also in the middle. Two
@@ -38,7 +38,7 @@ class Event(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrence(Shown):
+class Occurrence(ReprMixin):
     """An event that occurred.
 
     Attributes:
@@ -61,7 +61,7 @@ class Occurrence(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValuePassed(Shown):
+class ValuePassed(ReprMixin):
     """An event defined by a quantity that passes a value.
 
     Attributes:

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.integrate import RK45
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tableau(Shown):
+class Tableau(ReprMixin):
     """An explicit Runge-Kutta method whose last stage is the rate at the end of the step.
 
     Attributes:

@@ -6,14 +6,14 @@ import numpy as np
 
 from tauloop.common.errors import PoseError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.coordinates import conditions
 from tauloop.equations.ports import numbers
 from tauloop.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditioning(Shown):
+class Conditioning(ReprMixin):
     """Dimensionless actuator Jacobian of a pose, and its condition number.
 
     Attributes:

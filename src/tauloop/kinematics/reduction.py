@@ -18,7 +18,7 @@ from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.formats.library import mechanism_of
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
@@ -118,7 +118,7 @@ class ActuatorError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReductionComparison(Shown):
+class ReductionComparison(ReprMixin):
     """Comparison of a reduced machine with the full one over random states.
 
     Attributes:

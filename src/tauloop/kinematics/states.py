@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.common.errors import PoseError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.closing import random_walk
 from tauloop.model import Model
 
@@ -19,7 +19,7 @@ STATE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomStates(Shown):
+class RandomStates(ReprMixin):
     """States (N, ...) that satisfy phi = 0, K v = 0 and K a = k.
 
     Attributes:

@@ -20,7 +20,7 @@ import numpy as np
 from tauloop.common.datasets import Tabular
 from tauloop.common.errors import LogError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def port_channels(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Signals(Shown):
+class Signals(ReprMixin):
     """A log as plain arrays.
 
     Attributes:

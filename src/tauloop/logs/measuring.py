@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.logs.log import build_log, port_channels
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sensors(Shown):
+class Sensors(ReprMixin):
     """Accuracy of the measurement of a machine's actuators.
 
     Attributes:

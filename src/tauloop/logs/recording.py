@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tauloop.common.errors import InputError, LogError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.logs.checks.known_forces import ForceTable, KnownForce, Polynomial
 from tauloop.logs.checks.time_base import INTERPOLATIONS
 from tauloop.logs.files.reading import LogFile, read_log
@@ -123,7 +123,7 @@ RECORDING = Shape(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recording(Shown):
+class Recording(ReprMixin):
     """Files of one recording, for `read_log`.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.expression import ONE, Expression, ParameterTable, divide, multiply
 
 
@@ -245,7 +245,7 @@ class Performance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriveLine(Shown):
+class DriveLine(ReprMixin):
     """A drive line with its control: in a file of its own, or on an actuator of a machine.
 
     On a machine, values are expressions over the machine's independent parameters. The inertia

@@ -16,7 +16,7 @@ import numpy as np
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
 from tauloop.common.extensions import Registry
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.units import ONE, UnitError, parse_unit, read_quantity
 from tauloop.mechanism.expression import (
     ZERO,
@@ -469,7 +469,7 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mechanism(Shown):
+class Mechanism(ReprMixin):
     """A machine: checked, frozen and complete.
 
     Whether it assembles is a result of a calculation, not a property of the data.

@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import DEFERRED, dataclass, deferred
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import DERIVATIVES
 from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.expressions import ProgramSpec
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derivatives(Shown):
+class Derivatives(ReprMixin):
     """Values of a function of a motion, and its Jacobians.
 
     Displacements of a position are in the components of velocities: three for a rotation, in the

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler import Forces
 from tauloop.compiler.functions.tensions import winches
 from tauloop.equations.named_values import named_values
@@ -21,7 +21,7 @@ from tauloop.mechanism.suggestions import unknown_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForceSharing(Shown):
+class ForceSharing(ReprMixin):
     """Weights w of the actuators: redundant forces have the least sum of w u^2.
 
     Attributes:

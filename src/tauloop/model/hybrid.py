@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import HYBRID_INVERSE_DYNAMICS
 from tauloop.compiler.state import Forces
 from tauloop.equations.ports import Port
@@ -17,7 +17,7 @@ from tauloop.model.motion import Motion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HybridForces(Shown):
+class HybridForces(ReprMixin):
     """Hybrid inverse dynamics of a motion.
 
     Attributes:

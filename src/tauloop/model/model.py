@@ -14,7 +14,7 @@ from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import AssemblyError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.elsewhere import assembled_at
 from tauloop.equations.assembly.limits import Limits, limits_of
@@ -57,7 +57,7 @@ LINEARITY_TOLERANCE = 1e-9
 
 @final
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class Model(Shown):
+class Model(ReprMixin):
     """An assembled machine and its functions. A model is constant.
 
     Two entries provide the same functions for different given motions: `platform` (the independent

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import PRODUCTS
 from tauloop.compiler.derivatives.derivatives import by
 from tauloop.compiler.derivatives.products import along
@@ -21,7 +21,7 @@ from tauloop.mechanism.suggestions import unknown_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Products(Shown):
+class Products(ReprMixin):
     """A function f of a motion x, and products of its derivatives with factors w and a direction d.
 
     Displacements of a position are in the components of velocities: three for a rotation, in the

@@ -7,7 +7,7 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.named_values import TOOL
 from tauloop.equations.ports import Port
 from tauloop.mechanism.description import units
@@ -21,7 +21,7 @@ _FINITE = {"above": -np.inf, "below": np.inf, "remedy": "give finite numbers, SI
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Payload(Shown):
+class Payload(ReprMixin):
     """A rigid body that is fixed to the tool.
 
     Attributes:
@@ -95,7 +95,7 @@ def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolMotion(Shown):
+class ToolMotion(ReprMixin):
     """Motion of the tool in the base frame at N samples; a single sample has no axis of samples.
 
     Attributes:

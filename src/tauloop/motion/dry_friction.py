@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.model import Friction, given_friction
 from tauloop.model import Model
 
@@ -31,7 +31,7 @@ HALVINGS = 52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JumpingFriction(Shown):
+class JumpingFriction(ReprMixin):
     """Friction of a machine that depends on the sign of a speed, in k elements.
 
     The elements are velocities, actuators and losses.
@@ -129,7 +129,7 @@ def _numbers(model: Model, friction: Friction) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrictionSides(Shown):
+class FrictionSides(ReprMixin):
     """Directions in which k elements move along a path.
 
     Attributes:

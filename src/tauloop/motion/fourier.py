@@ -7,13 +7,13 @@ import scipy.linalg
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
 from tauloop.motion.sampled import SampledMotion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FourierSeries(Shown):
+class FourierSeries(ReprMixin):
     """q_i(t) = c_i + sum_k (mu_ik / (k w) sin(k w t) - nu_ik / (k w) cos(k w t)), k = 1 ... K, w = 2 pi / T.
 
     So mu and nu are the coefficients of the velocities. At k = 0, where print begins the sum, the

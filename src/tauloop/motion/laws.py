@@ -14,11 +14,11 @@ from numpy.polynomial import Polynomial
 
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress(Shown):
+class Progress(ReprMixin):
     """Progress s along a path at normalised times x (N,), all pure numbers.
 
     Attributes:

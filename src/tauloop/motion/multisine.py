@@ -6,13 +6,13 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
 from tauloop.motion.sampled import SampledMotion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Multisine(Shown):
+class Multisine(ReprMixin):
     """q_i(t) = c_i + A_i sum_k (sin(w_ki t + phi_i) + cos(w_ki t + phi_i)).
 
     Attributes:

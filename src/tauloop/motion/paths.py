@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.limits import UNIT_NORM
 from tauloop.equations.ports import numbers
 
@@ -26,7 +26,7 @@ SAME_POINT = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve(Shown):
+class Curve(ReprMixin):
     """Points of a path at parameters u (N,).
 
     Attributes:
@@ -40,7 +40,7 @@ class Curve(Shown):
     second: np.ndarray
 
 
-class Path(Shown, ABC):
+class Path(ReprMixin, ABC):
     """A curve over u in [0, 1]."""
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import Port
 from tauloop.logs.log import build_log, port_channels
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampledMotion(Shown):
+class SampledMotion(ReprMixin):
     """Positions, velocities and accelerations at times.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.state import Forces
 from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.equations.ports import PLATFORM, Entry, numbers
@@ -32,7 +32,7 @@ ZERO_POSITION = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stroke(Shown):
+class Stroke(ReprMixin):
     """A path in the coordinates of one entry of a machine, checked by `stroke`.
 
     Attributes:

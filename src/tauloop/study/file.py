@@ -22,7 +22,7 @@ from typing import Any
 from tauloop.common.errors import InputError, TauloopError
 from tauloop.common.keywords import keywords
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.drives import DriveLine
 from tauloop.drives.reader import drive_text, read_drive
 from tauloop.formats.library import format_of, load, loads
@@ -139,7 +139,7 @@ STUDY = Shape(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Study(Shown):
+class Study(ReprMixin):
     """A study, with all that a worker needs to compute a sample.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.evaluator import compiled_diagnostics
 from tauloop.compiler.c.printing.batch_source import LANES
 from tauloop.compiler.catalogue import TOOL
@@ -40,7 +40,7 @@ class AccuracyOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoseErrors(Shown):
+class PoseErrors(ReprMixin):
     """Errors of machines at the poses, one number a machine (N,); not a number where a pose is out of reach.
 
     Attributes:

@@ -16,7 +16,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.study.design import SobolIndex, sample_design, sobol_indices
 from tauloop.study.file import Study
 from tauloop.study.folder import SAMPLE, StudyFolder
@@ -24,7 +24,7 @@ from tauloop.study.variations import inputs_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalarSummary(Shown):
+class ScalarSummary(ReprMixin):
     """One scalar over all samples that have it.
 
     Attributes:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 #: Samples of a block of draws.
 BLOCK = 1024
@@ -24,7 +24,7 @@ DRAWN = ("normal", "uniform")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VariedInput(Shown):
+class VariedInput(ReprMixin):
     """What one input of the calculation is, from sample to sample.
 
     Attributes:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import Entry
 from tauloop.model import Model
 from tauloop.viewer.playback import Playback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layers(Shown):
+class Layers(ReprMixin):
     """All of it can be switched on in the panel too, but for other machines and logs.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import PLATFORM, Entry, Port
 from tauloop.logs import samples
 from tauloop.logs.log import TIME, channels
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Playback(Shown):
+class Playback(ReprMixin):
     """A machine's coordinates at times.
 
     Attributes:

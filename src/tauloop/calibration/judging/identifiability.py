@@ -21,7 +21,7 @@ from tauloop.calibration.judging.observability import NULL_TOLERANCE
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 #: Terms of a direction below this share of its largest term are not listed.
 MIN_LISTED_SHARE = 0.02
@@ -68,7 +68,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identifiability(Shown):
+class Identifiability(ReprMixin):
     """Identifiability of the unknowns of a calibration.
 
     Attributes:

@@ -23,7 +23,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 #: Probability that any of all tests reports something about residuals that are white noise.
 ANALYSIS_FALSE_ALARM = 0.01
@@ -87,7 +87,7 @@ class QuantityResiduals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResidualAnalysis(Shown):
+class ResidualAnalysis(ReprMixin):
     """Results of the tests of all residuals.
 
     Attributes:

@@ -17,7 +17,7 @@ from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.processes import SharedWork
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 #: A function that is called after each fit with the number done and the number of all fits.
 Progress = Callable[[int, int], None]
@@ -34,7 +34,7 @@ def _no_progress(done: int, total: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeldOut(Shown):
+class HeldOut(ReprMixin):
     """Errors at poses, predicted by fits without them.
 
     Attributes:
@@ -214,7 +214,7 @@ class PairedDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison(Shown):
+class Comparison(ReprMixin):
     """Sets of unknowns compared on the same held-out poses.
 
     Attributes:
@@ -343,7 +343,7 @@ def _recommended(scores: list[ModelScore]) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bootstrap(Shown):
+class Bootstrap(ReprMixin):
     """Corrections refitted to resampled poses.
 
     Attributes:

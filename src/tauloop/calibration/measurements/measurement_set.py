@@ -9,11 +9,11 @@ from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.unknowns import Bounds, Tolerances
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasurementSet(Shown):
+class MeasurementSet(ReprMixin):
     """The contents of a measurement file.
 
     Attributes:

@@ -9,12 +9,12 @@ import numpy as np
 from tauloop.calibration.measurements.instruments import Instrument
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Series(Shown):
+class Series(ReprMixin):
     """N readings of one instrument, each at one or several poses (`Instrument.poses`).
 
     A calibration uses one or several series, of one or several instruments. The series need not

@@ -16,7 +16,7 @@ from tauloop.common.errors import InputError, PoseError, Problem
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.equations.named_values import ranges_of
 from tauloop.equations.ports import Port
@@ -66,7 +66,7 @@ LIMITS = PoseLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidates(Shown):
+class Candidates(ReprMixin):
     """Poses that can be measured.
 
     Attributes:

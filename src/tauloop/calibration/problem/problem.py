@@ -43,7 +43,7 @@ from tauloop.calibration.problem.unknowns import (
 from tauloop.common.deprecated import old_attribute
 from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled, Evaluator
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.locks import DEFAULT_LOCKS
@@ -56,7 +56,7 @@ from tauloop.model.encoder_fit import encoder_deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluation(Shown):
+class Evaluation(ReprMixin):
     """Residuals of all poses at one vector of corrections.
 
     Attributes:
@@ -103,7 +103,7 @@ class Linearised:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CalibrationProblem(Shown):
+class CalibrationProblem(ReprMixin):
     """Measurements, unknowns, and the functions that relate them.
 
     Attributes:

@@ -12,7 +12,7 @@ from tauloop.calibration.measurements.instruments import TYPICAL, Nuisance
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import listed
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.quantities import interval
 from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, UnitError, si_unit
 from tauloop.mechanism.model import Mechanism
@@ -114,7 +114,7 @@ def read_bounds(texts: str | Iterable[str]) -> dict[str, Bounds]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tolerances(Shown):
+class Tolerances(ReprMixin):
     """Usual sizes of corrections.
 
     Attributes:

@@ -9,7 +9,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, 
 from tauloop.calibration.solving.losses import Loss, Squares
 from tauloop.common.errors import IdentificationError, PoseError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 SQUARES = Squares()
 #: The search ends when the sum of squares changes by less than this share,
@@ -26,7 +26,7 @@ UNREACHED_PENALTY = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Solution(Shown):
+class Solution(ReprMixin):
     """An optimum of the calibration problem.
 
     Attributes:

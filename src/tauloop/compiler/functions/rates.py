@@ -10,7 +10,7 @@ from __future__ import annotations
 import casadi as ca
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.expressions import Expressions, MotionState, require_inertia
 from tauloop.compiler.functions.tool import WRENCH, tool_jacobian
 from tauloop.compiler.program import Program
@@ -22,7 +22,7 @@ from tauloop.equations.topology import Topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RateProgram(Shown):
+class RateProgram(ReprMixin):
     """A right-hand side.
 
     Attributes:

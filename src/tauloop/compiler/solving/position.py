@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop.common.blas import one_blas_thread
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.builder import ProgramBuilder
 from tauloop.compiler.program import ClosedForm
 from tauloop.compiler.solving.closed_forms import (
@@ -67,7 +67,7 @@ class SolvedBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Positions(Shown):
+class Positions(ReprMixin):
     """The solved position problem.
 
     Attributes:

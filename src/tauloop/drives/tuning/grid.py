@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.drives.tuning.evaluations import BatchCost
 
 #: Points evaluated in one call.
@@ -16,7 +16,7 @@ CHUNK = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grid(Shown):
+class Grid(ReprMixin):
     """Costs on a rectangular grid.
 
     Attributes:

@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.interrupts import interruptible
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.drives.tuning.evaluations import PRICE_OF_NOTHING
 from tauloop.drives.tuning.methods import pymoo_module, run_generations
 from tauloop.drives.tuning.search import checked_box
@@ -24,7 +24,7 @@ BatchCriteria: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ParetoFront(Shown):
+class ParetoFront(ReprMixin):
     """Points of which none is better than another in all criteria.
 
     Attributes:
@@ -87,7 +87,7 @@ def pareto_front(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Robustness(Shown):
+class Robustness(ReprMixin):
     """Costs of some designs over random plants.
 
     Attributes:

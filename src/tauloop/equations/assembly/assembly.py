@@ -17,7 +17,7 @@ import numpy as np
 from tauloop.common.errors import AssemblyError, Problem, Problems
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.blocks import null_spaces, singular_values
 from tauloop.equations.assembly.closing import (
     CLOSED,
@@ -203,7 +203,7 @@ def spread(values: np.ndarray) -> dict[str, float | None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly(PlainData, Shown):
+class Assembly(PlainData, ReprMixin):
     """Mobility, rank, redundancy and actuation of a machine's loops.
 
     Attributes:

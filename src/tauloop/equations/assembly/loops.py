@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.newton_euler import combination, transmission
 from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
@@ -277,7 +277,7 @@ def _cut_rows(joint: Joint, motion: TreeMotion) -> Iterator[ClosureRow]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loops(Shown):
+class Loops(ReprMixin):
     """Residuals and Jacobians of all loop equations at given parameter values.
 
     Attributes:

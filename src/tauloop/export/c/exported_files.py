@@ -14,7 +14,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 #: C's word for pointers that share no memory; C++ lacks it, and its compilers have another.
 RESTRICT = """\
@@ -42,7 +42,7 @@ def as_c_and_cpp(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedFiles(PlainData, Shown):
+class ExportedFiles(PlainData, ReprMixin):
     """A finished export.
 
     Attributes:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS
 from tauloop.compiler.c.calling.library import Library, require_compiler
 from tauloop.compiler.c.printing.parameter_check import parameter_hash
@@ -29,7 +29,7 @@ STEM = "controller"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerSample(Shown):
+class ControllerSample(ReprMixin):
     """What one sample has made.
 
     Attributes:

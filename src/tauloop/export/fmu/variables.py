@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.printing.source import number
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import Parameter
@@ -76,7 +76,7 @@ def parameter_variable(parameter: Parameter) -> FmuVariable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FmuVariables(Shown):
+class FmuVariables(ReprMixin):
     """All variables of an FMU, part by part; a part begins where the one before it ends.
 
     Attributes:

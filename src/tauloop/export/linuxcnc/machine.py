@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import Model
@@ -99,7 +99,7 @@ class WorldAxis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineLayout(Shown):
+class MachineLayout(ReprMixin):
     """Joints, axes and tool of a machine.
 
     Attributes:

@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BaseRegression(Shown):
+class BaseRegression(ReprMixin):
     """Forces f = Y p of the r base parameters, in the measured outputs.
 
     Attributes:

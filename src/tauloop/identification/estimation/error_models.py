@@ -18,7 +18,7 @@ import scipy.fft
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.logs import decimate
 from tauloop.logs.signals import filter_reach
@@ -79,7 +79,7 @@ class EstimatingEquations:
         return np.asarray(np.einsum("nkr,nk->nr", self.instruments, self.residual))
 
 
-class ErrorModel(Shown, ABC):
+class ErrorModel(ReprMixin, ABC):
     """What is assumed of the errors of the forces."""
 
     __slots__ = ()
@@ -336,7 +336,7 @@ _BANDWIDTHS, _KERNEL_END = 10.0, 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScoreSums(Shown):
+class ScoreSums(ReprMixin):
     """What the kernel is chosen by: sums over the samples of a log, which add up over logs.
 
     Attributes:

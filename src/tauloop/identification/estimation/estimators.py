@@ -17,7 +17,7 @@ from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 
@@ -27,7 +27,7 @@ ROUNDING_SHARE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate(Shown):
+class Estimate(ReprMixin):
     """Values of r base parameters from n_out measured outputs.
 
     Attributes:
@@ -50,7 +50,7 @@ class Estimate(Shown):
         return deviations
 
 
-class Estimator(Shown, ABC):
+class Estimator(ReprMixin, ABC):
     """How forces f = Y p + e are turned into p, by the r equations Z^T (f - Y p) = 0 with some instruments Z."""
 
     __slots__ = ()

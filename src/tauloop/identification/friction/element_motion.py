@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.regression.from_log import (
     leading_transmission,
     present_rows,
@@ -31,7 +31,7 @@ from tauloop.model import Model
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ElementMotion(Shown):
+class ElementMotion(ReprMixin):
     """Motion of the freedoms of joints, telescopic rods and motors, at the log's sampling rate.
 
     An element moves at v_e = J_e w, where w are the speeds of the leading actuators. A force f on

@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.block_fits import BLOCKS, BlockFits, gained, pooled
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
@@ -109,7 +109,7 @@ def presliding_columns(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreslidingChoice(Shown):
+class PreslidingChoice(ReprMixin):
     """Presliding lengths that were chosen by validation, with the validation errors.
 
     Attributes:

@@ -17,7 +17,7 @@ from scipy.stats import chi2, poisson
 
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 HOUR = 3600.0
 #: Shortest block, s; residuals of neighbouring blocks are then hardly correlated.
@@ -38,7 +38,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks(Shown):
+class Blocks(ReprMixin):
     """Largest absolute residual of each block of a log.
 
     Attributes:
@@ -53,7 +53,7 @@ class Blocks(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FalseAlarms(Shown):
+class FalseAlarms(ReprMixin):
     """Alarms during a log without contact.
 
     Attributes:

@@ -17,7 +17,7 @@ from scipy.signal import lfilter
 
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
 
@@ -140,7 +140,7 @@ class CausalRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UpdateRows(Shown):
+class UpdateRows(ReprMixin):
     """Rows Y x = f of some updates.
 
     Attributes:

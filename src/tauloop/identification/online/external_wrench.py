@@ -21,7 +21,7 @@ from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.equations.named_values import TOOL
 from tauloop.identification.online.alarm_threshold import (
@@ -165,7 +165,7 @@ class ExternalWrenchOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContactInterval(Shown):
+class ContactInterval(ReprMixin):
     """A stretch in which an estimate exceeds its threshold.
 
     Attributes:

@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 
 from tauloop.common.errors import IdentificationError, InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.suggestions import unknown_names
 
 #: Share of the largest variance that a direction has at least which is known exactly; and up to
@@ -29,7 +29,7 @@ EXACT, NEGATIVE = 1e-10, 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wander(Shown):
+class Wander(ReprMixin):
     """How a tracked parameter may change.
 
     Attributes:

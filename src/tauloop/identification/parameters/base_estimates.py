@@ -12,13 +12,13 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BaseEstimates(Shown):
+class BaseEstimates(ReprMixin):
     """Values b of base parameters, b = B p + e with the covariance C of e.
 
     Attributes:

@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 
 #: Roles outside bodies and rods that cannot be negative; offsets and preloads have either sign.
@@ -25,7 +25,7 @@ SINGULAR = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cone(Shown):
+class Cone(ReprMixin):
     """One element's parameters p and the matrix P(p) = sum_j p_j E_j that is positive semidefinite for a real element.
 
     Attributes:

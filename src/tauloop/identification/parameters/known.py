@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors
@@ -31,7 +31,7 @@ HIDDEN = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DriveGains(Shown):
+class DriveGains(ReprMixin):
     """Factors by which the forces of the drives have to be multiplied.
 
     Attributes:

@@ -24,7 +24,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, plain, provenance
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
@@ -112,7 +112,7 @@ class LinkParameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkFamily(Shown):
+class LinkFamily(ReprMixin):
     """Parameters that change together without a change of any force.
 
     Attributes:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.identification.parameters.cones import Cone, cones
 from tauloop.identification.parameters.link_equations import LinkEquations
@@ -32,7 +32,7 @@ _AXES = (("Ixx", "mcy", "mcz"), ("Iyy", "mcx", "mcz"), ("Izz", "mcx", "mcy"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LinkQuantity(Shown):
+class LinkQuantity(ReprMixin):
     """A parameter as offset + factor f(y), where f is one of three functions of the coordinates.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError, PoseError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.parameters.regrouping import ColumnParameter
 from tauloop.kinematics.states import RandomStates, random_states
 from tauloop.mechanism.description import parser
@@ -105,7 +105,7 @@ def _regressor(model: Model, states: RandomStates, theta: np.ndarray | None = No
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProductColumns(Shown):
+class ProductColumns(ReprMixin):
     """A machine's regressor in products of its parameters: call it with lengths for the stacked columns (m, n).
 
     Attributes:
@@ -216,7 +216,7 @@ class ProductColumns(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SetColumns(Shown):
+class SetColumns(ReprMixin):
     """A regressor in a set of combinations of products, such as a printed minimal set: Y_products = Y_set E.
 
     Attributes:

@@ -19,7 +19,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, InputError, PoseError
 from tauloop.common.plain import PlainData, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.preparation.measured_log import MeasuredLog
@@ -64,7 +64,7 @@ def _tried_rows(tried: tuple[tuple[float, float], ...]) -> list[dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreparationChoice(PlainData, Shown):
+class PreparationChoice(PlainData, ReprMixin):
     """One option that was chosen by validation.
 
     Attributes:

@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.common.errors import PoseError
 from tauloop.common.plain import OMITTED, in_json, records
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.preparation.trials import Trials
@@ -36,7 +36,7 @@ MAX_SAMPLES = 40_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ChannelChoice(Shown):
+class ChannelChoice(ReprMixin):
     """The chosen preparation of the channels, with the validation errors behind the choice.
 
     Attributes:

@@ -17,7 +17,7 @@ from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.plain import OMITTED, in_json, records
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
@@ -38,7 +38,7 @@ SCANNED_OPTIONS = ("order", "cutoff", "standstill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FilterTrial(Shown):
+class FilterTrial(ReprMixin):
     """One filter of a scan, with its errors and parameters.
 
     Attributes:

@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.common.errors import AssemblyError, InputError, LogError, PoseError, Problem
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys, records
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.preparation.periodic import periodic_signals
 from tauloop.identification.preparation.periods import FORCE_NOISE, PeriodAverage, average_periods
 from tauloop.identification.preparation.two_runs import TwoRuns
@@ -23,7 +23,7 @@ from tauloop.logs.log import TIME, as_signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeasuredLog(PlainData, Shown):
+class MeasuredLog(PlainData, ReprMixin):
     """A log with its name and with the properties that its recording states.
 
     Attributes:

@@ -10,7 +10,7 @@ import scipy.fft
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.logs import sample_period
 from tauloop.logs.log import TIME, as_signals, build_log
 
@@ -25,7 +25,7 @@ MAX_DRIFT_SAMPLES = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PeriodAverage(Shown):
+class PeriodAverage(ReprMixin):
     """The average of all periods of a log.
 
     Attributes:

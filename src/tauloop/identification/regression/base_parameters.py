@@ -14,7 +14,7 @@ from scipy.linalg import solve_triangular
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
 
 
@@ -64,7 +64,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaseParameter(Shown):
+class BaseParameter(ReprMixin):
     """A parameter, or a linear combination of parameters, that the forces determine.
 
     Attributes:
@@ -96,7 +96,7 @@ class BaseParameter(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BaseParameters(Shown):
+class BaseParameters(ReprMixin):
     """The base parameters of a regressor Y (m, n): Y p = Y[:, independent] (regrouping p).
 
     Attributes:

@@ -14,7 +14,7 @@ from scipy.linalg.lapack import dtpqrt
 
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
 from tauloop.identification.regression.ties import Ties, counted, freeze, named
 from tauloop.logs.signals import HIGHEST_CUTOFF, filter_reach, low_pass
@@ -27,7 +27,7 @@ COLUMNS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RegressionData(Shown):
+class RegressionData(ReprMixin):
     """Samples of forces = Y p, with the names and units of both sides. The arrays are viewed, not copied.
 
     Attributes:

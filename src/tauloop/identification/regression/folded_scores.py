@@ -18,7 +18,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.error_models import (
     MANY_SAMPLES,
     ScoreSums,
@@ -32,7 +32,7 @@ from tauloop.identification.regression.folding import FoldedIdentification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScoreDirections(Shown):
+class ScoreDirections(ReprMixin):
     """From samples to steps of the parameters d_n = B Z_n^T e_n.
 
     Attributes:
@@ -108,7 +108,7 @@ def noise_spread(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NoiseFloor(Shown):
+class NoiseFloor(ReprMixin):
     """Errors of one size with the residuals' own correlation: no variance is smaller (see `AutocorrelatedErrors`).
 
     Attributes:

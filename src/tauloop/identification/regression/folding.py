@@ -29,7 +29,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, LogError, solving
 from tauloop.common.files import unreadable, write_file
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors, jackknife
 from tauloop.identification.estimation.error_models import correlated
 from tauloop.identification.estimation.estimators import CondensedEstimator, Estimate
@@ -46,7 +46,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LogTriangle(Shown):
+class LogTriangle(ReprMixin):
     """All that an identification asks of one log, or of many.
 
     Attributes:
@@ -78,7 +78,7 @@ class LogTriangle(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FoldedIdentification(Shown):
+class FoldedIdentification(ReprMixin):
     """Base parameters of many logs.
 
     Attributes:

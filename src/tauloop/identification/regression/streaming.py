@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problem, solving
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.estimators import (
     CondensedEstimator,
     Estimate,
@@ -24,7 +24,7 @@ from tauloop.identification.regression.data import RegressionData, split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Condensed(Shown):
+class Condensed(ReprMixin):
     """All that least squares can ask of a set of samples.
 
     Attributes:

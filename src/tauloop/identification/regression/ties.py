@@ -9,13 +9,13 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
 from tauloop.mechanism.suggestions import unknown_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ties(Shown):
+class Ties(ReprMixin):
     """Known relations between the parameters of a regressor: p = matrix r + offset.
 
     Legs that are equal share one unknown, and parameters that are known leave the unknowns.

@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.common.errors import LogError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.logs.checks.findings import Findings
 from tauloop.logs.checks.gaps import FillGaps, filled, with_missing_rows
 from tauloop.logs.checks.repairs import resampled
@@ -30,7 +30,7 @@ _SAMPLE_RATE = "give `sample_rate` in Hz, or name a time column: LogFile(time='t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogFile(Shown):
+class LogFile(ReprMixin):
     """One file of a recording, and the meaning of its columns.
 
     Attributes:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.expression import Constant, Expression, add, divide, subtract
 from tauloop.mechanism.model import BASE, Inertia, Mechanism, Rod, SlenderPart
 from tauloop.mechanism.reduction.graph import with_added
@@ -24,7 +24,7 @@ from tauloop.mechanism.suggestions import unknown_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Equivalence(Shown):
+class Equivalence(ReprMixin):
     """Excess of point masses over the body that they replace.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.model import BASE, Joint, Mechanism
 
 #: Share of a body-fixed vector off the steady directions below which it counts as steady.
@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BodyMotions(Shown):
+class BodyMotions(ReprMixin):
     """Motion of the bodies of a machine in all its poses.
 
     Determined by `tauloop.kinematics.reduction.motion`.

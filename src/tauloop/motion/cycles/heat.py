@@ -21,7 +21,7 @@ from scipy.optimize import brentq, minimize
 
 from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 #: Degree of the polynomials.
 DEGREE = 4
@@ -30,7 +30,7 @@ MAX_SLOWDOWN, BOUND_TOLERANCE = 1e3, 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CycleHeat(Shown):
+class CycleHeat(ReprMixin):
     """Mean squares of motor forces, relative to the square of the continuous rating.
 
     Attributes:

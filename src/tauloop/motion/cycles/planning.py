@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problem
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.named_values import QUATERNION_SUFFIXES, quaternion_start
 from tauloop.model import Model
 from tauloop.model.tool import Payload
@@ -77,7 +77,7 @@ class CycleTrajectory(Trajectory):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CycleLeg(Shown):
+class CycleLeg(ReprMixin):
     """A leg from one stop to the next.
 
     Attributes:
@@ -112,7 +112,7 @@ class CycleLeg(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedCycle(Shown):
+class PlannedCycle(ReprMixin):
     """A planned cycle.
 
     Attributes:

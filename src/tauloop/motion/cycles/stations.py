@@ -16,7 +16,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.named_values import full_name, named_values
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.cursor import (
@@ -103,7 +103,7 @@ _STOPS = ("lift", "dwell", "payload", "velocity", "pitch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CycleStation(Shown):
+class CycleStation(ReprMixin):
     """A place where the tool stops, or that it passes.
 
     Attributes:
@@ -187,7 +187,7 @@ class CycleStation(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CycleList(Shown):
+class CycleList(ReprMixin):
     """Stations in the order in which the tool comes to them.
 
     Attributes:

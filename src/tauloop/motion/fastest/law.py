@@ -7,7 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import Law, Progress
 
@@ -16,7 +16,7 @@ SERIES_THRESHOLD = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileLaw(Shown, Law):
+class ProfileLaw(ReprMixin, Law):
     """The law of a profile; it need not be symmetric.
 
     Between points of the grid u'' = a_l + k (u - u_l), whose solution is known: u - u_l = v_l S(t)

@@ -16,7 +16,7 @@ import numpy as np
 from tauloop.common.errors import InputError, PoseError, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.state import Forces
 from tauloop.mechanism.bodies import cables
 from tauloop.model.tool import Payload
@@ -116,7 +116,7 @@ class PathLimits(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitRows(Shown):
+class LimitRows(ReprMixin):
     """Rows at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r, with limit 1.
 
     Attributes:
@@ -167,7 +167,7 @@ class LimitRows(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathForces(Shown):
+class PathForces(ReprMixin):
     """Forces along a path.
 
     y = alpha a + beta x + gamma sqrt(x) + rest + sum of falling_j exp(-fall_j x).

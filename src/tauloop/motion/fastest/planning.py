@@ -13,7 +13,7 @@ import numpy as np
 
 from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.motion.fastest.law import ProfileLaw
 from tauloop.motion.fastest.limits import LimitRows, PathRows, unmet
 from tauloop.motion.fastest.sweeps import NoProfileError, Profile, sweep
@@ -61,7 +61,7 @@ MAX_PEAK_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FastestLaw(Shown):
+class FastestLaw(ReprMixin):
     """The fastest law along a stroke.
 
     Attributes:

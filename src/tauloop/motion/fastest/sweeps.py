@@ -20,7 +20,7 @@ from scipy.optimize import linprog
 
 from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.library import Library
 
 #: Largest number of rows of one point, the capacity of `reach.c`.
@@ -31,7 +31,7 @@ DIP = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile(Shown):
+class Profile(ReprMixin):
     """Squared speeds and accelerations along a grid of n intervals.
 
     Attributes:

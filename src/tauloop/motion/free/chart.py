@@ -15,7 +15,7 @@ from scipy.interpolate import BSpline
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import EntryPorts
 from tauloop.equations.topology import Topology
 from tauloop.motion.paths import Curve, Path, quaternion_product
@@ -46,7 +46,7 @@ class PartOfRotation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart(Shown):
+class Chart(ReprMixin):
     """Free coordinates of the positions of an entry.
 
     Attributes:

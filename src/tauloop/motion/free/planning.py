@@ -15,7 +15,7 @@ from scipy.interpolate import BSpline
 from tauloop.common.errors import AssemblyError, PoseError, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.model import Model
 from tauloop.motion.fastest.changes import slowed
 from tauloop.motion.fastest.limits import PathLimits, PathRows
@@ -81,7 +81,7 @@ class Aim(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FreeMotion(Shown):
+class FreeMotion(ReprMixin):
     """A free motion from rest to rest.
 
     Attributes:

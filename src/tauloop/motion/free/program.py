@@ -15,7 +15,7 @@ from scipy.sparse import csc_matrix, eye, vstack
 
 from tauloop.common.errors import EngineError, PoseError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.c.calling.compiler import build, find_compiler
 from tauloop.equations.values import mapped
 from tauloop.motion.free.chart import DEGREE, bases
@@ -42,7 +42,7 @@ MAX_STEPS, MAX_NEARBY_STEPS = 300, 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guess(Shown):
+class Guess(ReprMixin):
     """Start or solution of a program.
 
     Attributes:

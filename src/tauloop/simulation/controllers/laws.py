@@ -13,7 +13,7 @@ import numpy as np
 from tauloop.common.errors import Problems
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Method
@@ -102,7 +102,7 @@ class Controller(Options, ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop(Shown):
+class Loop(ReprMixin):
     """Everything that a run of the control loop needs.
 
     Attributes:

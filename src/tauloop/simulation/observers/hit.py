@@ -22,7 +22,7 @@ from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.expression import leaves
@@ -109,7 +109,7 @@ class CollisionDetectionOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detection(Shown):
+class Detection(ReprMixin):
     """What one observer makes of the draws.
 
     Attributes:

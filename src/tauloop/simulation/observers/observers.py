@@ -13,13 +13,13 @@ import numpy as np
 from scipy.signal import lfilter
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import EMBEDDING, INVERSE_DYNAMICS, MOMENTUM_OBSERVER
 from tauloop.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredMotion(Shown):
+class MeasuredMotion(ReprMixin):
     """What encoders and drives tell at the samples of one motion.
 
     Attributes:

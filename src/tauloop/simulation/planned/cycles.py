@@ -17,7 +17,7 @@ from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Platform
 from tauloop.mechanism.omissions import omission_diagnostics
@@ -107,7 +107,7 @@ class CycleOptions(LimitOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LegLimits(Shown):
+class LegLimits(ReprMixin):
     """A leg of a cycle, and how near it comes to its limits.
 
     Attributes:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.common.stopping import StopReason
 
 #: What is known at starts and at the end, and what at starts alone.
@@ -26,7 +26,7 @@ class Ending(StopReason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps(Shown):
+class Steps(ReprMixin):
     """M steps.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, InputError, Problem, Problems, TauloopError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
 from tauloop.verification.engines.engine import Engine
@@ -92,7 +92,7 @@ class EngineComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification(Shown):
+class Verification(ReprMixin):
     """Comparison with all engines.
 
     Attributes:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.poses import Array, quaternion_rotation, turned_quaternion
 from tauloop.verification.engines.constraints import (
     ConstraintRows,
@@ -60,7 +60,7 @@ Part = TypeVar("Part", bound=Any)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Engine(Shown, ABC):
+class Engine(ReprMixin, ABC):
     """A rigid-body engine that holds one machine.
 
     Balls in `link_motion` and `tree_forces` are as engines have them: quaternion (w x y z) and

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.equations.ports import numbers
 from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array
@@ -20,7 +20,7 @@ QUATERNION_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NamedMotion(Shown):
+class NamedMotion(ReprMixin):
     """States of a machine by the names of its joints' coordinates and telescopic rods; N samples.
 
     Joints may be missing (those that were cut, for one), but not in part. Angular velocities of

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.poses import Array
 from tauloop.verification.engines.least_squares import times
 
@@ -27,7 +27,7 @@ class Residuals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TreeStates(Shown):
+class TreeStates(ReprMixin):
     """States of an engine's tree with closed loops, as machine files have them (N samples).
 
     Attributes:
@@ -53,7 +53,7 @@ class TreeStates(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineResult(Shown):
+class EngineResult(ReprMixin):
     """What every result of an engine carries.
 
     Attributes:

@@ -26,7 +26,7 @@ from tauloop.common.options import Options
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Status
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 
 #: Maximum size of all files, bytes; beyond it, the files not used for the longest time are removed.
 #: A library has some hundred thousand bytes.
@@ -86,7 +86,7 @@ class CacheOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledCache(PlainData, Shown):
+class CompiledCache(PlainData, ReprMixin):
     """The compiled libraries in the cache.
 
     Attributes:
