@@ -57,7 +57,9 @@ def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Ma
     distance, weights = margin(*terms.conditions()[2:])
     bounded = np.isfinite(distance)
     share = np.where(bounded, 1.0 - np.where(bounded, distance, 0.0) / _size(terms), -np.inf)
-    return Margins(share=share, cable=np.where(bounded, terms.limiting_cable(weights), -1), weights=weights)
+    return Margins(
+        share=share, cable=np.where(bounded, terms.limiting_cable(weights), -1), weights=weights
+    )
 
 
 def conditions(
