@@ -90,7 +90,7 @@ def test_files_and_loaded_measurement_sets_together(session):
     for again, once in zip(both.estimates, alone.estimates, strict=True):
         assert again.value == pytest.approx(once.value, abs=0.01 * once.deviation)
     noisy = MeasurementSet(series=loaded.series, encoder_noise=1e-6)
-    with pytest.raises(InputError, match="measurement sets with 0 and 1e-06"):
+    with pytest.raises(InputError, match="measurement sets state different values: 0 and 1e-06"):
         calibrate(machine(NAME), [loaded, noisy], options)
 
 
