@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sized
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache, wraps
@@ -90,8 +91,17 @@ class _Call:
             self.name = function.__qualname__.split(".")[-2]
         self.classes = classes
         self._hints: dict[str, Any] = {}
+        #: Types of which every value was accepted, by the name of the argument.
+        self._accepted: defaultdict[str, set[type]] = defaultdict(set)
         self._globals = vars(sys.modules[function.__module__])
         self.parameters = dict(signature(function).parameters)
+        #: Arguments without annotation, such as `self`, and arrays, which functions check themselves
+        #: with their shapes.
+        self._unchecked = {
+            name
+            for name, parameter in self.parameters.items()
+            if parameter.annotation is Parameter.empty or "ndarray" in str(parameter.annotation)
+        }
         self.positional = [
             name
             for name, parameter in self.parameters.items()
@@ -137,18 +147,16 @@ class _Call:
         problems = Problems()
         values = self._positional(args, problems)
         field_values: dict[str, Any] = {}
-        known = [*self.parameters, *self._keywords(values.get("options", named.get("options")))]
         for name, value in named.items():
             if name in values:
                 what = "is given twice, by its position and by its name"
                 problems.add(name, what, "give it once")
             elif name in self.parameters:
                 values[name] = value
-            elif name in known:
-                field_values[name] = value
             else:
-                remedy = suggestion(name, known) or f"see help({self.name})"
-                problems.add(name, f"is not an argument of {self.name}", remedy)
+                field_values[name] = value
+        if field_values:
+            self._drop_unknown(field_values, values.get("options"), problems)
         for name, parameter in self.parameters.items():
             is_required = parameter.default is Parameter.empty and name != self.variadic
             if name == "options" and self.classes:
@@ -163,21 +171,32 @@ class _Call:
         InputError.raise_if_any(problems)
         return values
 
+    def _drop_unknown(
+        self, field_values: dict[str, Any], options: Any, problems: Problems
+    ) -> None:
+        """Remove the names that are not fields of the options, and note them."""
+        known = [*self.parameters, *self._keywords(options)]
+        for name in [name for name in field_values if name not in known]:
+            del field_values[name]
+            remedy = suggestion(name, known) or f"see help({self.name})"
+            problems.add(name, f"is not an argument of {self.name}", remedy)
+
     def _wrong_type(self, name: str, value: Any) -> list[Problem]:
         """Return the problems of the type of an argument, if its annotation can be evaluated."""
-        annotation = self.parameters[name].annotation
-        # `self` has no annotation, and functions check arrays themselves, with their shapes.
-        if annotation is Parameter.empty or "ndarray" in str(annotation):
+        if name in self._unchecked or type(value) in self._accepted[name]:
             return []
         if name not in self._hints:
-            # Types that are imported for type checkers only cannot be checked at run time.
+            # types that are imported for type checkers only cannot be checked at run time
             with suppress(NameError):
                 self._hints[name] = self._hint(str(self.parameters[name].annotation))
         hint = self._hints.setdefault(name, Any)
         if value is None and self.parameters[name].default is None:
             return []
-        with suppress(TypeError):  # Some protocols cannot be checked at run time.
-            return of_wrong_type(name, value, hint)
+        with suppress(TypeError):  # some protocols cannot be checked at run time
+            problems = of_wrong_type(name, value, hint)
+            if not problems and _is_judged_by_type(value):
+                self._accepted[name].add(type(value))
+            return problems
         return []
 
     def _hint(self, annotation: str) -> Any:
@@ -226,6 +245,12 @@ class _Call:
         if self.parameters["options"].default is None and not field_values:
             return None
         return _create(self.classes[0], field_values)
+
+
+def _is_judged_by_type(value: Any) -> bool:
+    """Return whether the type of a value alone decides if it is accepted: not for containers and arrays."""
+    is_text = isinstance(value, str | bytes)
+    return is_text or not (isinstance(value, Sized | type) or hasattr(value, "ndim"))
 
 
 def keyword_arguments(options: type) -> tuple[Keyword, ...]:
