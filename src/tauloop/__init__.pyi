@@ -602,6 +602,7 @@ def count_operations(
     *,
     entry: Entry | str = ...,
     derivatives: bool = False,
+    on_platform: bool = False,
     progress: Progress | None = None,
 ) -> OperationCounts: ...
 

@@ -58,7 +58,7 @@ MEANINGS = {
     "--color": ("Color by a property of the", "str"),
     "--compare": ("Compare with this", "FILE"),
     "--controller": ("Law of the", "LAW"),
-    "--criterion": ("Criterion that is minimized", "str"),
+    "--criterion": ("Criterion to minimize", "str"),
     "--cutoff": ("Cut-off frequency of a zero-phase low-pass of positions and", "FREQUENCY"),
     "--damping": ("Damping ratio of the", "float"),
     "--differences": ("Take speeds as differences of measured", ""),

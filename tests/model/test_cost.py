@@ -56,7 +56,7 @@ SAME = 1e-12
 
 @cache
 def answer(name: str) -> dict[str, Any]:
-    return json.loads(json.dumps(plain(count_operations(load(name)).as_dict())))
+    return json.loads(json.dumps(plain(count_operations(load(name), on_platform=True).as_dict())))
 
 
 def counted(name: str) -> dict[tuple[str, str], dict[str, dict[str, int]]]:
@@ -255,9 +255,9 @@ def test_text_shows_ours_and_the_papers(monkeypatch: pytest.MonkeyPatch) -> None
     motion = (rows, {"this": "has its reason"})
     monkeypatch.setattr(
         "tauloop.model.equation_text.operation_counts.costs",
-        lambda mechanism, entry, derivatives, progress: motion,
+        lambda mechanism, entry, **_: motion,
     )
-    shown = printed(cost_tables(count_operations(load("rcid"))))
+    shown = printed(cost_tables(count_operations(load("rcid"), on_platform=True)))
     for text in (
         "translating link",
         "57765",
@@ -296,3 +296,8 @@ def test_only_the_last_step_can_be_restricted() -> None:
     program = Model(load("delta")).platform.program("embedding")
     with pytest.raises(ValueError, match="no_such"):
         restricted(program, "no_such", [0])
+
+
+def test_the_count_on_the_platform_is_made_on_request_only() -> None:
+    plain_rows, _ = costs(load("hexapod"))
+    assert ON_PLATFORM not in {row.formulation for row in plain_rows}

@@ -35,10 +35,9 @@ def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance
         reaches.append(reach(model, name, turned, settings))
     progress("counting operations (Table 2)")
     counts = {}
+    operations = tl.count_operations(mechanism, on_platform=True)
     for method in ("lagrange on the platform", "generalized-momentum"):
-        costs = (
-            cost for cost in tl.count_operations(mechanism).costs if cost.frame == "Euler angles"
-        )
+        costs = (cost for cost in operations.costs if cost.frame == "Euler angles")
         counts[method] = {
             cost.part: (
                 cost.once["additions"],

@@ -83,6 +83,7 @@ def costs(
     entry: Entry = PLATFORM,
     *,
     derivatives: bool = False,
+    on_platform: bool = False,
     progress: Progress | None = None,
 ) -> tuple[tuple[Cost, ...], dict[str, str]]:
     """Return operations of all quantities by all formulations, with constant parameters.
@@ -91,6 +92,7 @@ def costs(
         mechanism: the machine.
         entry: which motion is given; velocity matrices are the platform's.
         derivatives: whether to count functions with their Jacobians too.
+        on_platform: whether to count Lagrange's form on the platform too.
         progress: function to call with the completed and the total work.
 
     Returns:
@@ -107,7 +109,7 @@ def costs(
         for quantity, spec, depends in QUANTITIES
         if depends or name == NEWTON_EULER.name
     ]
-    matrices = _matrices(base) if entry is PLATFORM else []
+    matrices = _matrices(base, on_platform=on_platform) if entry is PLATFORM else []
     pairs = DIFFERENTIATED if derivatives else ()
     stages = Stages(progress, len(counted) + len(pairs) + 1 + len(matrices))
     rows: list[Cost] = []
@@ -159,7 +161,7 @@ def _sampled_cost(functions: Motion) -> Cost:
     return Cost(quantity="inverse dynamics", formulation=SAMPLED, frame="", part=ALL, **counts)
 
 
-def _matrices(model: Model) -> list[tuple[str, str]]:
+def _matrices(model: Model, *, on_platform: bool) -> list[tuple[str, str]]:
     """Return formulations and frames of velocity matrices; Euler angles for six freedoms."""
     names = tuple(name.rpartition(".")[2] for name in model.platform.ports.velocity.columns)
     frames = (BASE_FRAME, EULER) if names == SIX_FREEDOMS else (BASE_FRAME,)
@@ -168,7 +170,9 @@ def _matrices(model: Model) -> list[tuple[str, str]]:
         for frame in frames
         for formulation in ("lagrange", "generalized-momentum")
     ]
-    return [*matrices, *([(ON_PLATFORM, EULER)] if EULER in frames else [])]
+    if on_platform and EULER in frames:
+        matrices.append((ON_PLATFORM, EULER))
+    return matrices
 
 
 def _velocity_matrix(model: Model, formulation: str, frame: str, progress: Progress) -> list[Cost]:

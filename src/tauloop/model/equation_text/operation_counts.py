@@ -46,6 +46,8 @@ class CountOptions(Options):
     Attributes:
         entry: coordinates in which the motion is given: platform or actuators.
         derivatives: count functions with their Jacobians too.
+        on_platform: count Lagrange's form on the platform too, by differentiating the platform's
+            mass matrix; it takes half a minute for six freedoms.
 
     Examples:
         >>> import tauloop as tl
@@ -55,6 +57,7 @@ class CountOptions(Options):
 
     entry: Entry = option(PLATFORM)
     derivatives: bool = False
+    on_platform: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +147,11 @@ def count_operations(
     options = options or CountOptions()
     mechanism = mechanism_of(machine)
     rows, left_out = costs(
-        mechanism, options.entry, derivatives=options.derivatives, progress=progress
+        mechanism,
+        options.entry,
+        derivatives=options.derivatives,
+        on_platform=options.on_platform,
+        progress=progress,
     )
     paper = published_operations(mechanism.name)
     return OperationCounts(
