@@ -19,7 +19,7 @@ from extras import extra
 from tauloop.cli.terminal.screen import visible
 from tauloop.common.errors import TauloopError
 from tauloop.export.fmu import FmuOptions, export_fmu
-from tauloop.export.fmu.archive import archive, library_place
+from tauloop.export.fmu.archive import archive, library_path
 from tauloop.export.fmu.foreign import ForeignFmu
 from tauloop.formats import load
 from tauloop.formats.mjcf.writer import write_mjcf
@@ -268,7 +268,7 @@ _ARM = b"""<robot name="arm">
 def _open_fmu(path: Path) -> object:
     """A description packed as an FMU with empty libraries, and opened; nothing is loaded."""
     packed = path.with_suffix(".fmu")
-    places = [library_place(version, "five_bar_plant") for version in ("2", "3")]
+    places = [library_path(version, "five_bar_plant") for version in ("2", "3")]
     packed.write_bytes(
         archive({"modelDescription.xml": path.read_bytes(), **dict.fromkeys(places, b"")})
     )

@@ -245,7 +245,7 @@ def test_the_tracker_is_a_program_in_cpp_too(model, saved, tmp_path):
 
 
 def test_filters_of_another_machine_are_refused(model, saved):
-    with pytest.raises(InputError, match="2 speeds of standstill for 3 motors"):
+    with pytest.raises(InputError, match="2 standstill speeds for 3 motors"):
         export_tracker(model, saved, OPTIONS, filters=replace(FILTERS, standstill=(0.01, 0.01)))
     with pytest.raises(InputError, match="period"):
         replace(FILTERS, period=0.0)

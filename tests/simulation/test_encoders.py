@@ -147,8 +147,8 @@ def test_encoders_that_cannot_be_exported_are_refused_at_once():
     for words in (
         "no actuator or coordinate",
         "free parameters",
-        "none of motor_2",
-        "named twice",
+        "motor_2, a leading actuator, is missing",
+        "a name occurs twice",
         "not positive",
     ):
         assert any(words in text for text in what), words

@@ -17,7 +17,7 @@ import numpy as np
 import tauloop as tl
 from tauloop.compiler.c.calling.compiler import compiler_path
 from tauloop.export.controller import CompiledController, ControllerOptions
-from tauloop.export.controller.export import places_in_measurement
+from tauloop.export.controller.export import indices_in_measurement
 from tauloop.hil import CompiledPlant, PlantOptions, PlantRun, run_plant
 
 
@@ -106,7 +106,7 @@ def simulated(
     """The digest of plant and controller in this process, with packets lost and late as scripted; and the end."""
     machine, controller = CompiledPlant(model, plant), CompiledController(model, options)
     hold, n_u = machine.code.hold()[3], len(model.mechanism.actuators)
-    positions, speeds = places_in_measurement(controller.equations)
+    positions, speeds = indices_in_measurement(controller.equations)
     before = machine.output[speeds]
     row = np.zeros(2 + 2 * n_u + rows.shape[1])
     output = machine.output.copy()

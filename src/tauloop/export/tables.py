@@ -1,26 +1,21 @@
-"""Exported C code for the terminal: functions and controllers, how to check them, and how well floats do."""
+"""Tables of exported C code: functions, controllers, checks, and accuracy of single precision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import table
 from tauloop.export.c import Export
+from tauloop.export.c.single_accuracy import OutputAccuracy
 from tauloop.export.controller import ControllerExport
 from tauloop.export.linuxcnc import LinuxcncExport
 
 
 def export_tables(exported: Export) -> Iterator[Printed]:
-    """Sizes of the functions and their operations; for a microcontroller its own figures."""
-    rows = (
-        (
-            item["name"],
-            *(sum(port["size"] for port in item[key]) for key in ("inputs", "outputs")),
-            *(sum(item["operations"][key].values()) for key in ("once", "each_iteration")),
-        )
-        for item in exported.manifest["functions"]
-    )
+    """Yield the sizes and operations of the functions, and the sizes on a microcontroller."""
+    rows = [_function_row(item) for item in exported.manifest["functions"]]
     heads = ((head, "") for head in ("in", "out", "operations", "each Newton step"))
     yield table("Functions", "name", *heads, rows=rows)
     if "target" in exported.manifest:
@@ -33,15 +28,24 @@ def export_tables(exported: Export) -> Iterator[Printed]:
     yield f"check, in that folder: {check}"
 
 
+def _function_row(item: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return name, numbers in and out, and operations of a function in a manifest."""
+    inputs = sum(port["size"] for port in item["inputs"])
+    outputs = sum(port["size"] for port in item["outputs"])
+    once = sum(item["operations"]["once"].values())
+    each_iteration = sum(item["operations"]["each_iteration"].values())
+    return item["name"], inputs, outputs, once, each_iteration
+
+
 def _target(exported: Export) -> Iterator[Printed]:
-    """What the target's compiler made of it."""
-    target, most = exported.manifest["target"], exported.manifest["most"]
+    """Yield code size, stack and loop bounds on the target processor."""
+    target, limits = exported.manifest["target"], exported.manifest["most"]
     if "not_measured" in target:
         yield f"{target['name']}: code and stack are not measured: {target['not_measured']}"
         return
     rows = (
-        (name, target["stack_bytes"][name], limits["operations"], limits["newton_steps"])
-        for name, limits in most.items()
+        (name, target["stack_bytes"][name], limit["operations"], limit["newton_steps"])
+        for name, limit in limits.items()
     )
     heads = (
         (head, "") for head in ("deepest stack, bytes", "most operations", "most Newton steps")
@@ -50,25 +54,17 @@ def _target(exported: Export) -> Iterator[Printed]:
         f"{target['name']}: {target['code_bytes']} bytes of code", "name", *heads, rows=rows
     )
     calls = ", ".join(target["calls"]) or "nothing"
-    yield f"{target['compiler']}; it calls {calls} outside of itself"
+    yield f"{target['compiler']}; external calls: {calls}"
 
 
 def _accuracy(exported: Export) -> Iterator[Printed]:
-    """Largest errors of single precision, and where they are."""
+    """Yield the largest errors of single precision and their poses."""
     accuracy = exported.accuracy
     assert accuracy is not None
-    rows = (
-        (
-            f"{item.function} {item.output} [{item.unit}]",
-            *(
-                f"{figure:.1e}"
-                for figure in (item.largest, item.error, item.fused_error, item.share, item.enough)
-            ),
-        )
-        for item in accuracy.outputs
-    )
-    title = f"Single precision at {accuracy.states} states; its own health refuses {accuracy.refused} of them"
-    heads = ((head, "") for head in ("largest", "error", "fused", "share", "enough"))
+    rows = [_accuracy_row(item) for item in accuracy.outputs]
+    title = f"Single precision at {accuracy.states} states; "
+    title += f"its own diagnostics refuse {accuracy.refused} of them"
+    heads = ((head, "") for head in ("largest", "error", "fused", "relative", "limit"))
     yield table(title, "output", *heads, rows=rows)
     for item in accuracy.outputs:
         place = ", ".join(f"{name} {value:.4g}" for name, value in item.pose.items())
@@ -78,8 +74,15 @@ def _accuracy(exported: Export) -> Iterator[Printed]:
     yield from (Paragraph(text=line, tone="failed") for line in exported.advice)
 
 
+def _accuracy_row(item: OutputAccuracy) -> tuple[str, ...]:
+    """Return an output's largest amount, errors, relative error and limit."""
+    values = (item.largest, item.error, item.fused_error, item.share, item.enough)
+    name = f"{item.function} {item.output} [{item.unit}]"
+    return name, *(f"{value:.1e}" for value in values)
+
+
 def controller_tables(exported: ControllerExport) -> Iterator[Printed]:
-    """What a sample reads, the hash of the parameters, and how the code is checked."""
+    """Yield the inputs of a sample, the hash of the parameters, and the check command."""
     manifest, name = exported.manifest, exported.name
     channels = (*manifest["inputs"], {**manifest["forces"], "name": "out: force"})
     rows = (
@@ -88,13 +91,13 @@ def controller_tables(exported: ControllerExport) -> Iterator[Printed]:
     )
     yield table("A sample", "channel", "numbers", "unit", rows=rows)
     yield (
-        f"{1 / manifest['period_s']:g} samples a second; parameters {manifest['parameters']['hash']}"
+        f"{1 / manifest['period_s']:g} samples per second; parameters {manifest['parameters']['hash']}"
     )
     yield f"check, in that folder: cc -std=c99 -O2 {name}.c {name}_check.c -lm && ./a.out"
 
 
 def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[Printed]:
-    """Pins of the geometry, and how the module is built and tried."""
+    """Yield the HAL pins of the geometry, and the commands to build and try the module."""
     rows = (
         (f"{exported.name}.{pin.name}", pin.value, pin.unit, pin.parameter) for pin in exported.pins
     )

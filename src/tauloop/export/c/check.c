@@ -1,9 +1,9 @@
-/* What test programs of exported C share; in front of it stand TOLERANCE, NOTHING, SMALLEST_PIVOT and CONVERGED. */
+/* Functions of the test programs; TOLERANCE, NOTHING, SMALLEST_PIVOT and CONVERGED are defined before. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 
-/* Largest deviation of numbers that repeat the expected ones, over the largest expected; not-a-number is a failure. */
+/* Largest deviation from the repeated expected numbers, relative to the largest; not-a-number is a failure. */
 static double deviation(const double *found, size_t count, const double *expected, size_t expected_count)
 {
     double largest = 0.0, worst = 0.0;

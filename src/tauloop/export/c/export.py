@@ -54,42 +54,44 @@ from tauloop.model.c_ports import c_ports
 from tauloop.model.model import MachineSource, Model, modelled
 from tauloop.model.motion import Motion
 
-#: Samples that the test program holds.
-SAMPLES = 5
-#: States with a larger condition number are left out of the test program, so that rounding stays
-#: far below its limit.
+#: Number of samples in the test program.
+TEST_SAMPLES = 5
+#: The test program leaves out states with a larger condition number, so that rounding stays far
+#: below its tolerance.
 WORST_CONDITION = 1e3
-#: Start values of Newton's method in the test program lie this far from the solution
-#: (characteristic lengths, rad).
-ASTRAY = 1e-3
-#: States over which single precision is compared with double: walks side by side, steps of each,
-#: and their size (rad or characteristic lengths), so that they come to the ends of the workspace.
-WALKS, STEPS, STEP = 64, 24, 0.2
-#: The test program of floats lets pass so many times what they deviate at its samples, and no less
-#: than the last figure: compilers may round products and sums once.
-ROOM, LEAST_TOLERANCE = 4, 1e-6
+#: Distance of Newton's start values from the solution in the test program (characteristic lengths,
+#: rad).
+START_OFFSET = 1e-3
+#: Random walks over which single precision is compared with double: number of walks, steps of each
+#: walk, and size of a step (rad or characteristic lengths). They reach the edge of the workspace.
+WALKS, WALK_STEPS, WALK_STEP = 64, 24, 0.2
+#: Tolerance of the test program in single precision: a multiple of the deviation at its samples,
+#: and at least the second value, because a compiler may fuse a product and a sum.
+DEVIATION_FACTOR, MIN_TOLERANCE = 4, 1e-6
 PRECISIONS = ("double", "single")
 
-#: Inputs by which redundant actuators and cables share forces.
+#: Inputs that distribute the forces of redundant actuators and cables.
 SHARING = ("weight", "preload")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions(Options):
-    """What is exported, and by which names.
+    """Functions to export, and their names.
 
     Attributes:
-        functions: which, with commas between.
-        entry: coordinates in which the motion is given: platform or actuators.
-        outputs: of the functions, such as 'force'; all that they have without it.
-        name: first part of all names in what is written; the machine's name without it.
-        seed: seed of the random states in the test program, and of those that single precision is
-            tried at.
-        precision: double, or single: floats alone, for a microcontroller, without kernels for
-            batches.
-        target: whose code size and stack are written down: generic stands for any processor,
-            measured on this one.
-        library: write a CMake package that Arduino and PlatformIO take as a library, with a header
+        functions: names of the functions, separated by commas.
+        entry: coordinates of the input motion: platform or actuators.
+        outputs: outputs to export, such as 'force'; all outputs if empty.
+        name: first part of all generated names; default: the machine's name.
+        seed: seed of the random states in the test program, and of those at which single precision
+            is compared.
+        precision: double or single; single exports floats only, for a microcontroller, without
+            batch
+            kernels.
+        target: processor whose code size and stack are reported; generic is measured on this
+            computer's processor.
+        library: write a CMake package that Arduino and PlatformIO accept as a library, with a
+            header
             for C++.
 
     Examples:
@@ -110,7 +112,7 @@ class ExportOptions(Options):
     library: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note that no function is named, and outputs that are none of them."""
+        """Report an empty list of functions, and outputs that no chosen function has."""
         if not self.functions:
             problems.add("functions", "none is named", f"choose among {', '.join(EXPORTABLE)}")
         specs = {name: EXPORTABLE[name] for name in self.functions if name in EXPORTABLE}
@@ -120,30 +122,30 @@ class ExportOptions(Options):
         )
         for name, spec in specs.items():
             if not problems and not self.wanted(spec):
-                what = f"none of {', '.join(self.outputs)} is an output of {name}"
-                problems.add("outputs", what, f"it has {', '.join(spec.outputs)}")
+                message = f"none of {', '.join(self.outputs)} is an output of {name}"
+                problems.add("outputs", message, f"it has {', '.join(spec.outputs)}")
 
     def wanted(self, spec: ProgramSpec) -> tuple[str, ...]:
-        """Those outputs of a function that are exported."""
+        """Return the exported outputs of a function."""
         return tuple(name for name in spec.outputs if not self.outputs or name in self.outputs)
 
     @property
     def is_single(self) -> bool:
-        """Whether floats are exported."""
+        """True if floats are exported."""
         return self.precision == "single"
 
     @property
     def is_small(self) -> bool:
-        """Whether it is for a microcontroller: one sample at a time, and its figures in the manifest."""
+        """True for a microcontroller: one sample per call, and sizes in the manifest."""
         return self.is_single or self.target != "generic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export(ExportedCode):
-    """A finished export of functions in C; `name` is the first part of every name in C and of the files' names.
+    """Exported functions in C; `name` starts every C name and file name.
 
     Attributes:
-        accuracy: of single precision; None for doubles.
+        accuracy: accuracy of single precision; None for double.
     """
 
     accuracy: SingleAccuracy | None = field(default=None, metadata=OMITTED)
@@ -151,13 +153,13 @@ class Export(ExportedCode):
 
     @property
     def status(self) -> Status:
-        """Doubtful where single precision is not good enough; what cannot be exported raises."""
+        """Return doubtful if single precision is not accurate enough; a failed export raises."""
         return Status.OK if all(item.is_good for item in self.diagnostics) else Status.DOUBTFUL
 
     @property
     @in_json()
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Shares of the largest errors of single precision; none for doubles."""
+        """Return the largest relative errors of single precision; none for double."""
         return (
             ()
             if self.accuracy is None
@@ -167,7 +169,7 @@ class Export(ExportedCode):
     @property
     @in_json()
     def advice(self) -> tuple[str, ...]:
-        """A line for each output that single precision is not good enough for: the figure and what to do."""
+        """Return a line with value and remedy for each output that is not accurate enough."""
         return tuple(str(item) for item in self.diagnostics if not item.is_good)
 
 
@@ -179,21 +181,24 @@ def export_c(
     *,
     progress: Progress | None = None,
 ) -> Export:
-    """C source, header, test program and manifest of some functions; the same model gives the same texts.
+    """Export functions of a machine as C: source, header, test program and manifest.
+
+    The same model always gives the same texts.
 
     Args:
-        machine: a mechanism, or its model; parameters that are not free are baked in.
-        folder: where the files are written (it is made where it is missing; other files in it are
-            left alone): all beside first, then renamed. They stay texts without it.
-        options: which functions, of which motion.
-        progress: called with what is done and what there is to do.
+        machine: a mechanism or its model; parameters that are not free become constants in the
+            code.
+        folder: folder for the files. It is created if missing, and its other files are left alone.
+            Either all files are written or none. Without a folder the result holds the texts only.
+        options: functions and the coordinates of their motion.
+        progress: called with the completed and the total number of stages.
 
     Raises:
-        InputError: a name that gives no C identifier, a folder that cannot be written, or one that
-            holds another library.
+        InputError: the name gives no C identifier, the folder cannot be written, or it holds
+            another library.
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
-        EngineError: there is no C compiler that single precision could be tried with.
+        EngineError: single precision needs a C compiler, and none was found.
 
     Examples:
         >>> import tauloop as tl
@@ -209,7 +214,7 @@ def export_c(
     chosen = {name: spec for name, spec in EXPORTABLE.items() if name in options.functions}
     stages = Stages(progress, 1 + len(chosen))
     rng = np.random.default_rng(options.seed)
-    samples = _samples(model, motion, model.assembly.states, rng, SAMPLES)
+    samples = _samples(model, motion, model.assembly.states, rng, TEST_SAMPLES)
     if options.is_single:
         samples = _as_floats(samples)
     stages.done()
@@ -244,16 +249,16 @@ def finished_export(
     options: ExportOptions | None = None,
     accuracy: SingleAccuracy | None = None,
 ) -> Export:
-    """Texts of functions, written where a folder is named.
+    """Return the exported texts of functions; write them if a folder is named.
 
     Args:
         stem: first part of every name.
-        cases: the functions, with numbers that they are checked by.
-        notes: what the header says of them all.
-        source: what they were made from, for the manifest.
-        folder: where the files are written.
-        options: precision and target; doubles for any processor without.
-        accuracy: of single precision.
+        cases: the functions, with inputs and expected outputs.
+        notes: what the header states for all functions.
+        source: origin of the functions, for the manifest.
+        folder: folder for the files.
+        options: precision and target; default: double precision on any processor.
+        accuracy: accuracy of single precision.
 
     Raises:
         InputError: the folder cannot be written.
@@ -273,12 +278,14 @@ def finished_export(
             stem, cases, batch=not small, tolerance=_tolerance(cases) if is_single else None
         ),
     }
-    alone = files | {f"{stem}.c": source_text}
-    figures = _figures(stem, functions, alone, notes.values, options, accuracy) if small else {}
+    sources = files | {f"{stem}.c": source_text}
+    sizes: dict[str, Any] = {}
+    if small:
+        sizes = _small_target_data(stem, functions, sources, notes.values, options, accuracy)
     if options.library:
         version = str(provenance(packages=(), options={}).versions["tauloop"])
         files = library_files(stem, files, cases, notes, version, single=is_single)
-    manifest = _manifest(stem, cases, notes, source, files) | figures
+    manifest = _manifest(stem, cases, notes, source, files) | sizes
     files[f"{stem}_manifest.json"] = (
         json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     )
@@ -289,20 +296,20 @@ def finished_export(
 
 
 def _tolerance(cases: Sequence[Case]) -> float:
-    """What the test program of floats lets pass: some times what they deviate here, rounded one way or the other."""
+    """Return the tolerance of the test program in single precision, fused and unfused."""
     deviations = [
         deviation(
-            run_in_floats(case.function, case.inputs, SAMPLES, contraction)[port.name],
+            run_in_floats(case.function, case.inputs, TEST_SAMPLES, contraction)[port.name],
             case.expected[port.name],
         )
         for case in cases
         for contraction in (UNFUSED, FUSED)
         for port in case.function.outputs
     ]
-    return max(ROOM * max(deviations, default=0.0), LEAST_TOLERANCE)
+    return max(DEVIATION_FACTOR * max(deviations, default=0.0), MIN_TOLERANCE)
 
 
-def _figures(
+def _small_target_data(
     stem: str,
     functions: Sequence[CFunction],
     files: Mapping[str, str],
@@ -310,16 +317,15 @@ def _figures(
     options: ExportOptions,
     accuracy: SingleAccuracy | None,
 ) -> dict[str, Any]:
-    """What a microcontroller's programmer asks for: precision, bytes, the longest loops, and how well floats do."""
+    """Return manifest data for a microcontroller: precision, bytes, loop bounds, accuracy."""
     most = {
         function.name: {
-            "newton_steps": function.most_steps
-            * any(isinstance(step, Newton) for step in function.program.steps),
-            "operations": _most_operations(function),
+            "newton_steps": _max_newton_steps(function),
+            "operations": _max_operations(function),
         }
         for function in functions
     }
-    figures: dict[str, Any] = {
+    data: dict[str, Any] = {
         "precision": options.precision,
         "most": most,
         "target": {"name": options.target},
@@ -327,12 +333,12 @@ def _figures(
     target = TARGETS[options.target]
     check = "check.c"
     try:
-        figures["target"] |= plain(target_figures(target, files, f"{stem}.c", list(most)))
+        data["target"] |= plain(target_figures(target, files, f"{stem}.c", list(most)))
         of_check = target_figures(target, {check: parameter_source(stem, values)}, check, ())
-        figures["target"] |= {"parameter_check_bytes": of_check.code_bytes}
+        data["target"] |= {"parameter_check_bytes": of_check.code_bytes}
     except EngineError as error:
         (problem,) = error.problems
-        figures["target"]["not_measured"] = f"{problem.what}: {problem.remedy}"
+        data["target"]["not_measured"] = f"{problem.what}: {problem.remedy}"
     if accuracy is not None:
         rows = [plain(row) | {"share": row.share, "enough": row.enough} for row in accuracy.outputs]
         counts = {
@@ -340,69 +346,75 @@ def _figures(
             "refused": accuracy.refused,
             "condition_below": WORST_CONDITION,
         }
-        figures["accuracy"] = counts | {"outputs": plain(rows)}
-    return figures
+        data["accuracy"] = counts | {"outputs": plain(rows)}
+    return data
 
 
-def _most_operations(function: CFunction) -> int:
-    """Operations of a call whose Newton loops all take the most steps."""
+def _max_newton_steps(function: CFunction) -> int:
+    """Return the largest number of Newton steps of a call; 0 without a Newton loop."""
+    if any(isinstance(step, Newton) for step in function.program.steps):
+        return function.most_steps
+    return 0
+
+
+def _max_operations(function: CFunction) -> int:
+    """Return the operations of a call whose Newton loops all take the most steps."""
     counts = operations(function)
-    return sum(counts["once"].values()) + function.most_steps * sum(
-        counts["each_iteration"].values()
-    )
+    newton_operations = sum(counts["each_iteration"].values())
+    return sum(counts["once"].values()) + function.most_steps * newton_operations
 
 
 def _wide_samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Inputs of all functions at states all over the workspace."""
+    """Return inputs of all functions at states all over the workspace."""
     assembly = model.assembly
     walks = random_walk(
         assembly.loops,
         assembly.q[None],
         rng,
         walks=WALKS,
-        steps=STEPS,
-        step=STEP,
+        steps=WALK_STEPS,
+        step=WALK_STEP,
         locked=assembly.locked,
     )
     return _samples(model, entry, walks[rng.permutation(len(walks))], rng, len(walks))
 
 
 def _as_floats(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The nearest numbers that floats can hold."""
+    """Return the nearest single-precision numbers."""
     return {name: array.astype(np.float32).astype(float) for name, array in samples.items()}
 
 
 def _samples(
     model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generator, most: int
 ) -> dict[str, np.ndarray]:
-    """Inputs of all functions at regular states with random velocities, accelerations and forces.
+    """Return inputs of all functions at regular states, with random motion and forces.
 
     Args:
         model: the machine.
-        entry: what moves as given.
-        q: states to choose among (N, n_q).
-        rng: source of randomness.
-        most: how many are wanted; fewer come again.
+        entry: coordinates of the input motion.
+        q: candidate states (N, n_q).
+        rng: random number generator.
+        most: number of samples; if there are fewer states, they are repeated.
 
     Raises:
-        PoseError: there is no such state.
+        PoseError: none of the states is regular enough.
     """
     assembly = model.assembly
     scale = assembly.loops.velocity_scale[list(model.platform.ports.v)]
     velocity, acceleration = (rng.normal(size=(len(q), len(scale))) * scale for _ in range(2))
     if cables(model.mechanism) and not assembly.passive:
-        q, velocity, acceleration = _bearable(model, q, velocity, acceleration)
+        q, velocity, acceleration = _within_tension_bounds(model, q, velocity, acceleration)
     state = model.platform.evaluate(model.platform_position(q), velocity, acceleration, start=q)
     condition = entry.condition(q)
     good = state.health.is_reached & state.health.is_regular & (condition < WORST_CONDITION)
-    good &= model.assembly.loops.gaps(q, state.q) < ASTRAY
+    good &= model.assembly.loops.gaps(q, state.q) < START_OFFSET
     chosen = np.flatnonzero(good)[:most]
     if not len(chosen):
-        what = f"none of {len(q)} states around the reference pose is regular enough for the test program: the "
-        what += f"smallest condition number is {condition.min():.3g} (limit {WORST_CONDITION:.3g})"
-        raise PoseError.of(
-            model.mechanism.name, what, "choose a reference pose away from singularities"
-        )
+        message = f"none of {len(q)} states around the reference pose is regular enough for the "
+        message += f"test program: the smallest condition number is {condition.min():.3g} "
+        message += f"(limit {WORST_CONDITION:.3g})"
+        remedy = "choose a reference pose away from singularities"
+        raise PoseError.of(model.mechanism.name, message, remedy)
     chosen = np.resize(chosen, most)
     q = state.q[chosen]
     motion = (model.platform_position(q), velocity[chosen], acceleration[chosen])
@@ -414,7 +426,7 @@ def _samples(
     table = model.mechanism.parameters
     return {
         **dict(zip(entry.ports.motion, motion, strict=True)),
-        "start": q + ASTRAY * assembly.loops.coordinate_scale * rng.normal(size=q.shape),
+        "start": q + START_OFFSET * assembly.loops.coordinate_scale * rng.normal(size=q.shape),
         "force": rng.normal(size=(most, len(model.mechanism.actuators))),
         "momentum_rate": rng.normal(size=(most, model.topology.n_v)),
         "last_momentum": rng.normal(size=(most, model.topology.n_v)),
@@ -428,18 +440,20 @@ def _samples(
 
 
 def _directions(entry: Motion, most: int) -> dict[str, np.ndarray]:
-    """Random directions and factors of products."""
+    """Return random directions and factors of the derivative products."""
     rng, ports = np.random.default_rng(2), entry.ports.products(force_port(entry.assembly))
     return {name: rng.normal(size=(most, port.size)) for name, port in ports.items()}
 
 
-def _bearable(
+def _within_tension_bounds(
     model: Model, q: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """States, velocities and accelerations that cables can bear: at rest where they cannot bear the motion.
+    """Return states and motions that keep the cable tensions within their bounds.
+
+    A motion that violates a bound is replaced by rest at the same state.
 
     Raises:
-        PoseError: they bear none of the states even at rest.
+        PoseError: the tensions violate a bound at every state, even at rest.
     """
     program = model.platform.program(INVERSE_DYNAMICS)
     n, within = len(q), np.zeros(len(q), dtype=bool)
@@ -459,8 +473,9 @@ def _bearable(
                 np.where(within[:, None], x, 0.0) for x in (velocity, acceleration)
             )
     if not within.any():
-        what = f"at none of {n} states around the reference pose cables hold the machine within their bounds"
-        raise PoseError.of("tension", what, "change the bounds, or the reference pose")
+        message = f"at none of {n} states around the reference pose are the cable tensions within "
+        message += "their bounds"
+        raise PoseError.of("tension", message, "change the bounds or the reference pose")
     return q[within], velocity[within], acceleration[within]
 
 
@@ -473,7 +488,7 @@ def _case(
     ports: Mapping[str, CPort],
     samples: Mapping[str, np.ndarray],
 ) -> Case:
-    """One function, with inputs and the numbers that the interpreter finds for them."""
+    """Return one function with inputs and the outputs that the interpreter computes for them."""
     program = motion.program(spec)
     wanted = tuple(port for port in options.wanted(spec) if ports[port].size)
     if not options.outputs:
@@ -496,11 +511,11 @@ def _case(
             largest=single.LARGEST,
         )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
-    expected, diagnostics = program.run(arrays, SAMPLES)
+    expected, diagnostics = program.run(arrays, TEST_SAMPLES)
     checked = solve_diagnostics(program, diagnostics)
     if not (checked.is_reached & checked.is_regular & checked.is_within).all():
-        what = f"{spec.name} fails at the states of the test program"
-        raise PoseError.of(model.mechanism.name, what, "choose another reference pose")
+        message = f"{spec.name} fails at the states of the test program"
+        raise PoseError.of(model.mechanism.name, message, "choose another reference pose")
     return Case(
         function=function,
         meaning=spec.meaning,
@@ -510,7 +525,7 @@ def _case(
 
 
 def _shared(model: Model, n: int) -> dict[str, np.ndarray]:
-    """Weights, and preloads in the middle of the bounds, for n samples."""
+    """Return weights, and preloads in the middle of the tension bounds, for n samples."""
     tensions = cables(model.mechanism).values()
     middle = [
         t.least + (t.greatest - t.least if np.isfinite(t.greatest) else 0.0) / 2 for t in tensions
@@ -528,7 +543,7 @@ def _manifest(
     source: Mapping[str, object],
     files: Mapping[str, str],
 ) -> dict[str, object]:
-    """What was made, as plain data without time or place."""
+    """Return the manifest as plain data, without time or path."""
     data = {
         "tauloop": provenance(packages=(), options={}).versions["tauloop"],
         "name": stem,

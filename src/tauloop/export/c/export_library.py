@@ -1,6 +1,7 @@
-"""Exported C as a folder that CMake, Arduino and PlatformIO take as it is, with a header for C++.
+"""Exported C as a library folder for CMake, Arduino and PlatformIO, with a header for C++.
 
-Names in these files are C identifiers, and texts of a machine file single lines of printable ASCII.
+Names in these files are C identifiers. Texts of a machine file become single lines of printable
+ASCII.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tauloop.compiler.c.printing.source import comment, number
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.export.c.export_texts import Case, HeaderNotes
 
-#: Words of C++ that are names in C.
+#: Keywords of C++ that are ordinary names in C.
 _CPP_WORDS = frozenset(
     "alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class compl concept consteval "
     "constexpr constinit const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false "
@@ -24,8 +25,8 @@ _CPP_WORDS = frozenset(
     "reinterpret_cast requires static_assert static_cast std template this thread_local throw true try typeid typename "
     "using virtual wchar_t xor xor_eq".split()
 )
-#: Longest text of a field that Arduino shows in a line.
-LINE = 200
+#: Longest text that Arduino shows on one line.
+MAX_FIELD_LENGTH = 200
 
 
 def library_files(
@@ -37,22 +38,20 @@ def library_files(
     *,
     single: bool,
 ) -> dict[str, str]:
-    """The exported files in the places of a library, and what makes it one.
+    """Return the exported files at their paths in a library, with the library's own files.
 
     Args:
         stem: first part of every name.
         files: source, header and test program by name.
         cases: the functions.
-        notes: what is said of all functions.
-        version: of the library, in numbers.
-        single: whether they are of floats.
+        notes: what the header states for all functions.
+        version: version of the library.
+        single: whether the functions use floats.
     """
-    numbers = ".".join(
-        [*(part for part in version.split(".") if part.isdigit()), "0", "0", "0"][:3]
-    )
-    description = comment(f"Kinematics and dynamics of {notes.made_from}. {notes.description}")[
-        :LINE
-    ].rstrip("\\ ")
+    digits = [part for part in version.split(".") if part.isdigit()]
+    numbers = ".".join([*digits, "0", "0", "0"][:3])
+    about = comment(f"Kinematics and dynamics of {notes.made_from}. {notes.description}")
+    description = about[:MAX_FIELD_LENGTH].rstrip("\\ ")
     return {
         f"src/{stem}.c": files[f"{stem}.c"],
         f"src/{stem}.h": files[f"{stem}.h"],
@@ -68,12 +67,12 @@ def library_files(
 
 
 def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
-    """The header for C++: each function with a view of known size for every array.
+    """Return the header for C++: each function with a view of fixed size for every array.
 
     Args:
         stem: first part of every name.
         cases: the functions.
-        single: whether they are of floats.
+        single: whether the functions use floats.
     """
     real = "float" if single else "double"
     space = f"{stem}_" if stem in _CPP_WORDS else stem
@@ -81,18 +80,20 @@ def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
         (floats.SMALLEST_PIVOT, floats.CONVERGED) if single else (SMALLEST_PIVOT, CONVERGED)
     )
     written = single_number if single else number
+    title = (
+        f"/* {stem}.h for C++. A view accepts an array, a std::array or a std::span of its size "
+    )
+    title += "only. */"
     lines = [
-        f"/* {stem}.h for C++. A view takes an array, a std::array or a std::span of its size, and no other. */",
-        *(
-            f"#ifndef {stem.upper()}_HPP",
-            f"#define {stem.upper()}_HPP",
-            "",
-            f'#include "{stem}.h"',
-            "",
-        ),
+        title,
+        f"#ifndef {stem.upper()}_HPP",
+        f"#define {stem.upper()}_HPP",
+        "",
+        f'#include "{stem}.h"',
+        "",
         c_file("tauloop.export.c", "view.hpp").replace("@NAME@", space).strip(),
         "",
-        "/* Whether evidence is good: within reach, regular, converged, and numbers all through. */",
+        "/* Whether the diagnostics are good: within reach, regular, converged and finite. */",
         f"inline bool is_good(view<const {real}, 4> health) noexcept",
         "{",
         f"    return health[0] >= {written(0.0)} && health[1] > {written(pivot)} && health[2] < {written(converged)};",
@@ -116,7 +117,7 @@ def _view(port: CPort, real: str, *, is_input: bool) -> str:
 
 
 def _sketch(stem: str, case: Case, *, single: bool) -> str:
-    """An example for Arduino: a call at a pose of the test program, and what comes out."""
+    """Return an Arduino example that calls a function at one pose and prints its outputs."""
     function = case.function
     lines = [f"/* {case.meaning}: at one pose, once a second. */", f"#include <{stem}.h>", ""]
     for port in function.inputs:
@@ -137,7 +138,7 @@ def _sketch(stem: str, case: Case, *, single: bool) -> str:
 
 
 def _properties(stem: str, description: str, version: str) -> str:
-    """Arduino's description of a library: a field a line."""
+    """Return Arduino's description of a library, one field per line."""
     fields = {
         "name": stem,
         "version": version,
@@ -153,7 +154,7 @@ def _properties(stem: str, description: str, version: str) -> str:
 
 
 def _platformio(stem: str, description: str, version: str) -> str:
-    """PlatformIO's description of a library."""
+    """Return PlatformIO's description of a library."""
     fields = {
         "name": stem,
         "version": version,

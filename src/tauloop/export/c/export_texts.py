@@ -1,4 +1,4 @@
-"""Texts around exported C: the header with its ports, and the test program with its expected numbers."""
+"""Texts of exported C: the header, and the test program with its expected numbers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.mechanism.expression import Parameter
 
-#: Largest deviation that the test program lets pass, over the largest number of a port: rounding
-#: through the conditioning of its states, on any compiler and processor.
+#: Largest deviation that the test program accepts, relative to the largest number of a port. It
+#: covers rounding through the conditioning of the states, on any compiler and processor.
 TOLERANCE = 1e-9
 _BATCH = " * NAME computes one sample; NAME_batch computes n, every array with n rows, one sample after the other."
-#: Characters of a line of the description.
-WIDTH = 110
-#: Deviations of ports whose numbers are all smaller than this are taken as they are.
+#: Columns of the description in the header's comment.
+DESCRIPTION_COLUMNS = 110
+#: Ports whose numbers are all smaller than this are compared by absolute deviation.
 NOTHING = 1e-9
 
 
 def _health(*, batch: bool, single: bool) -> tuple[tuple[str, str], ...]:
-    """What the four numbers of health are, with units."""
+    """Return the meaning and the unit of the four numbers of `health`."""
     none, converged = (floats.FLOAT_MARK, floats.CONVERGED) if single else (1e300, CONVERGED)
     pivot = f"({_short(none)} without any); "
     pivot += f"below {floats.SMALLEST_PIVOT:g}: singular" if single else "near 0: singular"
@@ -57,7 +57,7 @@ def _health(*, batch: bool, single: bool) -> tuple[tuple[str, str], ...]:
 
 
 def _short(value: float) -> str:
-    """A power of ten, as C and people read it."""
+    """Return a power of ten as C and people write it."""
     return repr(value).replace("e+", "e").replace("e-0", "e-")
 
 
@@ -82,13 +82,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderNotes:
-    """What a header says of all its functions.
+    """Texts of a header that hold for all its functions.
 
     Attributes:
-        made_from: the machine, or the drive line.
-        description: of its file.
-        given: what the functions are given.
-        baked_in: parameters that are numbers in them.
+        made_from: the machine or the drive line.
+        description: the description in its file.
+        given: inputs of the functions.
+        baked_in: parameters that are constants in the functions.
     """
 
     made_from: str
@@ -98,7 +98,7 @@ class HeaderNotes:
 
     @property
     def values(self) -> dict[str, float]:
-        """What is baked in, by name (SI), in the order of its hash."""
+        """Return the constant parameters by name (SI), in the order of the parameter hash."""
         return {p.name: p.value for p in self.baked_in}
 
 
@@ -111,22 +111,22 @@ def header_text(
     batch: bool = True,
     single: bool = False,
 ) -> str:
-    """The header: prototypes, and above each what its arguments are.
+    """Return the header: prototypes, each with a description of its arguments.
 
     Args:
         stem: first part of every name.
-        note: text for the comment at the top.
-        notes: what is said of all functions.
+        note: text of the comment at the top.
+        notes: texts that hold for all functions.
         cases: the functions.
-        batch: whether they have kernels for batches.
-        single: whether they are of floats.
+        batch: whether the functions have batch kernels.
+        single: whether the functions use floats.
     """
     guard = f"{stem.upper()}_H"
     lines = [f"/* {comment(note)}", " *"]
     if notes.description:
-        lines += [f" * {line}" for line in textwrap.wrap(comment(notes.description), WIDTH)] + [
-            " *"
-        ]
+        wrapped = textwrap.wrap(comment(notes.description), DESCRIPTION_COLUMNS)
+        lines += [f" * {line}" for line in wrapped]
+        lines += [" *"]
     lines += [
         f" * Given is {notes.given}. SI units, angles in radians. Functions keep nothing between calls and",
         " * may be called from several threads at once. Arrays do not overlap.",
@@ -152,7 +152,7 @@ def header_text(
             lines += _port_lines("in", port)
         for port in case.function.outputs:
             lines += _port_lines("out", port)
-        lines += [" * out health[4]: evidence; not-a-number counts as the worst value"]
+        lines += [" * out health[4]: diagnostics; not-a-number counts as the worst value"]
         health = _health(batch=batch, single=single)
         lines += [f" *   [{i}] {text} [{unit}]" for i, (text, unit) in enumerate(health)]
         bounded = _BOUNDED.format(_short(floats.CONVERGED if single else CONVERGED))
@@ -169,23 +169,22 @@ def _port_lines(direction: str, port: CPort) -> Iterator[str]:
 
 
 def deviation(computed: np.ndarray, expected: np.ndarray) -> float:
-    """Largest difference, over the largest number that is expected: as the test program has it."""
+    """Return the largest difference relative to the largest expected number, as in check.c."""
+    difference = np.abs(computed - expected).max(initial=0.0)
     largest = np.abs(expected).max(initial=0.0)
-    return float(
-        np.abs(computed - expected).max(initial=0.0) / (largest if largest >= NOTHING else 1.0)
-    )
+    return float(difference / (largest if largest >= NOTHING else 1.0))
 
 
 def check_text(
     stem: str, cases: Sequence[Case], *, batch: bool = True, tolerance: float | None = None
 ) -> str:
-    """The test program: exit status 0 where every number is as expected, 1 where one is not.
+    """Return the test program; its exit status is 0 if every number is as expected, else 1.
 
     Args:
         stem: first part of every name.
         cases: the functions.
-        batch: whether they have kernels for batches.
-        tolerance: what it lets pass of floats; doubles are compared without it.
+        batch: whether the functions have batch kernels.
+        tolerance: largest accepted deviation in single precision; None for double precision.
     """
     is_single = tolerance is not None
     pivot, converged = (
@@ -227,7 +226,7 @@ def check_text(
 
 
 def _check(case: Case, *, batch: bool) -> Iterator[str]:
-    """Numbers and the check of one function."""
+    """Yield the numbers and the check of one function."""
     name, inputs, outputs = case.function.name, case.function.inputs, case.function.outputs
     for key, values in (*case.inputs.items(), *case.expected.items()):
         array = f"{name}_{'in' if key in case.inputs else 'out'}_{key}"

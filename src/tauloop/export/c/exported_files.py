@@ -1,4 +1,4 @@
-"""What every export gives: files as texts, and written into a folder, all or none."""
+"""Files of an export: as texts, and written into a folder, all or none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.common.shown import ReprMixin
 
-#: C's word for pointers that share no memory; C++ lacks it, and its compilers have another.
+#: C's keyword for pointers that share no memory. C++ compilers have another keyword.
 RESTRICT = """\
 #ifndef TAULOOP_RESTRICT
 #ifdef __cplusplus
@@ -26,14 +26,14 @@ RESTRICT = """\
 #endif
 #endif
 """
-#: An array of lanes as an argument, which in C++ has to be a pointer to its rows; in C both are the
-#: same type.
-_ARRAY = re.compile(r"\b(\w+)\[restrict\](?=\[)")
+#: An argument that is an array of lanes. In C++ it must be a pointer to its rows, which is the same
+#: type in C.
+_LANE_ARRAY = re.compile(r"\b(\w+)\[restrict\](?=\[)")
 
 
 def as_c_and_cpp(text: str) -> str:
-    """Return the text of a C file such that C++ compiles it too: `restrict` becomes a macro that the text defines."""
-    body = re.sub(r"\brestrict\b", "TAULOOP_RESTRICT", _ARRAY.sub(r"(*restrict \1)", text))
+    """Return the text of a C file so that C++ compiles it too, with `restrict` as a macro."""
+    body = re.sub(r"\brestrict\b", "TAULOOP_RESTRICT", _LANE_ARRAY.sub(r"(*restrict \1)", text))
     if body == text:
         return text
     first = re.search(r"^#", body, re.MULTILINE)
@@ -43,12 +43,12 @@ def as_c_and_cpp(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedFiles(PlainData, ReprMixin):
-    """A finished export.
+    """Files of an export.
 
     Attributes:
-        name: of what was exported, in its files.
+        name: name of the exported object in its files.
         files: contents by file name.
-        written: the files, where they were written.
+        written: paths of the files, if they were written.
     """
 
     name: str = field(metadata=OMITTED)
@@ -58,23 +58,25 @@ class ExportedFiles(PlainData, ReprMixin):
     @property
     @in_json()
     def status(self) -> Status:
-        """OK: what cannot be exported raises."""
+        """Return OK: an export that fails raises."""
         return Status.OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCode(ExportedFiles):
-    """Files in C, and what they are.
+    """Files in C with their manifest.
 
     Attributes:
-        manifest: what was made, as plain data; it is among the files too.
+        manifest: description of the files as plain data; it is one of the files too.
     """
 
     manifest: Mapping[str, Any]
 
 
 def written_files(files: Mapping[str, str | bytes], folder: Path) -> tuple[Path, ...]:
-    """Files by their paths in a folder, written there: all beside first, then renamed; scripts may be run.
+    """Write files into a folder and return their paths; scripts become executable.
+
+    All files are written to a temporary folder first and then renamed.
 
     Raises:
         InputError: the folder cannot be written.
@@ -92,13 +94,13 @@ def written_files(files: Mapping[str, str | bytes], folder: Path) -> tuple[Path,
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 (Path(scratch) / file).replace(folder / file)
     except OSError as error:
-        what = f"cannot be written: {error.strerror or error}"
-        raise InputError.of(str(folder), what, "name a folder that you may write to") from error
+        message = f"cannot be written: {error.strerror or error}"
+        raise InputError.of(str(folder), message, "name a folder that you may write to") from error
     return tuple(folder / file for file in files)
 
 
 def refuse_another_project(folder: Path, name: str) -> None:
-    """Refuse a folder whose files of fixed names belong to something else: one CMakeLists.txt is one project.
+    """Refuse a folder with the CMakeLists.txt of another project.
 
     Raises:
         InputError: the folder has a CMakeLists.txt of another project.
@@ -108,7 +110,6 @@ def refuse_another_project(folder: Path, name: str) -> None:
         text = path.read_text(encoding="utf-8", errors="replace")
         project = re.search(r"^\s*project\s*\(\s*([^\s)]+)", text, re.M | re.I)
         if project is None or project[1] != name:
-            of = "something else" if project is None else f"the project {project[1]}"
-            raise InputError.of(
-                str(path), f"is that of {of}, and {name} needs one too", "name a folder of its own"
-            )
+            owner = "something else" if project is None else f"the project {project[1]}"
+            message = f"belongs to {owner}, and {name} needs a CMakeLists.txt too"
+            raise InputError.of(str(path), message, "choose a folder for this export alone")

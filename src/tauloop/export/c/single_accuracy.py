@@ -1,4 +1,4 @@
-"""How well single precision does: the exported floats against the doubles, over states all over the workspace."""
+"""Accuracy of single precision: exported floats against doubles, all over the workspace."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from tauloop.compiler.c.printing.single import CONVERGED, SMALLEST_PIVOT
 from tauloop.compiler.c.printing.source import CFunction, c_source
 from tauloop.compiler.state import solve_diagnostics
 
-#: Largest share of an error in the largest amount that is good enough: of lengths, angles and pure
-#: numbers 10 um in a metre, of all else a thousandth, below what friction and inertias are known
-#: to.
-ENOUGH = {"m": 1e-5, "rad": 1e-5, "1": 1e-5}
-ENOUGH_ELSE = 1e-3
-#: Amounts below this count as none.
+#: Largest relative error that passes, by unit: for lengths, angles and pure numbers 10 um in a
+#: metre; for other units a thousandth, which is below the uncertainty of friction and inertias.
+RELATIVE_ERROR_LIMITS = {"m": 1e-5, "rad": 1e-5, "1": 1e-5}
+OTHER_RELATIVE_ERROR_LIMIT = 1e-3
+#: Smaller amounts count as zero.
 NOTHING = 1e-9
-#: Contractions that compilers may do: none, or a product and a sum rounded once.
+#: Floating-point contraction: none, or a product and a sum rounded once.
 UNFUSED, FUSED = "off", "fast"
 
 
@@ -31,12 +30,12 @@ class OutputAccuracy:
     """Largest error of the numbers of one unit in an output.
 
     Attributes:
-        function, output, unit: which.
-        largest: largest amount of the doubles.
-        error: largest error of the floats, where products and sums are rounded apart.
-        fused_error: likewise, where the exporting computer's compiler rounds them once.
-        column: whose error it is.
-        pose: the inputs' positions there, by name (SI).
+        function, output, unit: the compared numbers.
+        largest: largest amount in double precision.
+        error: largest error of the floats without fused operations.
+        fused_error: largest error of the floats with fused operations, by this computer's compiler.
+        column: number with the largest error.
+        pose: positions at the largest error, by name (SI).
     """
 
     function: str
@@ -50,24 +49,25 @@ class OutputAccuracy:
 
     @property
     def share(self) -> float:
-        """The larger of both errors, of the largest amount."""
+        """Return the larger of both errors relative to the largest amount."""
         return max(self.error, self.fused_error) / max(self.largest, NOTHING)
 
     @property
     def enough(self) -> float:
-        """Up to which share it is good enough."""
-        return ENOUGH.get(self.unit, ENOUGH_ELSE)
+        """Return the largest relative error that passes."""
+        return RELATIVE_ERROR_LIMITS.get(self.unit, OTHER_RELATIVE_ERROR_LIMIT)
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The share with its limit, and what to do beyond it."""
+        """Return the relative error with its limit, and a remedy."""
         where = ", ".join(f"{name} {value:.4g}" for name, value in self.pose.items())
         return diagnostic(
             f"{self.function}: largest error of {self.output} [{self.unit}], of {self.largest:.3g} ({where})",
             self.share,
             at_most=self.enough,
-            advice="single precision is not good enough: export --precision double (a Cortex-M7 has it in hardware), "
-            "leave this output out (--outputs), or keep to a smaller workspace by limits in the machine file",
+            advice="single precision is not accurate enough: export --precision double "
+            "(a Cortex-M7 has it in hardware), leave this output out (--outputs), or use a smaller "
+            "workspace by limits in the machine file",
         )
 
 
@@ -76,9 +76,9 @@ class SingleAccuracy:
     """Accuracy of all exported functions.
 
     Attributes:
-        states: how many regular states were compared.
-        refused: how many of them the floats' own health refuses.
-        outputs: one for each unit of each output.
+        states: number of regular states that were compared.
+        refused: number of these states that the floats' own diagnostics refuse.
+        outputs: accuracy of each unit of each output.
     """
 
     states: int
@@ -89,50 +89,49 @@ class SingleAccuracy:
 def single_accuracy(
     functions: Sequence[CFunction], samples: Mapping[str, np.ndarray]
 ) -> SingleAccuracy:
-    """Errors of the floats of exported functions, at inputs that are floats themselves.
+    """Return the errors of exported functions in single precision.
 
     Args:
-        functions: as they are exported in single precision.
-        samples: inputs of all functions by port (N, size): numbers that floats can hold.
+        functions: the functions as exported in single precision.
+        samples: inputs of all functions by port (N, size): exact single-precision numbers.
 
     Raises:
         EngineError: there is no C compiler, or it fails.
     """
     rows: list[OutputAccuracy] = []
     regular = refused = 0
-    n, inputs = (
-        len(samples["position"]),
-        {name: np.ascontiguousarray(array) for name, array in samples.items()},
-    )
+    n = len(samples["position"])
+    inputs = {name: np.ascontiguousarray(array) for name, array in samples.items()}
     for function in functions:
         exact, diagnostics = function.program.run(inputs, n)
         state = solve_diagnostics(function.program, diagnostics)
         good = state.is_reached & state.is_regular & state.is_within
         runs = [run_in_floats(function, inputs, n, contraction) for contraction in (UNFUSED, FUSED)]
-        figures = runs[0]["health"]
-        healthy = (
-            (figures[:, 0] >= 0) & (figures[:, 1] > SMALLEST_PIVOT) & (figures[:, 2] < CONVERGED)
-        )
-        regular, refused = max(regular, int(good.sum())), refused + int((good & ~healthy).sum())
-        kept = np.flatnonzero(good & healthy)
-        rows += _rows(function, inputs, exact, runs, kept) if len(kept) else ()
+        health = runs[0]["health"]
+        healthy = (health[:, 0] >= 0) & (health[:, 1] > SMALLEST_PIVOT) & (health[:, 2] < CONVERGED)
+        regular = max(regular, int(good.sum()))
+        refused += int((good & ~healthy).sum())
+        compared = np.flatnonzero(good & healthy)
+        if len(compared):
+            rows += _output_accuracies(function, inputs, exact, runs, compared)
     return SingleAccuracy(states=regular, refused=refused, outputs=tuple(rows))
 
 
-def _rows(
+def _output_accuracies(
     function: CFunction,
     inputs: Mapping[str, np.ndarray],
     exact: Mapping[str, np.ndarray],
     runs: Sequence[Mapping[str, np.ndarray]],
-    kept: np.ndarray,
+    compared: np.ndarray,
 ) -> Iterator[OutputAccuracy]:
-    """One for each unit of each output, at the states that are kept."""
+    """Yield the accuracy of each unit of each output at the compared states."""
     for port in function.outputs:
-        amounts = np.asarray(exact[port.name])[kept]
-        errors, fused = (np.abs(run[port.name][kept] - amounts) for run in runs)
+        amounts = np.asarray(exact[port.name])[compared]
+        errors, fused = (np.abs(run[port.name][compared] - amounts) for run in runs)
         for unit in dict.fromkeys(port.units):
-            columns = [i for i, of in enumerate(port.units) if of == unit]
-            worst, column = np.unravel_index(errors[:, columns].argmax(), (len(kept), len(columns)))
+            columns = [i for i, column_unit in enumerate(port.units) if column_unit == unit]
+            shape = (len(compared), len(columns))
+            worst, column = np.unravel_index(errors[:, columns].argmax(), shape)
             yield OutputAccuracy(
                 function=function.name,
                 output=port.name,
@@ -141,14 +140,14 @@ def _rows(
                 error=float(errors[worst, columns[column]]),
                 fused_error=float(fused[:, columns].max()),
                 column=port.columns[columns[column]],
-                pose=_pose(function.inputs, inputs, int(kept[worst])),
+                pose=_pose(function.inputs, inputs, int(compared[worst])),
             )
 
 
 def _pose(
     ports: Sequence[CPort], inputs: Mapping[str, np.ndarray], sample: int
 ) -> dict[str, float]:
-    """Positions that go in, by name."""
+    """Return the input positions of a sample, by name."""
     (port,) = (port for port in ports if port.name == "position")
     return dict(zip(port.columns, inputs["position"][sample].tolist(), strict=True))
 
@@ -156,10 +155,11 @@ def _pose(
 def run_in_floats(
     function: CFunction, inputs: Mapping[str, np.ndarray], n: int, contraction: str
 ) -> dict[str, np.ndarray]:
-    """Outputs and health of n samples, computed by the exported floats on this computer.
+    """Return outputs and diagnostics of n samples, computed in single precision on this computer.
 
     Args:
-        function: as it is exported.
+        function: the function as exported.
+        inputs: inputs by port (N, size).
         inputs: by port (N, size).
         n: number of samples.
         contraction: `UNFUSED` or `FUSED`.
@@ -171,7 +171,8 @@ def run_in_floats(
         f"{'const ' * (port in function.inputs)}double *{port.name}" for port in function.arguments
     )
     rows = ", ".join(f"{port.name} + s * {port.size}" for port in function.arguments)
-    over = f"void over(size_t n, {parameters})\n{{\n    for (size_t s = 0; s < n; ++s) {function.name}({rows});\n}}\n"
+    over = f"void over(size_t n, {parameters})\n{{\n"
+    over += f"    for (size_t s = 0; s < n; ++s) {function.name}({rows});\n}}\n"
     source = c_source([function], "floats over samples", single=True, further=over)
     library = Library(build(source, require_compiler(), further=(f"-ffp-contract={contraction}",)))
     results = {

@@ -17,7 +17,7 @@ namespace @NAME@ {
 #ifdef TAULOOP_HAS_SPAN
 template <class T, size_t N> using view = std::span<T, N>;
 #else
-/* What std::span does from C++20 on, for arrays whose size is known; made of them without a word, as it is. */
+/* std::span of C++20 for arrays of fixed size, with the same implicit conversions. */
 template <class T, size_t N> class view {
 public:
     /* cppcheck-suppress noExplicitConstructor */

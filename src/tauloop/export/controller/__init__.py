@@ -1,4 +1,4 @@
-"""What runs beside a machine: one generated controller, safe by construction, as C and in Python's loops.
+"""Generated controllers: one law, safe by construction, as C and in Python simulations.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-/* Behind this stand numbers: at rest at the reference pose, and the forces that hold it there. */
+/* Defined before this file: inputs at rest at the reference pose, and the forces that hold the machine there. */
 
 #include <math.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
-/* A controller that is safe by construction: whatever a sample reads, its forces are numbers within their limits.
+/* A controller that is safe by construction: its forces are finite and within their limits for any input.
 
-   In front of this stand sizes (NI inputs, NF forces, NU actuators, NQ coordinates, NR numbers of the reference, NP
-   parameters, NW of the array of work, NL states of loops), places of inputs (IN_...), of parameters (P_...) and of work
-   (W_...), CTL_PERIOD s, CTL_DIFFERENCES, CTL_MODEL (whether the law knows forces without a measurement), CTL_PIVOT and
-   TL_CONVERGED. Behind it stand the routines. */
+   Defined before this file: sizes (NI inputs, NF forces, NU actuators, NQ coordinates, NR numbers of the reference, NP
+   parameters, NW of the work array, NL states of loops), offsets of inputs (IN_...), of parameters (P_...) and of the
+   work array (W_...), CTL_PERIOD s, CTL_DIFFERENCES, CTL_MODEL (whether the law has forces without a measurement),
+   CTL_PIVOT and TL_CONVERGED. The routines follow after it. */
 
 enum { RUNS, STOPS, BRAKES };
 
-/* Numbers only, so that it can be copied and compared. */
+/* Numbers only, so that the state can be copied and compared. */
 typedef struct {
     double p[NP + 1];
     double mode, wrong, begun;                   /* whether parameters are wrong; whether there was a sample */
@@ -31,7 +31,7 @@ static int ctl_is_finite(const double *x, int n)
     return good;
 }
 
-/* Runs a routine that iterates from `start`; whether all that it has made can be relied on. */
+/* Runs a routine that iterates from `start`. Returns whether its results are valid. */
 static int ctl_run(int (*routine)(tl_run *, double, double *, double *, double *), ctl_memory *c, const double *in,
     double *start, double *work)
 {
@@ -42,7 +42,7 @@ static int ctl_run(int (*routine)(tl_run *, double, double *, double *, double *
     return routine(&run, 0.0, work, 0, 0) && ctl_is_finite(work, NW);
 }
 
-/* Forces within their limits; those that are no numbers are zero. */
+/* Limits forces; a force that is not a number becomes zero. */
 static unsigned ctl_limited(const ctl_memory *c, const double *force, double *made)
 {
     unsigned flags = 0;
@@ -55,7 +55,7 @@ static unsigned ctl_limited(const ctl_memory *c, const double *force, double *ma
     return flags;
 }
 
-/* Whole periods since the last sample, at least 1; and whether the sample is late, or the clock is wrong. */
+/* Returns the whole periods since the last sample, at least 1, and whether the sample is late or the clock wrong. */
 static double ctl_elapsed(const ctl_memory *c, double time, int *is_late)
 {
     const double periods = (time - c->time) / CTL_PERIOD;
@@ -66,7 +66,7 @@ static double ctl_elapsed(const ctl_memory *c, double time, int *is_late)
     return periods < 1.5 ? 1.0 : floor(periods + 0.5);
 }
 
-/* Whether an encoder has not changed for some samples in which it should have moved. */
+/* Whether an encoder has not changed for some samples although it should have moved. */
 static int ctl_is_stuck(ctl_memory *c, const double *position, const double *asked)
 {
     int stuck = 0;
@@ -79,7 +79,7 @@ static int ctl_is_stuck(ctl_memory *c, const double *position, const double *ask
     return stuck;
 }
 
-/* The pose from what is measured, and whether it is where the last ones led. */
+/* Computes the pose from the measurement. Returns whether it is where the last poses predict it. */
 static int ctl_pose(ctl_memory *c, const double *in, double *work)
 {
     double start[NQ];
@@ -93,7 +93,7 @@ static int ctl_pose(ctl_memory *c, const double *in, double *work)
     return near;
 }
 
-/* A good pose is what the next one is led by; its rate is that of a period. */
+/* Keeps a good pose and its rate per period, which predict the next pose. */
 static void ctl_keep_pose(ctl_memory *c, const double *work)
 {
     for (int i = 0; i < NQ; ++i) {
@@ -105,7 +105,7 @@ static void ctl_keep_pose(ctl_memory *c, const double *work)
     c->poses += 1.0, c->elapsed = 0.0;
 }
 
-/* The stop begins where the last good reference has led. */
+/* Starts the stop at the state that the last good reference predicts. */
 static void ctl_begin_stop(ctl_memory *c)
 {
     const double away = c->bad * CTL_PERIOD;
@@ -118,7 +118,7 @@ static void ctl_begin_stop(ctl_memory *c)
     if (!(c->stop < 1e6)) c->mode = BRAKES;
 }
 
-/* One sample of the stop: all actuators come to rest at once, on a straight line of theirs. */
+/* One sample of the stop: all actuators come to rest at the same time, on a straight line in joint space. */
 static int ctl_stop(ctl_memory *c, const double *in, int is_measured, double *work)
 {
     const double time = c->since * CTL_PERIOD, t = time < c->stop ? time : c->stop;
@@ -161,14 +161,14 @@ unsigned @NAME@_step(@NAME@_controller *controller, const @NAME@_input *input, d
     c->late = is_late ? c->late + 1.0 : 0.0;
     if (is_late) flags |= @UP@_LATE;
 
-    /* what shall be */
+    /* reference */
     memcpy(start, c->reference, sizeof start);
     is_wanted = ctl_is_finite(in + IN_REFERENCE, NR) && ctl_run(system_wanted, c, in, start, work)
         && ctl_run(system_asked, c, in, start, work);
     if (!is_wanted) flags |= @UP@_REFERENCE, memset(work, 0, sizeof work);
     else memcpy(c->reference, work + W_WANTED_Q, sizeof c->reference);
 
-    /* what is */
+    /* measurement */
     is_measured = ctl_is_finite(in + IN_POSITION, NU) && ctl_is_finite(in + IN_STAMP, 1);
 #if !CTL_DIFFERENCES
     is_measured = is_measured && ctl_is_finite(in + IN_SPEED, NU);
@@ -196,7 +196,7 @@ unsigned @NAME@_step(@NAME@_controller *controller, const @NAME@_input *input, d
     if (in[IN_TIME] > -1e100 && in[IN_TIME] < 1e100) c->time = in[IN_TIME];
     c->begun = 1.0;
 
-    /* what is done */
+    /* reaction */
     memcpy(work + W_LOOP, c->loop, sizeof(double) * NL);
     is_good = is_measured && is_wanted && c->late <= c->p[P_HOLD] && elapsed <= c->p[P_HOLD] + 1.0;
     if (c->mode == RUNS && is_good && !ctl_run(system_law, c, in, c->q, work))

@@ -1,4 +1,4 @@
-"""The generated controller in Python: the same C, compiled and called sample by sample."""
+"""The generated controller in Python: the exported C code, compiled and called per sample."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tauloop.compiler.c.printing.parameter_check import parameter_hash
 from tauloop.export.controller.equations import ControllerEquations, controller_equations
 from tauloop.export.controller.options import ControllerOptions
 from tauloop.export.controller.source import (
-    FLAGS as SOURCE_FLAGS,
+    SAMPLE_FLAGS,
     controller_header,
     controller_source,
     memory_size,
@@ -23,17 +23,17 @@ from tauloop.export.controller.source import (
 from tauloop.model.model import MachineSource, modelled
 
 #: Bits of the flags by name.
-FLAGS = {name: bit for name, (bit, _) in SOURCE_FLAGS.items()}
-#: First part of the names of a controller that is compiled here.
+FLAGS = {name: bit for name, (bit, _) in SAMPLE_FLAGS.items()}
+#: First part of the C names of a controller that is compiled for Python.
 STEM = "controller"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSample(ReprMixin):
-    """What one sample has made.
+    """Forces and flags of one sample.
 
     Attributes:
-        force: of actuators or motors (n,), N or N m.
+        force: forces of actuators or torques of motors (n,), N or N m.
         flags: sum of the bits of `FLAGS`.
     """
 
@@ -42,28 +42,30 @@ class ControllerSample(ReprMixin):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Flags that are set."""
+        """Return the names of the flags that are set."""
         return tuple(name for name, bit in FLAGS.items() if self.flags & bit)
 
 
 def controller_values(equations: ControllerEquations) -> dict[str, float]:
-    """All parameters of a controller by name, in the order of their hash: its own, and those of the machine."""
+    """Return all parameters by name, in the order of their hash: controller, then machine."""
     names = [
         f"{channel.name}.{column}" if channel.columns != (channel.name,) else column
         for channel in equations.parameters
         for column in channel.columns
     ]
-    own = dict(zip(names, equations.defaults.tolist(), strict=True))
+    controller_parameters = dict(zip(names, equations.defaults.tolist(), strict=True))
     table = equations.model.mechanism.parameters
-    return own | {f"machine.{p.name}": p.value for p in table if p.name not in equations.model.free}
+    free = equations.model.free
+    machine_parameters = {f"machine.{p.name}": p.value for p in table if p.name not in free}
+    return controller_parameters | machine_parameters
 
 
 class CompiledController:
-    """A generated controller as machine code: the same text that is exported.
+    """A generated controller as machine code, from the text that is exported.
 
     Attributes:
-        equations: its channels.
-        memory: all that it keeps, numbers alone; a copy is a second controller.
+        equations: channels and routines.
+        memory: complete state of the controller; a copy is a second controller.
     """
 
     def __init__(
@@ -73,21 +75,20 @@ class CompiledController:
         *,
         folder: Path | None = None,
     ) -> None:
-        """Compile it, or find it in the cache, and begin.
+        """Compile the controller, or load it from the cache, and start it.
 
         Args:
-            machine: what the controller believes in.
+            machine: the controller's model of the machine.
             options: the law and its numbers.
-            folder: the cache; the user's own without it.
+            folder: folder of the cache; default: the user's cache.
 
         Raises:
-            InputError: as of `controller_equations`.
+            InputError: see `controller_equations`.
             EngineError: there is no compiler, or it fails.
 
         Examples:
             >>> import tauloop as tl
             >>> controller = tl.export.controller.CompiledController(tl.load("five_bar"))
-            >>> at = tl.Model(tl.load("five_bar")).assembly.q
             >>> controller.begin()
             0
         """
@@ -107,19 +108,23 @@ class CompiledController:
         self.begin()
 
     def begin(self, parameters: int | None = None) -> int:
-        """Begin anew, with the hash of the host's parameters (its own without it); flags, 0 where all is well."""
+        """Start again and return the flags, 0 if the parameters are accepted.
+
+        Args:
+            parameters: hash of the host's parameters; default: the controller's own hash.
+        """
         return int(self._begin(self.memory, self.hash if parameters is None else parameters))
 
     @property
     def parameters(self) -> np.ndarray:
-        """Its parameters, which may be changed in place (n,)."""
+        """Return the parameters (n,), which may be changed in place."""
         return self.memory[: len(self.equations.defaults)]
 
     def step(self, inputs: np.ndarray) -> ControllerSample:
-        """One sample of its inputs, one channel behind the other (n,)."""
+        """Return forces and flags of one sample; the inputs (n,) are all channels concatenated."""
         flags = self._step(self.memory, np.ascontiguousarray(inputs, dtype=float), self._force)
         return ControllerSample(force=self._force.copy(), flags=int(flags))
 
     def is_expired(self, time: float) -> bool:
-        """Whether the watchdog has run out at an instant, s."""
+        """True if the watchdog has expired at a time, s."""
         return bool(self._expired(self.memory, time))

@@ -1,7 +1,7 @@
-"""Equations of a generated controller: the pose from encoders, the reference's and the stop's motion, and the law.
+"""Equations of a generated controller: pose, motion of reference and stop, and the law.
 
-All of them write to one array of work, whose parts stand in `ControllerParts`; what is done when
-something is wrong is `controller.c`, which calls them.
+All routines write to one work array with the layout `ControllerEquations.work`. The C file
+`controller.c` calls them and handles faults.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tauloop.simulation.controllers.system import pose_error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerChannel:
-    """Numbers of one kind that a controller reads, writes or is set by.
+    """Numbers of one kind: an input, an output or a parameter of a controller.
 
     Attributes:
-        name: in C.
-        columns, units: of each number.
-        meaning: what they are.
+        name: name in C.
+        columns, units: name and unit of each number.
+        meaning: description.
     """
 
     name: str
@@ -48,25 +48,26 @@ class ControllerChannel:
 
     @property
     def size(self) -> int:
-        """How many."""
+        """Return the number of columns."""
         return len(self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ControllerEquations:
-    """A controller's routines, and where their numbers are.
+    """Routines of a controller and the layout of their numbers.
 
     Attributes:
-        model: what the controller believes in.
+        model: the controller's model of the machine.
         options: the law and its numbers.
         inputs, forces, parameters: channels in the order of their arrays.
-        defaults: values of the parameters, one after the other.
-        work: parts of the array of work.
-        routines: by name: `pose` from encoders, `wanted` of the reference, `ramp` of the stop,
-            `law`, and `asked`, the actuators' positions and speeds of the reference.
-        needs_model: whether the law knows forces without a measurement.
-        ratios: motion of what position and speed loops measure over that of their actuators (2,
-            n_u).
+        defaults: values of the parameters, concatenated.
+        work: layout of the work array.
+        routines: routines by name: `pose` from encoders, `wanted` motion of the reference, `ramp`
+            of
+            the stop, `law`, and `asked`, the reference's actuator positions and speeds.
+        needs_model: whether the law has model forces, which it needs without a measurement too.
+        ratios: motion that position and speed loops measure, divided by that of their actuators
+            (2, n_u).
     """
 
     model: Model
@@ -81,11 +82,11 @@ class ControllerEquations:
     ratios: np.ndarray
 
     def readings(self, q: np.ndarray) -> np.ndarray:
-        """What the encoders say at coordinates (n_q,): (n_u,)."""
+        """Return the encoder readings at coordinates (n_q,): (n_u,)."""
         return np.asarray(self.model.actuator_position(q[None])[0] * self.ratios[0])
 
     def sample(self, time: float, stamp: float, **channels: np.ndarray) -> np.ndarray:
-        """Inputs of one sample, one channel behind the other; zero where none is given."""
+        """Return the inputs of one sample, all channels concatenated; missing channels are zero."""
         channels |= {"time": np.array([time]), "stamp": np.array([stamp])}
         return np.concatenate(
             [np.asarray(channels.get(c.name, np.zeros(c.size)), dtype=float) for c in self.inputs]
@@ -93,21 +94,21 @@ class ControllerEquations:
 
 
 def controller_equations(model: Model, options: ControllerOptions) -> ControllerEquations:
-    """The equations of a machine's controller.
+    """Return the equations of a machine's controller.
 
     Args:
-        model: what the controller believes in; its free parameters stay parameters.
+        model: the controller's model of the machine; its free parameters stay parameters.
         options: the law.
 
     Raises:
-        InputError: freedoms that no actuator moves, cables, no limit of a force, numbers that do
-            not fit, a law for drive lines without any.
+        InputError: a freedom without an actuator, cables, a force without a limit, a wrong number
+            of values, or a law for drive lines on a machine without drive lines.
     """
-    return _Maker(model, options).made()
+    return _EquationBuilder(model, options).equations()
 
 
-class _Maker:
-    """Puts the equations together."""
+class _EquationBuilder:
+    """Builder of the routines of a controller."""
 
     def __init__(self, model: Model, options: ControllerOptions) -> None:
         self.model, self.options = model, options
@@ -121,64 +122,57 @@ class _Maker:
         self.leading, self.shares = list(model.assembly.leading), model.assembly.is_redundant
         self.m = len(self.leading)
         self.forces = self._forces()
-        self.loops = sum(
-            pid_states(line.control.position)
-            + (pid_states(line.control.speed) if line.control.speed else 0)
-            for line in self.lines
-        )
+        self.loops = sum(_loop_states(line) for line in self.lines)
         self.inputs = self._inputs()
         self.parameters, self.defaults = self._parameters()
         self.taken = Layout("in", {item.name: item.size for item in self.inputs})
         self.p = Layout("p", {item.name: item.size for item in self.parameters})
-        self.work = Layout(
-            "y",
-            {"position": self.m, "speed": self.m, "q": self.n_q, "v": self.n_v}
-            | {
-                "wanted_q": self.n_q,
-                "wanted_v": self.n_v,
-                "wanted_a": self.n_v,
-                "force": self.forces.size,
-            }
-            | {
-                "ramp": 3 * self.n_u,
-                "asked": 2 * self.n_u,
-                "loop": self.loops,
-                "measured": 2 * self.n_u,
-            }
-            | dict.fromkeys(("all", "R", "share"), 0)
-            | (
-                {"all": 2 * self.n_u, "R": self.n_u * self.m, "share": self.n_u * self.m}
-                if self.shares
-                else {}
-            ),
-        )
+        self.work = Layout("y", self._work_sizes())
+
+    def _work_sizes(self) -> dict[str, int]:
+        """Return the sizes of the parts of the work array, in their order."""
+        return {
+            "position": self.m,
+            "speed": self.m,
+            "q": self.n_q,
+            "v": self.n_v,
+            "wanted_q": self.n_q,
+            "wanted_v": self.n_v,
+            "wanted_a": self.n_v,
+            "force": self.forces.size,
+            "ramp": 3 * self.n_u,
+            "asked": 2 * self.n_u,
+            "loop": self.loops,
+            "measured": 2 * self.n_u,
+            "all": 2 * self.n_u if self.shares else 0,
+            "R": self.n_u * self.m if self.shares else 0,
+            "share": self.n_u * self.m if self.shares else 0,
+        }
 
     def _problems(self) -> list[Problem]:
-        model, options, problems = (
-            self.model,
-            self.options,
-            Problems(cable_problems(self.model.mechanism)),
-        )
+        model, options = self.model, self.options
+        problems = Problems(cable_problems(model.mechanism))
         problems += passive_problems(model.assembly)
         name, actuators = model.mechanism.name, len(self.actuators)
         if options.law == "drive" and model.assembly.is_redundant:
-            what = f"has {actuators} actuators for {self.platform.velocity.size} freedoms, whose drives would press"
-            problems.add(name, what, "choose another law, which shares forces")
+            message = f"has {actuators} actuators for {self.platform.velocity.size} freedoms; "
+            message += "with the law drive they would work against each other"
+            problems.add(name, message, "choose another law, which shares the forces")
         elif options.law == "drive" and not all(a.drive for a in self.actuators):
             problems.add(
                 "law", f"not every actuator of {name} has a drive line", "choose another law"
             )
         if len(options.deceleration) not in (1, actuators):
-            what = f"{len(options.deceleration)} numbers for {actuators} actuators"
-            problems.add("deceleration", what, "one for all, or one each")
+            message = f"{len(options.deceleration)} numbers for {actuators} actuators"
+            problems.add("deceleration", message, "give one number for all, or one per actuator")
         return list(problems)
 
     def _forces(self) -> ControllerChannel:
-        """What the controller asks for: forces of actuators, or torques of motors."""
+        """Return the outputs of the controller: forces of actuators or torques of motors."""
         if not self.lines:
             names, kinds = self.model.output_ports("actuators")
             return ControllerChannel(
-                name="force", columns=names, units=kinds, meaning="of the actuators"
+                name="force", columns=names, units=kinds, meaning="forces of the actuators"
             )
         names = tuple(
             f"{a.name}.{m.name}"
@@ -188,30 +182,30 @@ class _Maker:
         kinds = tuple(
             "N m" if line.inertia(m.on).turns else "N" for line in self.lines for m in line.motors
         )
-        return ControllerChannel(name="force", columns=names, units=kinds, meaning="of the motors")
+        return ControllerChannel(
+            name="force", columns=names, units=kinds, meaning="torques of the motors"
+        )
 
     def _inputs(self) -> tuple[ControllerChannel, ...]:
         platform, lengths = self.platform, self.model.actuator_units
-        names, rates = (
-            tuple(actuator.name for actuator in self.actuators),
-            tuple(f"{unit}/s" for unit in lengths),
-        )
+        names = tuple(actuator.name for actuator in self.actuators)
+        rates = tuple(f"{unit}/s" for unit in lengths)
         turning = names
         if self.lines:
             names, turning, lengths, rates = self._encoders()
-        positions, speeds = "what encoders say", "their rates"
+        positions, speeds = "encoder readings", "their rates"
         channels = [
             ControllerChannel(
                 name="time",
                 columns=("time",),
                 units=("s",),
-                meaning="the host's clock at this sample",
+                meaning="clock of the host at this sample",
             ),
             ControllerChannel(
                 name="stamp",
                 columns=("stamp",),
                 units=("1",),
-                meaning="counter or time of the measurement: another number with each new one",
+                meaning="counter or time of the measurement; it changes with each new measurement",
             ),
             ControllerChannel(name="position", columns=names, units=lengths, meaning=positions),
             ControllerChannel(name="speed", columns=turning, units=rates, meaning=speeds),
@@ -219,19 +213,19 @@ class _Maker:
                 name="reference",
                 columns=platform.position.columns,
                 units=platform.position.units,
-                meaning="where the platform shall be",
+                meaning="reference position of the platform",
             ),
             ControllerChannel(
                 name="reference_speed",
                 columns=platform.velocity.columns,
                 units=platform.velocity.units,
-                meaning="its velocities",
+                meaning="reference velocity",
             ),
             ControllerChannel(
                 name="reference_acceleration",
                 columns=platform.velocity.columns,
                 units=platform.acceleration.units,
-                meaning="its accelerations",
+                meaning="reference acceleration",
             ),
         ]
         return tuple(
@@ -239,7 +233,7 @@ class _Maker:
         )
 
     def _encoders(self) -> tuple[tuple[str, ...], ...]:
-        """Encoders of the position loops and of the speed loops, and their units."""
+        """Return the encoders of the position loops and of the speed loops, and their units."""
         names, turning, lengths, rates = [], [], [], []
         for actuator, line in zip(self.actuators, self.lines, strict=True):
             on = {encoder.name: line.inertia(encoder.on) for encoder in line.encoders}
@@ -251,11 +245,11 @@ class _Maker:
         return tuple(names), tuple(turning), tuple(lengths), tuple(rates)
 
     def _parameters(self) -> tuple[tuple[ControllerChannel, ...], np.ndarray]:
-        options, u = self.options, self.forces
+        options, forces = self.options, self.forces
         names = tuple(a.name for a in self.actuators)
         rates = tuple("rad/s^2" if unit == "rad" else "m/s^2" for unit in self.model.actuator_units)
-        plain = [
-            ("bandwidth", "rad/s", options.bandwidth, "w of the law"),
+        scalars = [
+            ("bandwidth", "rad/s", options.bandwidth, "bandwidth w of the law"),
             ("damping", "1", options.damping, "damping ratio of the law"),
             ("hold", "1", options.hold, "samples for which the last good forces are held"),
             (
@@ -268,79 +262,81 @@ class _Maker:
                 "stuck_motion",
                 "m or rad",
                 options.stuck_motion,
-                "how far it should have moved by then",
+                "distance that it should have moved by then",
             ),
-            ("late", "1", options.late, "share of the period by which a sample may be late"),
+            ("late", "1", options.late, "largest delay of a sample, as a share of the period"),
             (
                 "astray",
                 "m or rad",
                 options.astray,
-                "how far a coordinate may be from where it was led",
+                "largest distance of a coordinate from its predicted value",
             ),
-            ("settling", "s", options.settling, "time at rest behind a stop, before the brake"),
+            ("settling", "s", options.settling, "time at rest after a stop, before the brake"),
         ]
         channels = [
             ControllerChannel(name=n, columns=(n,), units=(unit,), meaning=text)
-            for n, unit, _, text in plain
+            for n, unit, _, text in scalars
         ]
         channels += [
             ControllerChannel(
-                name="limit", columns=u.columns, units=u.units, meaning="largest forces"
+                name="limit", columns=forces.columns, units=forces.units, meaning="largest forces"
             ),
             ControllerChannel(
                 name="deceleration",
                 columns=names,
                 units=rates,
-                meaning="of the actuators in a controlled stop",
+                meaning="deceleration of the actuators in a controlled stop",
             ),
         ]
-        values = [np.array([value], dtype=float) for _, _, value, _ in plain]
+        values = [np.array([value], dtype=float) for _, _, value, _ in scalars]
         values += [self._limits(), np.broadcast_to(np.asarray(options.deceleration), (self.n_u,))]
         table, free = self.model.mechanism.parameters, self.model.free
         if free:
             kinds = tuple(si_unit(table[name].unit) for name in free)
             channels.append(
                 ControllerChannel(
-                    name="machine", columns=free, units=kinds, meaning="parameters left free (SI)"
+                    name="machine",
+                    columns=free,
+                    units=kinds,
+                    meaning="free parameters of the machine (SI)",
                 )
             )
             values.append(table.vector(free))
         return tuple(channels), np.concatenate(values)
 
     def _limits(self) -> np.ndarray:
-        """Largest forces (n,).
+        """Return the largest forces (n,).
 
         Raises:
-            InputError: some have none.
+            InputError: a force has no limit.
         """
-        u = self.forces
+        forces = self.forces
         if self.lines:
             motors = [(line, motor) for line in self.lines for motor in line.motors]
-            own = [
+            machine_limit = [
                 np.inf if m.torque is None else self.model.mechanism.value(m.torque)
                 for _, m in motors
             ]
         else:
-            own = [actuator.force for actuator in self.actuators]
+            machine_limit = [actuator.force for actuator in self.actuators]
         problems, limit = Problems(), self.options.limit or (np.inf,)
-        if len(limit) not in (1, u.size):
-            problems.add(
-                "limit", f"{len(limit)} numbers for {u.size} forces", "one for all, or one each"
-            )
+        if len(limit) not in (1, forces.size):
+            message = f"{len(limit)} numbers for {forces.size} forces"
+            problems.add("limit", message, "give one number for all, or one per force")
             InputError.raise_if_any(problems)
-        least = np.minimum(own, np.broadcast_to(np.asarray(limit), (u.size,)))
-        for name, value in zip(u.columns, least, strict=True):
+        lower = np.minimum(machine_limit, np.broadcast_to(np.asarray(limit), (forces.size,)))
+        for name, value in zip(forces.columns, lower, strict=True):
             if not np.isfinite(value):
                 problems.add(
                     "limit",
                     f"nothing bounds the force of {name}",
-                    "give a limit, here or in the machine's file",
+                    "give a limit with this option or in the machine file",
                 )
         InputError.raise_if_any(problems)
-        return least
+        return lower
 
-    def made(self) -> ControllerEquations:
-        """All of it."""
+    def equations(self) -> ControllerEquations:
+        """Return the complete equations."""
         wanted = {
             "q": self.work.place("wanted_q"),
             "v": self.work.place("wanted_v"),
@@ -354,7 +350,7 @@ class _Maker:
                 strict=True,
             )
         }
-        seen = self._pose("blind_") if self.shares else Routine()
+        blind_pose = self._pose("blind_") if self.shares else Routine()
         routines = {
             "measured": Routine(calls=(self._measured(),)),
             "pose": self._pose(),
@@ -367,7 +363,7 @@ class _Maker:
             ),
             "ramp": self._ramp(wanted),
             "asked": Routine(calls=(self._asked(),)),
-            "blind": Routine(calls=(self._blind(), *seen.calls), own=seen.own),
+            "blind": Routine(calls=(self._blind(), *blind_pose.calls), own=blind_pose.own),
             "law": self._law(),
         }
         return ControllerEquations(
@@ -397,7 +393,7 @@ class _Maker:
         return program_call(name, motion.runner.program(spec), sizes, places, outputs)
 
     def _weights(self, name: str) -> tuple[list[RoutineCall], dict[str, int]]:
-        """Weights of forces and spread of encoders, all alike, and their sizes; nothing without redundant actuators."""
+        """Return weights of forces and spread of encoders, with sizes; empty if not redundant."""
         if not self.shares:
             return [], {}
         numbers = {
@@ -408,7 +404,7 @@ class _Maker:
         return [call], dict.fromkeys(numbers, self.n_u)
 
     def _pose(self, name: str = "") -> Routine:
-        """Coordinates and velocities from the actuators; of redundant ones by least squares, with R and shares."""
+        """Return q and v from the actuators; if redundant, by least squares with R and shares."""
         place, calls, own = self.work.place, *self._weights(name)
         motion = {"position": place("position"), "velocity": place("speed")}
         if self.shares:
@@ -420,11 +416,11 @@ class _Maker:
                 }
 
             calls.append(straight(f"{name}leading", {place("all"): 2 * self.n_u}, led))
-            beside = {
+            least_squares = {
                 "measured": place("all"),
                 "measured_speed": f"y + {self.work.slices['all'].start + self.n_u}",
             }
-            inputs = motion | beside | {"weight": "weight", "spread": "spread"}
+            inputs = motion | least_squares | {"weight": "weight", "spread": "spread"}
             outputs = {
                 "x": place("position"),
                 "speed": place("speed"),
@@ -441,10 +437,10 @@ class _Maker:
         return Routine(calls=tuple(calls), own=own)
 
     def _ramp(self, wanted: Mapping[str, str]) -> Routine:
-        """The machine's motion where the leading actuators are on their ramps."""
-        at, keys = self.work.slices["ramp"].start, ("position", "velocity", "acceleration")
+        """Return the motion of the machine while the leading actuators follow their stop ramps."""
+        start, keys = self.work.slices["ramp"].start, ("position", "velocity", "acceleration")
         if not self.shares:
-            ramp = {key: f"y + {at + k * self.n_u}" for k, key in enumerate(keys)}
+            ramp = {key: f"y + {start + k * self.n_u}" for k, key in enumerate(keys)}
             return Routine(
                 calls=(
                     self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),
@@ -458,44 +454,45 @@ class _Maker:
 
         ramp = {key: f"led + {k * self.m}" for k, key in enumerate(keys)}
         calls = (
-            straight("leading_ramp", {f"y + {at}": 3 * self.n_u}, led),
+            straight("leading_ramp", {f"y + {start}": 3 * self.n_u}, led),
             self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),
         )
         return Routine(calls=calls, own={"led": 3 * self.m})
 
     def _ratios(self) -> tuple[np.ndarray, np.ndarray]:
-        """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
+        """Return measured motion over actuator motion of position and speed loops, (n_u,) each."""
         if not self.lines:
             return np.ones(self.n_u), np.ones(self.n_u)
         return measured_ratios(self.model.mechanism, self.lines)
 
     def _measured(self) -> RoutineCall:
-        """Motion of the actuators from what encoders say."""
-        at, rate = self._ratios()
+        """Return the motion of the actuators from the encoder readings."""
+        position_ratio, speed_ratio = self._ratios()
 
         def motion(measured: ca.SX) -> dict[str, ca.SX]:
-            if self.shares:  # which have no drive lines here
+            if self.shares:  # redundant actuators have no drive lines in a generated controller
                 return {self.work.place("all"): measured}
             return {
-                self.work.place("position"): measured[: self.n_u] / ca.DM(at),
-                self.work.place("speed"): measured[self.n_u :] / ca.DM(rate),
+                self.work.place("position"): measured[: self.n_u] / ca.DM(position_ratio),
+                self.work.place("speed"): measured[self.n_u :] / ca.DM(speed_ratio),
             }
 
         return straight("measured_motion", {self.work.place("measured"): 2 * self.n_u}, motion)
 
     def _blind(self) -> RoutineCall:
-        """A machine that is on its ramp, where nothing is measured."""
-        at, rate = self._ratios()
+        """Return the state of a machine that follows its stop ramp without a measurement."""
+        position_ratio, speed_ratio = self._ratios()
 
         def seen(ramp: ca.SX, q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
             x, speed = ramp[: self.n_u], ramp[self.n_u : 2 * self.n_u]
             if self.shares:
                 motion = ca.vertcat(*actuator_motion(self.model.assembly, q, v))
                 return {self.work.place("all"): motion, self.work.place("measured"): motion}
+            readings = ca.vertcat(x * ca.DM(position_ratio), speed * ca.DM(speed_ratio))
             return {
                 self.work.place("position"): x,
                 self.work.place("speed"): speed,
-                self.work.place("measured"): ca.vertcat(x * ca.DM(at), speed * ca.DM(rate)),
+                self.work.place("measured"): readings,
                 self.work.place("q"): q,
                 self.work.place("v"): v,
             }
@@ -504,7 +501,7 @@ class _Maker:
         return straight("blind", reads | {self.work.place("wanted_v"): self.n_v}, seen)
 
     def _asked(self) -> RoutineCall:
-        """Positions and speeds of the actuators that the reference asks for."""
+        """Return the actuator positions and speeds of the reference."""
 
         def asked(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
             return {
@@ -517,7 +514,7 @@ class _Maker:
     # Laws
 
     def _law(self) -> Routine:
-        """Forces from what is measured and what is wanted; Newton's method goes on from the measured pose."""
+        """Return the forces of the law; Newton's method starts from the measured pose."""
         if self.lines:
             return self._drive_law()
         in_platform, law = self.options.space == "platform", self.options.law
@@ -528,8 +525,8 @@ class _Maker:
             if accelerates
             else gained_masses(self.model, in_platform, self.model.assembly.q[None])
         )
-        # by itself each actuator follows its own reference; what their forces come to is then
-        # shared anew
+        # In joint space each actuator follows its own reference; the sum of their forces is then
+        # distributed among the redundant actuators.
         alone = self.shares and not (in_platform or accelerates)
         calls, sizes = self._weights("law_")
         sizes |= {"G": self.n_v * self.m, "x": max(self.platform.position.size, self.n_u)}
@@ -603,38 +600,47 @@ class _Maker:
         return Routine(calls=tuple(calls), own=sizes)
 
     def _drive_law(self) -> Routine:
-        """The controls of the drive lines, each by itself; behind the sample their loops' states are moved on."""
-        at, rate = self._ratios()
+        """Return the controls of the drive lines, which advance their loops' states per sample."""
+        position_ratio, speed_ratio = self._ratios()
 
         def controls(y: ca.SX) -> dict[str, ca.SX]:
             work = self.work.parts(y)
             position, speed = actuator_motion(
                 self.model.assembly, work["wanted_q"], work["wanted_v"]
             )
+            parameters = Values(self.model.mechanism.parameters.values)
             torques, loops, first = [], [], 0
             for i, line in enumerate(self.lines):
-                control, figures = line.control, Values(self.model.mechanism.parameters.values)
-                count = pid_states(control.position) + (
-                    pid_states(control.speed) if control.speed else 0
-                )
-                states = work["loop"][first : first + count]
-                reference = position[i] * at[i]
-                # on a path preloads act in the direction of the motion
-                before = reference - ca.if_else(speed[i] < 0, -1.0, 1.0) * abs(at[i])
+                states = work["loop"][first : first + _loop_states(line)]
+                first += _loop_states(line)
+                reference = position[i] * position_ratio[i]
+                # On a path, preloads act in the direction of the motion.
+                direction = ca.if_else(speed[i] < 0, -1.0, 1.0)
+                before = reference - direction * abs(position_ratio[i])
                 law = control_law(
-                    *(
-                        control,
-                        work["measured"][i],
-                        work["measured"][self.n_u + i],
-                        reference,
-                        before,
-                    ),
-                    *(states, figures, Direct(), (speed[i] * rate[i], ca.SX(0))),
+                    line.control,
+                    work["measured"][i],
+                    work["measured"][self.n_u + i],
+                    reference,
+                    before,
+                    states,
+                    parameters,
+                    Direct(),
+                    (speed[i] * speed_ratio[i], ca.SX(0)),
                 )
                 torques += [law.torques.get(motor.name, ca.SX(0)) for motor in line.motors]
                 loops.append(states + self.options.period * law.rates)
-                first += count
-            made = {self.work.place("force"): ca.vertcat(*torques)}
-            return made | ({self.work.place("loop"): ca.vertcat(*loops)} if self.loops else {})
+            outputs = {self.work.place("force"): ca.vertcat(*torques)}
+            if self.loops:
+                outputs[self.work.place("loop")] = ca.vertcat(*loops)
+            return outputs
 
         return Routine(calls=(straight("line_controls", {"y": self.work.size}, controls),))
+
+
+def _loop_states(line: DriveLine) -> int:
+    """Return the number of states of a drive line's position and speed loops."""
+    states = pid_states(line.control.position)
+    if line.control.speed:
+        states += pid_states(line.control.speed)
+    return states

@@ -1,4 +1,4 @@
-"""A generated controller as files: header, source, programs that check it and run it against a plant, a manifest."""
+"""Export of a controller as files: header, source, check program, loop program and manifest."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ from tauloop.model.model import MachineSource, modelled
 class ControllerExport(ExportedCode):
     """A generated controller as texts.
 
-    `name` is the first part of every name in C and of the files' names; `parameters` of the
-    manifest has their hash and values.
+    `name` starts every C name and file name. The manifest's `parameters` contain hash and values.
     """
 
 
@@ -47,25 +46,24 @@ def export_controller(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> ControllerExport:
-    """A machine's controller as C99, safe by construction; the same machine and options give the same texts.
+    """Export a machine's controller as C99; the same machine and options give the same texts.
 
-    Whatever a sample reads, its forces are finite and within their limits, and flags say what was
-    wrong: not a number, a stale encoder, a lost pose, saturation, a missed deadline. The last good
-    forces are held for some samples; then the actuators stop along a stated deceleration, and
-    brake.
+    The forces of every sample are finite and within their limits, for any input. Flags state what
+    was wrong: an input that is not a number, a stale encoder, a lost pose, saturation, a missed
+    deadline. The controller holds the last good forces for some samples; then the actuators stop
+    with a stated deceleration and brake.
 
     Args:
-        machine: what the controller believes in; its free parameters stay parameters of the code.
-        folder: where the files are written (it is made where it is missing; other files in it are
-            left alone).
-        options: the law, its numbers, and what is done when something is wrong.
-        name: first part of all names; the machine's and "controller" without it.
-        progress: called with what is done and what there is to do.
+        machine: the controller's model of the machine; its free parameters stay parameters of the
+            code.
+        folder: folder for the files. It is created if missing, and its other files are left alone.
+        options: the law, its numbers, and the reactions to faults.
+        name: first part of all names; default: the machine's name and "controller".
+        progress: called with the completed and the total number of stages.
 
     Raises:
-        InputError: more or fewer actuators than freedoms, a force without a limit, a law that the
-            machine cannot have, a name that gives no C identifier, or a folder that cannot be
-            written.
+        InputError: a freedom without an actuator, a force without a limit, a law that does not suit
+            the machine, a name that gives no C identifier, or a folder that cannot be written.
         AssemblyError: the machine does not assemble as described.
 
     Examples:
@@ -115,26 +113,27 @@ def _channel(channel: ControllerChannel) -> dict[str, object]:
     return {"name": channel.name, "columns": list(channel.columns), "units": list(channel.units)}
 
 
-def places_in_measurement(equations: ControllerEquations) -> tuple[list[int], list[int]]:
-    """Places in what a plant measures of what position and speed loops read (n_u,), (n_u,).
+def indices_in_measurement(equations: ControllerEquations) -> tuple[list[int], list[int]]:
+    """Return the indices of the loops' positions and speeds in a plant's measurement, (n_u,) each.
 
-    Encoders of drive lines have no speeds: those are differences of the positions at their places.
+    Encoders of drive lines have no speeds; the speeds are differences of the positions at the
+    same indices.
     """
     n_u = len(equations.model.mechanism.actuators)
     if equations.options.law != "drive":
         return list(range(n_u)), list(range(n_u, 2 * n_u))
-    positions, speeds, at = [], [], 2 * n_u
+    positions, speeds, start = [], [], 2 * n_u
     for line in DrivenMachine(equations.model.mechanism, interpreted=True).system.lines:
         names, control = list(line.measured), line.line.control
-        positions.append(at + names.index(control.encoder))
-        speeds.append(at + names.index(control.speed_encoder or control.encoder))
-        at += len(names)
+        positions.append(start + names.index(control.encoder))
+        speeds.append(start + names.index(control.speed_encoder or control.encoder))
+        start += len(names)
     return positions, speeds
 
 
 def _loop_text(stem: str, equations: ControllerEquations) -> str:
-    """The program that runs a controller against a plant in another process."""
-    positions, speeds = places_in_measurement(equations)
+    """Return the program that runs a controller against a plant in another process."""
+    positions, speeds = indices_in_measurement(equations)
     sizes = {
         "POSITIONS": ", ".join(map(str, positions)),
         "SPEEDS": ", ".join(map(str, speeds)),
@@ -152,27 +151,23 @@ def _loop_text(stem: str, equations: ControllerEquations) -> str:
 
 
 def _check_text(stem: str, equations: ControllerEquations) -> str:
-    """The program that checks a controller; exit status 0 where it does what is said."""
+    """Return the program that checks a controller; its exit status is 0 if all checks pass."""
     model = equations.model
     q = model.assembly.q
-    at, zero = model.platform.ports.at(q), np.zeros(model.platform.ports.velocity.size)
-    knows = equations.needs_model
-    holding = (
-        model.platform.inverse_dynamics(at, zero, zero, start=q).force
-        if knows
-        else np.zeros(equations.forces.size)
-    )
-    most = equations.defaults[sum(c.size for c in equations.parameters[:8]) :][
-        : equations.forces.size
-    ]
-    knows = knows and bool((np.abs(holding) < most).all())
-    rest = {"position": equations.readings(q), "reference": at}
+    pose, zero = model.platform.ports.at(q), np.zeros(model.platform.ports.velocity.size)
+    holding = np.zeros(equations.forces.size)
+    if equations.needs_model:
+        holding = model.platform.inverse_dynamics(pose, zero, zero, start=q).force
+    first_limit = sum(c.size for c in equations.parameters[:8])
+    limits = equations.defaults[first_limit:][: equations.forces.size]
+    is_known = equations.needs_model and bool((np.abs(holding) < limits).all())
+    rest = {"position": equations.readings(q), "reference": pose}
     values = [rest.get(item.name, np.zeros(item.size)) for item in equations.inputs]
     lines = [
         f"/* Checks {stem}.c: at rest it holds the machine, and without a measurement it stops. */",
         f'#include "{stem}.h"',
         "#include <stddef.h>",
-        f"#define KNOWN {int(knows)}",
+        f"#define KNOWN {int(is_known)}",
         _table("at_rest", np.concatenate(values)),
         _table("holding", np.asarray(holding)),
         c_file("tauloop.export.controller", "check.c")

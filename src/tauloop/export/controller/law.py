@@ -1,4 +1,4 @@
-"""The generated controller in the loops of `tauloop control`: the very code that is exported runs a simulation."""
+"""The generated controller in `tauloop control follow`: the exported code runs a simulation."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from tauloop.simulation.controllers.workflow import ControlComparison, ControlOp
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedLaw(Controller):
-    """A law that runs as generated code: what `tauloop export controller` writes, sample by sample.
+    """A control law that runs as generated code, the code of `tauloop export controller`.
 
     Attributes:
-        options: the generated controller; its rate is that of the loop, its limits are those that
-            the loop has.
+        options: the generated controller; sampling rate and force limits are those of the loop.
     """
 
     options: ControllerOptions
 
     @classmethod
     def of(cls, options: ControllerOptions) -> GeneratedLaw:
-        """The law of some options."""
-        # references come as motions of the platform, whatever space the law has its errors in
+        """Return the law for some options."""
+        # The loop gives references as platform motion, whatever the space of the law's errors.
         return cls(
             bandwidth=options.bandwidth, damping=options.damping, space="platform", options=options
         )
 
     @property
     def title(self) -> str:
-        """The law's own name."""
+        """Return the name of the law."""
         return self.options.law
 
     def correction(self, loop: Loop) -> Correction:
-        """Forces of the generated code, in place of what gains make of the errors."""
-        most = np.where(np.isfinite(loop.limit), loop.limit, 1e99)
-        limit = np.minimum(most, np.broadcast_to(self.options.limit or (1e99,), most.shape))
+        """Return the forces of the generated code, instead of gains times errors."""
+        machine_limit = np.where(np.isfinite(loop.limit), loop.limit, 1e99)
+        option_limit = np.broadcast_to(self.options.limit or (1e99,), machine_limit.shape)
+        limit = np.minimum(machine_limit, option_limit)
         options = replace(
             self.options,
             frequency=1.0 / loop.period,
@@ -79,17 +79,17 @@ class GeneratedLaw(Controller):
 def control_compiled(
     machine: MachineSource, options: ControlOptions, *, progress: Progress | None = None
 ) -> ControlComparison:
-    """As `follow_path`, but the controllers are the generated code that `export_controller` writes.
+    """Simulate controllers like `follow_path`, with the code that `export_controller` writes.
 
     Args:
-        machine: what the controllers assume: a model, a mechanism, a path, or the name of a shipped machine.
-        options: as of `control`; controllers by name.
-        progress: called with what is done and what there is to do.
+        machine: what the controllers assume: a model, a mechanism, a path, or the name of a shipped
+            machine.
+        options: as for `follow_path`; controllers by name.
+        progress: called with the completed and the total number of stages.
 
     Raises:
-        InputError: names and numbers that are wrong, or a controller that there is no generated
-            code of.
-        PoseError: the stroke cannot be run at all.
+        InputError: a wrong name or number, or a controller that cannot be generated.
+        PoseError: the machine cannot run the stroke.
         EngineError: there is no compiler, or it fails.
 
     Examples:
@@ -103,7 +103,7 @@ def control_compiled(
     InputError.raise_if_any(
         Problem(
             where="controller",
-            what=f"there is no generated code of {name!r}",
+            what=f"{name!r} cannot be generated as code",
             remedy=f"choose among {', '.join(LAWS)}",
         )
         for name in unknown

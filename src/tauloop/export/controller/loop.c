@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 enum { REFERENCE_SIZE = @REFERENCE@, ACTUATORS = @ACTUATORS@, WIDTH = TPL_HEAD + @UP@_FORCES };
-/* Where a measurement has what the controller reads. */
+/* Indices in a measurement of the controller's inputs. */
 static const int positions[ACTUATORS] = {@POSITIONS@};
 #if @SPEED@
 static const int speeds[ACTUATORS] = {@SPEEDS@};
@@ -52,7 +52,7 @@ static double *read_table(const char *path, size_t *rows)
     return table;
 }
 
-/* Whether a fault of a kind is asked for at a sample. */
+/* Whether a fault of a kind is requested at a sample. */
 static int is_asked(const char *faults, const char *kind, double sample)
 {
     const size_t length = strlen(kind);

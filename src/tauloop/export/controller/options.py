@@ -1,4 +1,4 @@
-"""What a generated controller is: its law, its samples, and what it does when something is wrong."""
+"""Options of a generated controller: law, sampling, and reactions to faults."""
 
 from __future__ import annotations
 
@@ -22,29 +22,33 @@ def rate_option() -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions(Options):
-    """A generated controller. All numbers but the rate stay parameters of the code.
+    """Options of a generated controller. All numbers except the rate stay parameters of the code.
 
     Attributes:
-        law: law of the controller, as of `tauloop control follow`; drive is the control of the
+        law: law of the controller, as for `tauloop control follow`; drive is the control of the
             machine's drive lines.
-        space: where errors are taken: of the actuators, or of the platform.
+        space: space of the errors: joint (actuators) or platform.
         bandwidth: bandwidth of the controller, the natural frequency of the errors, such as 100
             (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
-        frequency: samples per second, such as 1kHz.
-        differences: take speeds as differences of measured positions; they are not an input.
-        limit: largest forces, one for all or one per actuator (or motor of a drive line); those of
-            the machine's file where they are less.
-        deceleration: of the actuators in a controlled stop, one for all or one each, m/s^2 or
-            rad/s^2.
-        hold: samples for which the last good forces are held when something is wrong, before the
+        frequency: sampling rate, such as 1kHz.
+        differences: compute speeds as differences of measured positions; they are then not an
+            input.
+        limit: largest force, one for all or one per actuator (or motor of a drive line), N or N m;
+            the machine file's limits hold where they are lower.
+        deceleration: deceleration of the actuators in a controlled stop, one for all or one per
+            actuator, m/s^2 or rad/s^2.
+        hold: number of samples for which the last good forces are held after a fault, before the
             stop.
-        stuck: samples after which an encoder that does not change is stale, if it should move.
-        stuck_motion: how far it should have moved by then, m or rad.
-        late: share of the period by which a sample may be late.
-        astray: how far a coordinate may be from where the last samples led, m or rad: farther, the
-            pose is lost.
-        settling: time at rest after the stop, before forces are zero and the brake is asked for, s.
+        stuck: number of samples after which an encoder that does not change is stale, if it should
+            move.
+        stuck_motion: distance that a stale encoder should have moved by then, m or rad.
+        late: largest delay of a sample, as a share of the period.
+        astray: largest distance of a coordinate from its value predicted by the last samples, m or
+            rad; beyond it, the pose is lost.
+        settling: time at rest after the stop, before the forces are zero and the brake is
+            requested,
+            s.
 
     Examples:
         >>> import tauloop as tl
@@ -84,12 +88,12 @@ class ControllerOptions(Options):
 
     @property
     def period(self) -> float:
-        """Time between two samples, s."""
+        """Return the sampling period, s."""
         return 1.0 / self.frequency
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a space for the control of drive lines, and no deceleration."""
+        """Report a space for the control of drive lines, and a missing deceleration."""
         if self.law == "drive" and self.space != "joint":
-            problems.add("space", "drive lines are controlled each by itself", "leave it out")
+            problems.add("space", "each drive line is controlled in its own joint", "leave it out")
         if len(self.deceleration) == 0:
-            problems.add("deceleration", "is missing", "one number, or one per actuator")
+            problems.add("deceleration", "is missing", "give one number, or one per actuator")

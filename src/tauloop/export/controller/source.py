@@ -12,29 +12,32 @@ from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.export.controller.equations import ControllerChannel, ControllerEquations
 from tauloop.integrate.routine import functions_text
 
-#: Flags of a sample: the bit, and what it says.
-FLAGS: Mapping[str, tuple[int, str]] = {
+#: Flags of a sample: bit and meaning.
+SAMPLE_FLAGS: Mapping[str, tuple[int, str]] = {
     "NOT_A_NUMBER": (0x1, "a measurement or its stamp is not a finite number"),
     "REFERENCE": (0x2, "the reference is not finite, out of reach or singular"),
     "STALE": (
         0x4,
-        "the stamp is that of the last sample, or an encoder stands still that should move",
+        "the stamp is that of the last sample, or an encoder that should move does not change",
     ),
     "LOST": (
         0x8,
-        "the pose is not found, is singular or far from where the last ones led, or no force follows",
+        "the pose is not found, singular or far from its prediction, or no force follows from it",
     ),
-    "SATURATED": (0x10, "a force was cut off at its limit"),
-    "LATE": (0x20, "the sample is late, or the clock stands or goes back"),
-    "HOLDS": (0x40, "the last good forces are given"),
+    "SATURATED": (0x10, "a force was limited"),
+    "LATE": (0x20, "the sample is late, or the clock stopped or went back"),
+    "HOLDS": (0x40, "the last good forces are held"),
     "STOPS": (0x80, "a controlled stop is under way"),
-    "BRAKES": (0x100, "all forces are zero; the brakes shall hold; only a new beginning ends it"),
+    "BRAKES": (
+        0x100,
+        "all forces are zero and the brakes shall hold, until the controller is started again",
+    ),
     "PARAMETERS": (
         0x200,
-        "the host's parameters are others, or those of the code are damaged: nothing begins",
+        "the host has other parameters, or those of the code are damaged: the controller does not start",
     ),
 }
-#: What the code defines for itself: types that the printed routines need.
+#: Types that the printed routines need, and that the code defines itself.
 _TYPES = """\
 typedef void (*tl_own)(double time, const double *seen, double *made);
 typedef struct {
@@ -47,14 +50,14 @@ typedef struct {
     void *data;
 } tl_run;
 
-/* Whether a program can be relied on. */
+/* Whether the results of a program are valid. */
 static int tl_healthy(const double *health, double pivot, double *worst)
 {
     (void)worst;
     return health[0] >= 0.0 && health[1] > pivot && health[2] < TL_CONVERGED;
 }
 """
-#: What printers of code leave unused is no news.
+#: Generated code may leave functions and parameters unused.
 _QUIET = (
     "#ifdef __GNUC__",
     '#pragma GCC diagnostic ignored "-Wunused-function"',
@@ -66,21 +69,22 @@ _QUIET = (
 def controller_header(
     stem: str, equations: ControllerEquations, values: Mapping[str, float]
 ) -> str:
-    """The header: what a sample reads, what it says, and the four functions.
+    """Return the header: the inputs of a sample, its flags, and the four functions.
 
     Args:
         stem: first part of every name.
         equations: the controller.
-        values: all its parameters, by name, in the order of their hash.
+        values: all parameters by name, in the order of their hash.
     """
     model, options, up = equations.model, equations.options, stem.upper()
     name, memory = comment(model.mechanism.name), memory_size(equations)
-    about = f"A controller of the machine {name!r}: {options.law}, errors of the {_SPACE[options.space]}, "
-    about += f"{options.frequency:g} samples a second. SI units, angles in radians."
+    about = f"Controller of the machine {name!r}: {options.law}, "
+    about += f"errors of the {_SPACE[options.space]}, "
+    about += f"{options.frequency:g} samples per second. SI units, angles in radians."
     fixed = [f" * {line}" for line in textwrap.wrap(comment(about), 110)]
     lines = [f"/* {stem}: made by Tauloop; do not edit.", " *", *fixed, " *"]
     lines += [
-        " * Whatever is read, forces are numbers within their limits; docs/generated-controllers.md has the rules."
+        " * The forces are finite and within their limits for any input; see docs/generated-controllers.md."
     ]
     lines += [
         " */",
@@ -98,30 +102,33 @@ def controller_header(
         f"#define {up}_FORCES {equations.forces.size}",
         "",
     ]
-    lines += ["/* What a sample says of itself. */", "enum {"]
-    lines += [f"    {up}_{flag} = 0x{bit:x}, /* {text} */" for flag, (bit, text) in FLAGS.items()]
-    lines += ["};", "", "/* What a sample reads. */", "typedef struct {"]
+    lines += ["/* Flags of a sample. */", "enum {"]
+    lines += [
+        f"    {up}_{flag} = 0x{bit:x}, /* {text} */" for flag, (bit, text) in SAMPLE_FLAGS.items()
+    ]
+    lines += ["};", "", "/* Inputs of a sample. */", "typedef struct {"]
     lines += [line for channel in equations.inputs for line in _field(channel)]
     lines += [f"}} {stem}_input;", ""]
     lines += [
-        "/* What may be set after the beginning; a new beginning sets it back. */",
+        "/* Parameters that may be changed after the start; a new start resets them. */",
         "typedef struct {",
     ]
     lines += [line for channel in equations.parameters for line in _field(channel)]
     lines += [f"}} {stem}_parameters;", ""]
+    columns = ", ".join(comment(column) for column in equations.forces.columns)
     lines += [
-        "/* All that it keeps, numbers alone: a copy is a second controller. The parameters are in front. */",
+        "/* State of the controller, numbers only; a copy is a second controller. */",
         f"typedef struct {{ double memory[{memory}]; }} {stem}_controller;",
         "",
-        "/* Begins; with the hash of the host's parameters. Returns 0, or the flags that nothing begins. */",
+        "/* Starts, with the hash of the host's parameters. Returns 0, or flags if it does not start. */",
         f"unsigned {stem}_begin({stem}_controller *controller, unsigned long long hash);",
         "",
-        f"/* One sample: forces {', '.join(comment(column) for column in equations.forces.columns)}",
+        f"/* One sample: forces {columns}",
         f"   [{', '.join(equations.forces.units)}]. Returns flags. */",
         f"unsigned {stem}_step({stem}_controller *controller, const {stem}_input *input, double *force);",
         "",
-        "/* The watchdog, for whatever runs beside the controller: 1 where no sample has come for so long that forces",
-        "   shall be zero and the brakes shall hold. */",
+        "/* Watchdog, for another thread: 1 if no sample has arrived for so long that the forces shall be",
+        "   zero and the brakes shall hold. */",
         f"int {stem}_expired(const {stem}_controller *controller, double time);",
         "",
     ]
@@ -142,7 +149,7 @@ def _field(channel: ControllerChannel) -> list[str]:
 
 
 def memory_size(equations: ControllerEquations) -> int:
-    """Doubles that a controller keeps, as `ctl_memory` has them."""
+    """Return the number of doubles in a controller's state, the C struct `ctl_memory`."""
     n_p, n_q = len(equations.defaults), equations.model.topology.n_q
     n_u, n_f, loops = (
         len(equations.model.mechanism.actuators),
@@ -153,16 +160,16 @@ def memory_size(equations: ControllerEquations) -> int:
 
 
 def _loops(equations: ControllerEquations) -> int:
-    part = equations.work.slices["loop"]
-    return part.stop - part.start
+    loop = equations.work.slices["loop"]
+    return loop.stop - loop.start
 
 
 def controller_source(
     stem: str, equations: ControllerEquations, values: Mapping[str, float]
 ) -> str:
-    """The source without what stands in front of its header; arguments as of `controller_header`."""
+    """Return the source without the include of its header; see `controller_header`."""
     work, model = equations.work, equations.model
-    inputs = _places("IN", equations.inputs)
+    inputs = _offsets("IN", equations.inputs)
     reference = sum(c.size for c in equations.inputs if c.name.startswith("reference"))
     sizes: dict[str, object] = {
         "NI": sum(channel.size for channel in equations.inputs),
@@ -181,8 +188,8 @@ def controller_source(
         "CTL_DEFAULTS": ", ".join(number(float(value)) for value in equations.defaults),
         "CTL_Q": ", ".join(number(float(value)) for value in model.assembly.q),
         **inputs,
-        **_places("P", equations.parameters),
-        **{f"W_{name.upper()}": part.start for name, part in work.slices.items()},
+        **_offsets("P", equations.parameters),
+        **{f"W_{name.upper()}": place.start for name, place in work.slices.items()},
     }
     signature = "(tl_run *run, double time, double *y, double *rate, double *guards);"
     body = (
@@ -206,9 +213,9 @@ def controller_source(
     )
 
 
-def _places(prefix: str, channels: tuple[ControllerChannel, ...]) -> dict[str, int]:
-    places, at = {}, 0
+def _offsets(prefix: str, channels: tuple[ControllerChannel, ...]) -> dict[str, int]:
+    offsets, start = {}, 0
     for channel in channels:
-        places[f"{prefix}_{channel.name.upper()}"] = at
-        at += channel.size
-    return places
+        offsets[f"{prefix}_{channel.name.upper()}"] = start
+        start += channel.size
+    return offsets

@@ -1,4 +1,4 @@
-"""The control law of a drive line as C: what it measures in, torques and the rates of its states out."""
+"""The control law of a drive line as C, with the rates of its states."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tauloop.mechanism.drive_line import DriveLine, LineInertia
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Samples that the test program holds, and the size of the steps in them, m or rad.
-SAMPLES, STEP = 8, 0.1
+#: Test program: number of samples, and size of the steps in them, m or rad.
+TEST_SAMPLES, TEST_STEP = 8, 0.1
 
 
 def export_control(
@@ -33,67 +33,64 @@ def export_control(
     name: str | None = None,
     folder: str | Path | None = None,
 ) -> Export:
-    """C source, header, test program and manifest of a drive line's control law, as `export_c` makes them.
+    """Export a drive line's control law as C, in the form of `export_c`.
 
     torque, rate = control(reference, before, position, speed, loop): `before` is the reference
-    before its step, `speed` is there where a speed loop reads it, and `loop` are the states of the
-    loops, zero at first. The caller adds their rates times the sample time to them; a derivative
-    part asks for a sample time well below T_d / N.
+    before its last step, `speed` is an input if there is a speed loop, and `loop` are the states of
+    the loops, zero at first. The caller adds their rates times the sample time to them. A
+    derivative part needs a sample time well below T_d / N.
 
     Args:
         line: the drive line.
-        parameters: other values, by name, SI.
-        name: first part of all names in C; the line's with `_control` without it.
-        folder: where the files are written; they stay texts without it.
+        parameters: other values of parameters, by name, SI.
+        name: first part of all C names; default: the line's name and `_control`.
+        folder: folder for the files; without it the result holds the texts only.
 
     Raises:
-        InputError: parameters that the line does not have, a name that gives no C identifier, or a
-            folder that cannot be written.
+        InputError: an unknown parameter, a name that gives no C identifier, or a folder that cannot
+            be written.
     """
     parameters = parameters or {}
     InputError.raise_if_any(
-        unknown_names(parameters, line.parameters.names, "is no parameter of the drive line")
+        unknown_names(parameters, line.parameters.names, "not a parameter of the drive line")
     )
     control = line.control
     values = line.parameters.values | dict(parameters)
-    figures = Values(values)
+    expression_values = Values(values)
     on = {encoder.name: line.inertia(encoder.on) for encoder in line.encoders}
     unit = _unit(on[control.encoder])
     ports = {
-        "reference": _port("reference", ("reference",), unit, "where the axis shall be"),
+        "reference": _port("reference", ("reference",), unit, "reference position of the axis"),
         "before": _port("before", ("before",), unit, "the reference before its last step"),
-        "position": _port("position", (control.encoder,), unit, "what the encoder says"),
+        "position": _port("position", (control.encoder,), unit, "encoder reading"),
     }
     if control.speed is not None and control.speed_encoder is not None:
         rate = f"{_unit(on[control.speed_encoder])}/s"
         ports["speed"] = _port(
-            "speed", (control.speed_encoder,), rate, "rate of what the speed loop's encoder says"
+            "speed", (control.speed_encoder,), rate, "rate of the speed loop's encoder reading"
         )
     states = tuple(
-        f"{loop}.{part}"
+        f"{loop}.{state}"
         for loop, law in (("position", control.position), ("speed", control.speed))
-        for part, key in (("integral", "integral_time"), ("lag", "derivative_time"))
+        for state, key in (("integral", "integral_time"), ("lag", "derivative_time"))
         if getattr(law, key, None) is not None
     )
     if states:
         ports["loop"] = _port("loop", states, "1", "states of the loops, zero at first")
     symbols = {key: ca.SX.sym(key, port.size) for key, port in ports.items()}
     law = control_law(
-        *(
-            control,
-            symbols["position"],
-            symbols.get("speed", ca.SX(0)),
-            symbols["reference"],
-            symbols["before"],
-        ),
-        *(symbols.get("loop", ca.SX(0, 1)), figures, Direct()),
+        control,
+        symbols["position"],
+        symbols.get("speed", ca.SX(0)),
+        symbols["reference"],
+        symbols["before"],
+        symbols.get("loop", ca.SX(0, 1)),
+        expression_values,
+        Direct(),
     )
     motors = {motor.name: _force(line.inertia(motor.on)) for motor in line.motors}
-    outputs = {
-        "torque": replace(
-            _port("torque", tuple(motors), "", "asked of the motors"), units=tuple(motors.values())
-        )
-    }
+    torques = _port("torque", tuple(motors), "", "requested of the motors")
+    outputs = {"torque": replace(torques, units=tuple(motors.values()))}
     results = [ca.vertcat(*(law.torques.get(motor, 0) for motor in motors))]
     if states:
         outputs["loop_rate"] = _port("loop_rate", states, "1/s", "rates of the states")
@@ -119,14 +116,14 @@ def export_control(
             inputs=tuple(ports.values()),
             outputs=tuple(outputs.values()),
         ),
-        meaning="torques asked of the motors, and rates of the loops' states",
+        meaning="requested motor torques, and rates of the loops' states",
         inputs=inputs,
-        expected=program.run(inputs, SAMPLES)[0],
+        expected=program.run(inputs, TEST_SAMPLES)[0],
     )
     notes = HeaderNotes(
         made_from=f"the drive line {line.name!r}",
         description=line.description,
-        given="what the control measures",
+        given="the measurement of the control",
         baked_in=[
             replace(p, value=values[p.name])
             for p in line.parameters
@@ -151,9 +148,12 @@ def _force(inertia: LineInertia) -> str:
 
 
 def _samples(ports: Mapping[str, CPort]) -> dict[str, np.ndarray]:
-    """Steps in both directions, from far of the reference to near it, with states of the size of the errors."""
+    """Return steps in both directions, far from the reference and near it, with matching states."""
     rng = np.random.default_rng(0)
-    samples = {key: STEP * rng.normal(size=(SAMPLES, port.size)) for key, port in ports.items()}
-    way = samples["reference"] - samples["before"]
-    samples["position"] = samples["reference"] - np.linspace(0.0, 1.0, SAMPLES)[:, None] * way
+    samples = {
+        key: TEST_STEP * rng.normal(size=(TEST_SAMPLES, port.size)) for key, port in ports.items()
+    }
+    step = samples["reference"] - samples["before"]
+    remaining = np.linspace(0.0, 1.0, TEST_SAMPLES)[:, None]
+    samples["position"] = samples["reference"] - remaining * step
     return {key: np.ascontiguousarray(array) for key, array in samples.items()}

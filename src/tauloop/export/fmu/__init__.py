@@ -1,4 +1,4 @@
-"""Machines behind the Functional Mock-up Interface.
+"""Export of machines as FMUs, and co-simulation with third-party FMUs.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""An FMU as a file: description, sources, and a library for this platform, in a ZIP archive without times."""
+"""An FMU as a ZIP archive: description, sources and a library for this platform, without times."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from tauloop.common.errors import EngineError
 from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, build
 from tauloop.compiler.c.calling.library import require_compiler
 
-#: Folders and endings of libraries by system, for versions 2 and 3; before them stands the
-#: processor.
+#: Folder and file ending of libraries by system, for versions 2 and 3 of the standard; the folder
+#: name starts with the processor.
 _SYSTEMS = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "win32": ("windows", ".dll")}
 _PROCESSORS = {"AMD64": "x86_64", "arm64": "aarch64"}
-#: The time that all entries have: the first that the format knows.
-_TIME = (1980, 1, 1, 0, 0, 0)
+#: Time of all entries: the earliest time of the ZIP format, so that equal files give equal
+#: archives.
+_ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 
 
-def library_place(version: str, identifier: str) -> str:
-    """Where the library for this platform lies in the archive."""
+def library_path(version: str, identifier: str) -> str:
+    """Return the path of this platform's library in the archive."""
     system, ending = _SYSTEMS.get(sys.platform, (sys.platform, ".so"))
     machine = _PROCESSORS.get(platform.machine(), platform.machine())
     folder = f"{machine}-{system}"
-    if version == "2":  # which knows one family of processors alone
+    if version == "2":  # has folders for one family of processors only
         folder = {"windows": "win64"}.get(system, f"{system}64") if machine == "x86_64" else folder
     return f"binaries/{folder}/{identifier}{ending}"
 
 
 def compiled(source: str, folder: Path | None = None) -> bytes:
-    """The library of a C text, for any processor of this kind; the same text and compiler give the same bytes.
+    """Return the library of a C text, for any processor of this platform.
+
+    The same text and compiler give the same bytes.
 
     Args:
         source: C text.
-        folder: the cache; the user's own without it.
+        folder: folder of the cache; default: the user's cache.
 
     Raises:
         EngineError: there is no compiler, or it fails.
@@ -45,22 +48,21 @@ def compiled(source: str, folder: Path | None = None) -> bytes:
     try:
         compiler = replace(require_compiler(), flags=PORTABLE_FLAGS)
     except EngineError as error:
-        what, remedy = error.problems[0].what, "install one, or write sources alone (no binary)"
-        raise EngineError.of("C compiler", what, remedy) from error
-    # without names of files, which a symbol table would have
+        message = error.problems[0].what
+        remedy = "install one, or write sources alone (no binary)"
+        raise EngineError.of("C compiler", message, remedy) from error
+        # Without a symbol table, which would contain file names.
     return build(source, compiler, further=("-s",), folder=folder).read_bytes()
 
 
 def archive(files: Mapping[str, str | bytes]) -> bytes:
-    """A ZIP archive: the same files give the same bytes."""
+    """Return a ZIP archive; the same files give the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as packed:
         for name, text in files.items():
-            entry = zipfile.ZipInfo(name, _TIME)
-            entry.compress_type, entry.create_system, entry.external_attr = (
-                zipfile.ZIP_DEFLATED,
-                3,
-                0o644 << 16,
-            )
+            entry = zipfile.ZipInfo(name, _ENTRY_TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3
+            entry.external_attr = 0o644 << 16
             packed.writestr(entry, text, compresslevel=9)
     return content.getvalue()

@@ -1,4 +1,4 @@
-"""What FMUs without a plant run: inverse dynamics, and kinematics both ways."""
+"""FMUs without a plant: inverse dynamics, and inverse and forward kinematics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tauloop.model.motion import Motion
 
 
 def inverse_dynamics_functions(model: Model) -> FmuFunctions:
-    """Actuator forces of a motion of the platform: feed-forward."""
+    """Return the FMU functions of inverse dynamics: actuator forces of a platform motion."""
     ports, n_q = model.platform.ports, model.topology.n_q
     starts = np.concatenate([ports.at(model.assembly.q), np.zeros(2 * ports.velocity.size)])
     calls, own = _forces(model, _places(ports, "in"), "p", "rate")
@@ -32,9 +32,9 @@ def inverse_dynamics_functions(model: Model) -> FmuFunctions:
 
 
 def kinematics_functions(model: Model) -> FmuFunctions:
-    """Actuators from the platform (outputs `inverse.`), and the platform from the actuators (`forward.`)."""
+    """Return the FMU functions of kinematics, with outputs `inverse.` and `forward.`."""
     shape, platform, actuators = model.topology, model.platform.ports, model.actuators.ports
-    at = platform.position.size + platform.velocity.size
+    first_actuator = platform.position.size + platform.velocity.size
     back = program_call(
         *("inverse_pose", *_program(model.platform, KINEMATICS[1])),
         {
@@ -48,8 +48,8 @@ def kinematics_functions(model: Model) -> FmuFunctions:
     there = program_call(
         *("forward_pose", *_program(model.actuators, KINEMATICS[1])),
         {
-            "position": f"in + {at}",
-            "velocity": f"in + {at + actuators.position.size}",
+            "position": f"in + {first_actuator}",
+            "velocity": f"in + {first_actuator + actuators.position.size}",
             "start": f"start + {shape.n_q}",
             "theta": "p",
         },
@@ -88,7 +88,7 @@ def _block(
     coordinates: int,
     guess: np.ndarray,
 ) -> FmuFunctions:
-    """An FMU without states."""
+    """Return an FMU without states."""
     leaves = tuple(parameter_variable(model.mechanism.parameters[name]) for name in model.free)
     return FmuFunctions(
         system=HybridSystem(
@@ -108,13 +108,13 @@ def _block(
 
 
 def _program(motion: Motion, spec: ProgramSpec) -> tuple[Any, dict[str, int]]:
-    """A program and the sizes of its inputs."""
+    """Return a program and the sizes of its inputs."""
     sizes = {key: array.shape[1] for key, array in motion.runner.empty_inputs().items()}
     return motion.runner.program(spec), sizes
 
 
 def _places(ports: EntryPorts, array: str) -> dict[str, str]:
-    """Places of a motion in an array: positions, velocities, accelerations."""
+    """Return where a motion's positions, velocities and accelerations are in an array."""
     n, m = ports.position.size, ports.velocity.size
     return {"position": array, "velocity": f"{array} + {n}", "acceleration": f"{array} + {n + m}"}
 
@@ -122,7 +122,7 @@ def _places(ports: EntryPorts, array: str) -> dict[str, str]:
 def _forces(
     model: Model, motion: Mapping[str, str], theta: str, to: str
 ) -> tuple[tuple[RoutineCall, ...], dict[str, int]]:
-    """Inverse dynamics; redundant actuators share forces by the least sum of squares."""
+    """Return inverse dynamics; redundant actuators share forces by the least sum of squares."""
     program, sizes = _program(model.platform, INVERSE_DYNAMICS)
     shares = {"weight": sizes["weight"], "preload": sizes["preload"]}
     places = {**motion, "start": "start", "theta": theta, "weight": "weight", "preload": "preload"}
@@ -139,7 +139,7 @@ def _forces(
 
 
 def _followed(model: Model) -> tuple[RoutineCall, ...]:
-    """Coordinates of the motion, from which Newton's method goes on."""
+    """Return the coordinates of the motion, from which Newton's method continues."""
     program, sizes = _program(model.platform, KINEMATICS[0])
     places = {"position": "in", "start": "start", "theta": "p"}
     pose = program_call("pose", program, sizes, places, {"q": "q"})
@@ -147,12 +147,12 @@ def _followed(model: Model) -> tuple[RoutineCall, ...]:
 
 
 def velocity_names(ports: EntryPorts) -> tuple[str, ...]:
-    """Names of the velocities of an entry's ports."""
+    """Return the names of the velocities of an entry's ports."""
     return tuple(f"{name}.velocity" for name in ports.velocity.columns)
 
 
 def motion_inputs(ports: EntryPorts, starts: np.ndarray) -> tuple[FmuVariable, ...]:
-    """Positions and velocities, and accelerations where there are starts for them too."""
+    """Return positions and velocities, and accelerations if there are start values for them."""
     name = "" if ports.entry.name == "platform" else ".position"
     names = [f"{column}{name}" for column in ports.position.columns] + [*velocity_names(ports)]
     units = [*ports.position.units, *ports.velocity.units]

@@ -1,6 +1,6 @@
-/* A sample of the generated controller, which stands in front of this, behind the FMU's face.
+/* A sample of the generated controller (defined before this file) for the FMU.
 
-   `seen`: NP parameters, then the inputs but for the time, the stamp first: 0 means that every sample is a new
+   `seen`: NP parameters, then the inputs except the time, the stamp first: 0 means that every sample is a new
    measurement. `made`: NF forces, the flags, TL_FLAGS of them one by one, samples so far, and the controller's memory,
    which is set back where all of this is zero. */
 static void tl_control(double time, const double *seen, double *made)

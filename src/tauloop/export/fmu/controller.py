@@ -1,4 +1,4 @@
-"""The generated controller as what an FMU runs: the text that `tauloop export controller` writes, sampled."""
+"""The generated controller as an FMU: the C text of `tauloop export controller`, sampled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tauloop.export.controller.equations import (
 )
 from tauloop.export.controller.options import ControllerOptions
 from tauloop.export.controller.source import (
-    FLAGS as MEANINGS,
+    SAMPLE_FLAGS,
     controller_header,
     controller_source,
     memory_size,
@@ -27,38 +27,40 @@ from tauloop.integrate.routine import Routine, own_call, straight
 from tauloop.integrate.system import HybridSystem
 from tauloop.model import Model
 
-#: Types and functions that both the controller's text and that of FMUs define, each for itself.
-_BOTH = ("tl_own", "tl_data", "tl_run", "tl_healthy")
+#: Types and functions that the controller's text and the FMU's text both define.
+_DEFINED_TWICE = ("tl_own", "tl_data", "tl_run", "tl_healthy")
 
 
 def controller_functions(model: Model, options: ControllerOptions, name: str) -> FmuFunctions:
-    """The generated controller of a machine, sampled and held; its memory is part of the FMU's state.
+    """Return the FMU functions of a machine's generated controller, sampled and held.
+
+    The controller's memory is part of the FMU's state.
 
     Args:
-        model: what the controller believes in; its free parameters stay parameters.
+        model: the controller's model of the machine; its free parameters stay parameters.
         options: the law, its numbers and its rate.
-        name: first part of all names of the controller's text.
+        name: first part of all names in the controller's text.
 
     Raises:
-        InputError: as of `controller_equations`.
+        InputError: see `controller_equations`.
     """
     equations = controller_equations(model, options)
     inputs, parameters = _inputs(equations), _parameters(equations)
     n_in, n_p, held = len(inputs), len(parameters), equations.forces.size + 1 + len(FLAGS)
-    kept = 1 + memory_size(equations)
+    memory = 1 + memory_size(equations)
     reads = straight(
         "seen_by_control", {"p": n_p, "in": n_in}, lambda p, x: {"seen": ca.SX(ca.vertcat(p, x))}
     )
-    sample = own_call(("&time", 1), ("seen", n_p + n_in), ("z", held + kept))
-    shown = straight("held_by_control", {"held": held}, lambda forces: {"rate": forces})
-    anew = straight(
-        "control_anew", {"p": n_p}, lambda _: {"z": ca.SX(ca.DM([0.0] * (held + kept)))}
+    sample = own_call(("&time", 1), ("seen", n_p + n_in), ("z", held + memory))
+    outputs = straight("held_by_control", {"held": held}, lambda forces: {"rate": forces})
+    restart = straight(
+        "control_anew", {"p": n_p}, lambda _: {"z": ca.SX(ca.DM([0.0] * (held + memory)))}
     )
     return FmuFunctions(
         system=HybridSystem(
             states=0,
             held=held,
-            kept=kept,
+            kept=memory,
             inputs=n_in,
             rate=Routine(),
             sample=Routine(calls=(reads, sample), own={"seen": n_p + n_in}),
@@ -66,8 +68,8 @@ def controller_functions(model: Model, options: ControllerOptions, name: str) ->
         ),
         front=_text(equations, name),
         values=controller_values(equations),
-        begin=Routine(calls=(anew,)),
-        outputs=Routine(calls=(shown,)),
+        begin=Routine(calls=(restart,)),
+        outputs=Routine(calls=(outputs,)),
         loops="the machine",
         variables=FmuVariables(parameters=parameters, inputs=inputs, outputs=_outputs(equations)),
         constants=tuple(parameter.name for parameter in parameters),
@@ -77,25 +79,25 @@ def controller_functions(model: Model, options: ControllerOptions, name: str) ->
 
 
 def _text(equations: ControllerEquations, name: str) -> str:
-    """The controller's C text and a sample of it; what it defines for itself is not seen behind it."""
+    """Return the controller's C text and its sample function; its macros end after the text."""
     values = controller_values(equations)
     sample = (
         c_file("tauloop.export.fmu", "controller.c")
         .replace("@NAME@", name)
         .replace("@UP@", name.upper())
     )
-    made = [write(name, equations, values) for write in (controller_header, controller_source)]
-    text = "\n".join([*(f"#define {word} control_{word}" for word in _BOTH), *made])
+    files = [write(name, equations, values) for write in (controller_header, controller_source)]
+    text = "\n".join([*(f"#define {word} control_{word}" for word in _DEFINED_TWICE), *files])
     defined = dict.fromkeys(re.findall(r"^ *# *define +(\w+)", text, re.MULTILINE))
-    figures = [f"#define TL_FLAGS {len(FLAGS)}", "#define TL_OWN tl_control"]
-    return "\n".join([text, *figures, sample, *(f"#undef {word}" for word in defined)])
+    macros = [f"#define TL_FLAGS {len(FLAGS)}", "#define TL_OWN tl_control"]
+    return "\n".join([text, *macros, sample, *(f"#undef {word}" for word in defined)])
 
 
 def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
-    """All that a sample reads but for the time, which is the FMU's own."""
+    """Return all inputs of a sample except the time, which is the FMU's time."""
     q, is_drive = equations.model.assembly.q, equations.options.law == "drive"
     starts = {"position": equations.readings(q), "reference": equations.model.platform.ports.at(q)}
-    kinds = {
+    names = {
         "stamp": "{}",
         "position": "{}" if is_drive else "{}.position",
         "speed": "{}.velocity",
@@ -105,11 +107,11 @@ def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
     }
     return tuple(
         FmuVariable(
-            name=kinds[channel.name].format(column),
+            name=names[channel.name].format(column),
             causality="input",
             unit=unit,
             start=float(start),
-            meaning="0: every sample is a new measurement; else another number with each"
+            meaning="0: every sample is a new measurement; else a number that changes with each"
             * (channel.name == "stamp"),
         )
         for channel in equations.inputs
@@ -124,7 +126,7 @@ def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
 
 
 def _parameters(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
-    """All parameters in their order; those of the machine have its file's names and bounds."""
+    """Return all parameters in order; the machine's have the names and bounds of its file."""
     defaults = iter(equations.defaults.tolist())
     return tuple(
         _parameter(channel, column, unit, next(defaults), equations)
@@ -151,12 +153,17 @@ def _parameter(
 
 
 def _outputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
-    """Forces of the actuators, or torques asked of motors, and the flags: all in one number, and each by itself."""
+    """Return the forces of the actuators (or torques of the motors), and the flags.
+
+    All flags are one number, `flags`, and each flag is a variable too.
+    """
     ending = "torque_asked" if equations.options.law == "drive" else "force"
     forces = zip(equations.forces.columns, equations.forces.units, strict=True)
-    flags = (FmuVariable(name=f"flag.{name.lower()}", meaning=MEANINGS[name][1]) for name in FLAGS)
+    flags = (
+        FmuVariable(name=f"flag.{name.lower()}", meaning=SAMPLE_FLAGS[name][1]) for name in FLAGS
+    )
     return (
         *(FmuVariable(name=f"{column}.{ending}", unit=unit) for column, unit in forces),
-        FmuVariable(name="flags", meaning="sum of the bits of all flags; 0 where all is well"),
+        FmuVariable(name="flags", meaning="sum of the bits of all flags; 0 if none is set"),
         *flags,
     )

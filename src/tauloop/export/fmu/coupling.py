@@ -1,4 +1,4 @@
-"""What of a machine is connected with what of an FMU: names, factors and units, all that is wrong with them at once."""
+"""Connections between a machine and an FMU: names, factors and units, with all errors at once."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ from tauloop.mechanism.suggestions import listing, suggestion
 
 @dataclass(frozen=True, kw_only=True)
 class FmuCoupling(Options):
-    """An FMU of somebody else as actuator, drive or controller of a machine.
+    """Options for a third-party FMU as actuator, drive or controller of a machine.
 
     Attributes:
-        fmu: take this FMU (2 or 3, co-simulation) as an actuator, a drive or the controller; it is
-            a program, and runs with your rights.
-        connect: what is set from what, with a factor where it must be, such as 'speed=200
-            rad/m*leg1.motor.velocity' or 'leg1.motor.force=200 rad/m*torque'; equal names are
-            connected without it.
-        fmu_start: parameters of the FMU and inputs that nothing sets, such as 'R=0.5', in its units
-            or with a unit.
-        coupling_step: between exchanges of the two, such as 0.1ms; 1 ms, or as the controller's
-            samples, without it. A run with half of it is made too, and is the result.
-        fmu_limit: let the FMU unpack to this many MB; without it to 2000 MB, to 200 times its size
-            where that is more than 100 MB, and to 10 000 files.
+        fmu: use this FMU (2 or 3, co-simulation) as an actuator, a drive or the controller; an FMU
+            is a program and runs with your rights.
+        connect: connect a target with a source, with a factor if their units differ, such as
+            'speed=200 rad/m*leg1.motor.velocity' or 'leg1.motor.force=200 rad/m*torque'; equal
+            names
+            are connected by themselves.
+        fmu_start: set parameters of the FMU and inputs without a source, such as 'R=0.5', in the
+            FMU's units or with a unit.
+        coupling_step: time between exchanges of machine and FMU, such as 0.1ms; default: 1 ms, or
+            the controller's sampling period. The run is repeated with half the step, and the
+            repeated run is the result.
+        fmu_limit: unpack the FMU up to this size, MB; default: 2000 MB, 200 times its packed size
+            above 100 MB, and 10 000 files.
 
     Examples:
         >>> import tauloop as tl
@@ -53,7 +55,7 @@ class FmuCoupling(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Link:
-    """One number on its way: target = gain source + offset, of an FMU's variable and a machine's quantity."""
+    """Connection target = gain source + offset of an FMU variable and a machine quantity."""
 
     reference: int
     place: int
@@ -65,11 +67,10 @@ class _Link:
 class Connections:
     """Links between a machine's quantities and an FMU's variables.
 
-    Attributes:
-        inputs: of the FMU, from quantities.
-        outputs: of the FMU, to forces of actuators.
-        drives: every actuator that the FMU drives, by name.
-        reads_asked: whether a force that is asked for is among the inputs.
+    inputs: links to inputs of the FMU, from quantities.
+    outputs: links from outputs of the FMU, to forces of actuators.
+    drives: names of the actuators that the FMU drives.
+    reads_asked: whether a requested force is among the inputs.
     """
 
     inputs: tuple[_Link, ...]
@@ -78,14 +79,14 @@ class Connections:
     reads_asked: bool
 
     def sent(self, quantities: np.ndarray) -> dict[int, float]:
-        """Inputs by reference from quantities of the machine (n,), SI."""
+        """Return inputs by value reference, from the machine's quantities (n,), SI."""
         return {
             link.reference: link.gain * float(quantities[link.place]) + link.offset
             for link in self.inputs
         }
 
     def received(self, values: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        """Forces (n_u,) from outputs; what the FMU does not drive is as it was asked for."""
+        """Return forces (n_u,) from outputs; an actuator without a link has its requested force."""
         forces = np.array(asked, dtype=float)
         for link, value in zip(self.outputs, values, strict=True):
             forces[link.place] = link.gain * value + link.offset
@@ -93,7 +94,7 @@ class Connections:
 
     @property
     def output_references(self) -> list[int]:
-        """References of the outputs."""
+        """Return the value references of the outputs."""
         return [link.reference for link in self.outputs]
 
 
@@ -104,23 +105,21 @@ def connected(
     actuators: Sequence[str],
     forces: Sequence[str],
 ) -> Connections:
-    """Links as they are asked for, and between equal names.
+    """Return the requested links, and links between equal names.
 
     Args:
-        fmu: opened.
-        coupling: connections and starts.
-        quantities: of the machine: unit of each by name, in the order of their numbers.
-        actuators: their names.
+        fmu: the opened FMU.
+        coupling: connections and start values.
+        quantities: units of the machine's quantities by name, in the order of their numbers.
+        actuators: names of the actuators.
         forces: units of their forces.
 
     Raises:
-        InputError: all that is wrong at once: unknown names, two sources of one target, units that
-            do not fit, inputs that nothing sets, no output that reaches the machine.
+        InputError: unknown names, two sources for one target, units that do not fit, an input
+            without a source, or no output that reaches the machine; all errors at once.
     """
-    problems, targets = (
-        Problems(),
-        dict(zip((f"{name}.force" for name in actuators), forces, strict=True)),
-    )
+    problems = Problems()
+    targets = dict(zip((f"{name}.force" for name in actuators), forces, strict=True))
     inputs = {
         name: variable for name, variable in fmu.variables.items() if variable.causality == "input"
     }
@@ -133,7 +132,7 @@ def connected(
     order, links_in, links_out, drives = list(quantities), list[_Link](), list[_Link](), list[str]()
     for target, text in asked.items():
         where = f"connect {target}"
-        factor, _, source = (part.strip() for part in text.rpartition("*"))
+        factor, _, source = (text_part.strip() for text_part in text.rpartition("*"))
         into, out_of = (inputs, quantities) if target in inputs else (targets, outputs)
         with problems.collecting(InputError):
             _require(where, target, source, into, out_of, inputs, targets)
@@ -160,14 +159,15 @@ def connected(
                 drives.append(actuators[place])
     for name in inputs:
         if name not in asked and name not in coupling.fmu_start:
-            remedy = f"--connect '{name}=QUANTITY' or --fmu-start {name}=VALUE; quantities are {listing(order, 8)}"
-            problems.add(f"connect {name}", "nothing sets this input of the FMU", remedy)
+            remedy = f"--connect '{name}=QUANTITY' or --fmu-start {name}=VALUE; "
+            remedy += f"quantities are {listing(order, 8)}"
+            problems.add(f"connect {name}", "this input of the FMU has no source", remedy)
     if not any(target in targets for target in asked):
-        what = "no output of the FMU reaches an actuator"
+        message = "no output of the FMU is connected to an actuator"
         remedy = (
             f"--connect '{next(iter(targets))}=OUTPUT'; outputs are {listing(outputs) or 'none'}"
         )
-        problems.add("connect", what, remedy)
+        problems.add("connect", message, remedy)
     InputError.raise_if_any(problems)
     reads_asked = any(order[link.place] in targets for link in links_in)
     return Connections(
@@ -187,37 +187,36 @@ def _require(
     inputs: Mapping[str, ForeignVariable],
     targets: Mapping[str, str],
 ) -> None:
-    """Refuse names on either side that there are not, and variables that are no plain numbers."""
+    """Refuse unknown names on either side, and variables that are not plain numbers."""
     problems = Problems()
     if target not in into:
         known = (*inputs, *targets)
         remedy = suggestion(target, known) or f"inputs of the FMU and forces: {listing(known)}"
         problems.add(
-            where, f"neither the FMU has an input {target!r}, nor the machine such a force", remedy
+            where, f"neither an input of the FMU nor a force of the machine: {target!r}", remedy
         )
     elif source not in out_of:
-        what = f"{'the machine has no quantity' if target in inputs else 'the FMU has no output'} {source!r}"
+        side = "the machine has no quantity" if target in inputs else "the FMU has no output"
         problems.add(
             where,
-            what,
+            f"{side} {source!r}",
             suggestion(source, out_of) or f"choose among {listing(out_of, 20) or 'none'}",
         )
     for variable in (inputs.get(target), out_of.get(source)):
         if isinstance(variable, ForeignVariable) and not variable.is_number:
-            what = f"{variable.name} of the FMU is {variable.kind}"
-            problems.add(
-                where, what, "connect 64-bit floating-point numbers; set others by --fmu-start"
-            )
+            message = f"{variable.name} of the FMU is {variable.kind}"
+            remedy = "connect 64-bit floating-point numbers; set others by --fmu-start"
+            problems.add(where, message, remedy)
     InputError.raise_if_any(problems)
 
 
 def _scale(
     where: str, factor: str, variable: ForeignVariable, unit: str, *, from_machine: bool
 ) -> float:
-    """The factor in SI units, whose unit must lead from that of the source to that of the target.
+    """Return the factor in SI units; source unit times factor must be the target unit.
 
     Raises:
-        InputError: it is no number with a unit, or leads elsewhere.
+        InputError: the factor is not a number with a unit, or its unit does not fit.
     """
     machine = parse_unit(unit).dimension
     try:
@@ -226,24 +225,28 @@ def _scale(
         raise InputError.of(where, error.what, error.remedy) from None
     if variable.dimension is None:
         if variable.unit and not factor:
-            what = f"{variable.name} of the FMU is in {variable.unit}, which no machine has, and this is in {unit}"
-            raise InputError.of(where, what, "write a factor in front, such as 12.5*NAME")
+            message = f"{variable.name} of the FMU is in {variable.unit}, a unit that no machine "
+            message += f"quantity has; the machine's quantity is in {unit}"
+            raise InputError.of(where, message, "write a factor in front, such as 12.5*NAME")
         return 1.0 if number is None else number.value
     source, target = (
         (machine, variable.dimension) if from_machine else (variable.dimension, machine)
     )
-    by = Dimension() if number is None else number.dimension
-    if not (source * by).matches(target):
-        has = f"{_words(source)}{f' times {_words(by)}' if factor else ''}"
+    factor_dimension = Dimension() if number is None else number.dimension
+    if not (source * factor_dimension).matches(target):
+        source_text = _dimension_text(source)
+        if factor:
+            source_text += f" times {_dimension_text(factor_dimension)}"
         needed = target / source
         remedy = (
             "leave the factor's unit out"
             if needed.is_one
             else f"write a factor in {needed} in front"
         )
-        raise InputError.of(where, f"is in {_words(target)}, and would be set from {has}", remedy)
+        message = f"is in {_dimension_text(target)}, but its source is in {source_text}"
+        raise InputError.of(where, message, remedy)
     return 1.0 if number is None else number.value
 
 
-def _words(dimension: Dimension) -> str:
+def _dimension_text(dimension: Dimension) -> str:
     return str(dimension) or "no unit"

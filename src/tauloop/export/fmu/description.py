@@ -1,4 +1,4 @@
-"""modelDescription.xml of both versions of the standard, and buildDescription.xml of the third, always the same bytes.
+"""modelDescription.xml (versions 2 and 3) and buildDescription.xml (version 3) of an FMU.
 
 Sources: Functional Mock-up Interface for Model Exchange and Co-Simulation 2.0.4, and 3.0.2,
 Modelica Association.
@@ -14,23 +14,23 @@ from tauloop.common.records import dataclass
 from tauloop.export.fmu.variables import FmuVariable, FmuVariables
 from tauloop.mechanism.description.units import parse_unit
 
-#: Attributes of a base unit in the order of Tauloop's dimensions.
+#: SI base units of Tauloop's dimensions.
 _BASE = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FmuDescription:
-    """What is said of an FMU beside its variables.
+    """Description of an FMU and its variables.
 
     Attributes:
-        version: "2" or "3" of the standard.
-        identifier: of the C file and the library.
-        token: that ties description and library together.
-        meaning: of the whole.
-        tool: that made it, with version.
-        tolerance: of co-simulation, relative.
-        period: of samples, s; zero without any.
-        hash: of the parameters in the library.
+        version: "2" or "3", of the standard.
+        identifier: name of the C file and the library.
+        token: identifier that ties the description to the library.
+        meaning: description of the FMU.
+        tool: generation tool with version.
+        tolerance: relative tolerance of co-simulation.
+        period: sampling period, s; zero without samples.
+        hash: hash of the parameters in the library.
         variables: all variables.
     """
 
@@ -45,7 +45,7 @@ class FmuDescription:
     variables: FmuVariables
 
     def text(self) -> str:
-        """modelDescription.xml."""
+        """Return the text of modelDescription.xml."""
         is_third = self.version == "3"
         root = ElementTree.Element("fmiModelDescription", fmiVersion="3.0" if is_third else "2.0")
         _set(
@@ -96,7 +96,7 @@ class FmuDescription:
         return (f"canGetAndSetFMU{word}", f"canSerializeFMU{word}")
 
     def _sources(self, interface: ElementTree.Element) -> None:
-        """Of the second version: which sources to compile."""
+        """Add the list of C files to compile, for version 2 only."""
         if self.version == "2":
             files = ElementTree.SubElement(interface, "SourceFiles")
             ElementTree.SubElement(files, "File", name=f"{self.identifier}.c")
@@ -122,7 +122,7 @@ class FmuDescription:
                 ElementTree.SubElement(element, "DisplayUnit", name=name, factor=repr(1 / scale))
 
     def _role(self, k: int, variable: FmuVariable) -> tuple[str | None, float | None]:
-        """Its attribute `initial`, and its start."""
+        """Return the attribute `initial` and the start value of a variable."""
         if variable.causality in ("input", "independent"):
             return None, variable.start
         return ("calculated", None) if variable.start is None else ("exact", variable.start)
@@ -149,7 +149,7 @@ class FmuDescription:
         }
 
     def _state_of(self, k: int) -> int | None:
-        """Value reference of the state whose rate this is."""
+        """Return the value reference of the state whose derivative a variable is, or None."""
         count, first = len(self.variables.states), self.variables.first_state
         return k - count if first + count <= k < first + 2 * count else None
 
@@ -157,7 +157,7 @@ class FmuDescription:
         scalar, state = ElementTree.SubElement(listed, "ScalarVariable"), self._state_of(k)
         _set(scalar, **self._common(k, variable))
         real = ElementTree.SubElement(scalar, "Real")
-        # a rate names its state by its place in the list, which begins at one
+        # In version 2 a derivative names its state by its index in the list, which starts at one.
         _set(real, **self._typed(k, variable), derivative=None if state is None else str(state + 1))
 
     def _third(self, listed: ElementTree.Element, k: int, variable: FmuVariable) -> None:
@@ -170,7 +170,7 @@ class FmuDescription:
         )
 
     def _structure(self, root: ElementTree.Element) -> None:
-        """Outputs, derivatives, and what follows from others at the start."""
+        """Add outputs, derivatives, and the unknowns at the start."""
         structure, all_ = ElementTree.SubElement(root, "ModelStructure"), self.variables.all
         first, count = self.variables.first_state, len(self.variables.states)
         rates = range(first + count, first + 2 * count)
@@ -201,7 +201,7 @@ class FmuDescription:
 
 
 def build_description(identifier: str) -> str:
-    """buildDescription.xml: one C file, and the mathematical library."""
+    """Return the text of buildDescription.xml: one C file and the mathematical library."""
     root = ElementTree.Element("fmiBuildDescription", fmiVersion="3.0")
     configuration = ElementTree.SubElement(root, "BuildConfiguration", modelIdentifier=identifier)
     files = ElementTree.SubElement(configuration, "SourceFileSet", language="C99")
@@ -211,7 +211,7 @@ def build_description(identifier: str) -> str:
 
 
 def document(root: ElementTree.Element) -> str:
-    """A whole XML file."""
+    """Return the text of an XML document."""
     ElementTree.indent(root)
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -221,7 +221,7 @@ def document(root: ElementTree.Element) -> str:
 
 
 def _set(element: ElementTree.Element, **attributes: str | None) -> None:
-    """Attributes, but for those that are None."""
+    """Set the attributes that are not None."""
     for name, value in attributes.items():
         if value is not None:
             element.set(name, value)

@@ -1,7 +1,7 @@
-/* Why the equations have no solution, in the words of the machine: which leg misses by how many millimetres.
+/* Reports why the equations have no solution: the leg that is out of reach, and its distance in millimetres.
 
-   TL_FORMS closed forms, whose names are tl_form; `machine_diagnosis` gives of each the least and the greatest psi over its
-   unknown, and the rod's length or zero. A rod closes where psi can be zero (as `tauloop.model.diagnosis` has it). */
+   The TL_FORMS closed forms have the names tl_form. `machine_diagnosis` returns for each the least and the greatest psi
+   over its unknown, and the rod's length or zero. A rod closes if psi can be zero (see `tauloop.model.diagnosis`). */
 
 static void tl_explain(tl_instance *of, double time)
 {

@@ -1,4 +1,4 @@
-"""Machines as FMUs: what they compute behind the Functional Mock-up Interface, for simulators and real-time targets."""
+"""Export of machines as FMUs (Functional Mock-up Interface) for simulators and real time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tauloop.compiler.c.printing.parameter_check import parameter_hash, paramete
 from tauloop.compiler.c.printing.source import c_name, comment, number
 from tauloop.export.c.exported_files import ExportedFiles, written_files
 from tauloop.export.controller.options import ControllerOptions
-from tauloop.export.fmu.archive import archive, compiled, library_place
+from tauloop.export.fmu.archive import archive, compiled, library_path
 from tauloop.export.fmu.blocks import inverse_dynamics_functions, kinematics_functions
 from tauloop.export.fmu.controller import controller_functions
 from tauloop.export.fmu.description import FmuDescription, build_description
@@ -28,14 +28,14 @@ from tauloop.integrate.integrators import MOST_STEPS, DormandPrince, Integrator,
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 
-#: What an FMU may be of a machine.
-KINDS = ("plant", "inverse_dynamics", "kinematics", "controller")
+#: Functions that an FMU of a machine may have.
+FMU_KINDS = ("plant", "inverse_dynamics", "kinematics", "controller")
 #: Versions of the standard.
 VERSIONS = ("2", "3")
-#: Absolute tolerance (SI) over the relative one.
-ABSOLUTE = 0.1
-#: What only this file may see is hidden, and what printers of code leave unused is no news.
-_ALONE = (
+#: Absolute tolerance (SI) divided by the relative tolerance.
+ABSOLUTE_TOLERANCE_RATIO = 0.1
+#: Names inside the file are hidden, and printed code may leave functions and parameters unused.
+_PRIVATE_CODE = (
     "#if defined __GNUC__ && !defined _WIN32",
     "#pragma GCC visibility push(hidden)",
     "#endif",
@@ -44,7 +44,7 @@ _ALONE = (
     '#pragma GCC diagnostic ignored "-Wunused-parameter"',
     "#endif",
 )
-#: Headers that stand in front of what only this file may see.
+#: Headers, included before the hidden names.
 _HEADERS = (
     "<math.h>",
     "<stdbool.h>",
@@ -58,17 +58,18 @@ _HEADERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FmuOptions(Options):
-    """What of a machine becomes an FMU, and how.
+    """Options of an exported FMU.
 
     Attributes:
-        kind: what it computes: plant, forward dynamics from actuator forces (or, with drive lines,
-            motor torques); inverse_dynamics, feed-forward; kinematics, both ways; controller, what
-            `export controller` writes.
-        version: of the FMI standard.
-        free: parameters that importers may change, beside those of drive lines; with commas
-            between.
-        name: of file and model; the machine's and the kind without it.
-        tolerance: relative tolerance of an integration step in co-simulation; importers may ask for
+        kind: function of the FMU: plant (forward dynamics from actuator forces or, with drive
+            lines, motor torques), inverse_dynamics (feed-forward forces), kinematics (inverse and
+            forward), controller (the code of `export controller`).
+        version: version of the FMI standard.
+        free: parameters that importers may change, in addition to those of drive lines, separated
+            by
+            commas.
+        name: name of file and model; default: the machine's name and the kind.
+        tolerance: relative tolerance of an integration step in co-simulation; importers may request
             another.
         stiff: integrate by implicit steps in co-simulation, for stiff machines.
         binary: compile a library for this platform; without it importers compile the sources.
@@ -79,7 +80,7 @@ class FmuOptions(Options):
         'plant'
     """
 
-    kind: str = option("plant", choices=KINDS)
+    kind: str = option("plant", choices=FMU_KINDS)
     version: str = option("3", choices=VERSIONS, flag="--fmi-version")
     free: tuple[str, ...] = option(
         (), read=listed, names="parameters", flag="--free-parameters", metavar="NAMES"
@@ -91,21 +92,21 @@ class FmuOptions(Options):
 
     @property
     def integrator(self) -> Integrator:
-        """Of co-simulation."""
-        kind = Radau if self.stiff else DormandPrince
-        return kind(rtol=self.tolerance, atol=ABSOLUTE * self.tolerance)
+        """Return the integrator of co-simulation."""
+        integrator = Radau if self.stiff else DormandPrince
+        return integrator(rtol=self.tolerance, atol=ABSOLUTE_TOLERANCE_RATIO * self.tolerance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FmuExport(ExportedFiles):
-    """A finished FMU; `name` is that of the model, and `files` are what the archive holds.
+    """A finished FMU; `name` is the name of the model, `files` are the contents of the archive.
 
     Attributes:
-        version: of the standard.
-        kind: what it computes.
-        parameter_hash: of all parameters, those of the machine and of a controller; the description
+        version: version of the standard.
+        kind: function of the FMU.
+        parameter_hash: hash of all parameters, of the machine and of a controller; the description
             has it too.
-        variables: all its variables.
+        variables: all variables.
     """
 
     version: str = field(metadata=json_keys("fmi"))
@@ -116,43 +117,43 @@ class FmuExport(ExportedFiles):
     @property
     @in_json("name")
     def model_name(self) -> str:
-        """Name of the model."""
+        """Return the name of the model."""
         return self.name
 
     @property
     @in_json()
     def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters."""
+        """Return the names of the parameters."""
         return self._names("parameter")
 
     @property
     @in_json()
     def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs."""
+        """Return the names of the inputs."""
         return self._names("input")
 
     @property
     @in_json()
     def outputs(self) -> tuple[str, ...]:
-        """Names of the outputs."""
+        """Return the names of the outputs."""
         return self._names("output")
 
     @property
     @in_json()
     def states(self) -> int:
-        """Number of states."""
+        """Return the number of states."""
         return len(self.variables.states)
 
     @property
     @in_json()
     def event_indicators(self) -> int:
-        """Number of event indicators."""
+        """Return the number of event indicators."""
         return len(self.variables.guards)
 
     @property
     @in_json()
     def contents(self) -> dict[str, str]:
-        """SHA-256 of every file in the archive."""
+        """Return the SHA-256 of every file in the archive."""
         return {
             name: hashlib.sha256(_bytes(content)).hexdigest()
             for name, content in self.files.items()
@@ -172,23 +173,23 @@ def export_fmu(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> FmuExport:
-    """A machine as an FMU for model exchange and co-simulation; the same machine gives the same bytes.
+    """Export a machine as an FMU for model exchange and co-simulation.
 
-    Inputs and outputs have the machine file's names and SI units. Co-simulation steps by Tauloop's
-    own integrator inside; model exchange has the independent coordinates as states (index reduced),
-    and the switches of drive lines as events.
+    The same machine gives the same bytes. Inputs and outputs have the machine file's names and SI
+    units. Co-simulation uses Tauloop's own integrator inside the FMU. In model exchange the
+    independent coordinates are states (index reduced), and switches of drive lines are events.
 
     Args:
-        machine: a mechanism, or its model, whose free parameters stay parameters.
-        folder: where ``NAME.fmu`` is written (it is made where it is missing).
-        options: what it computes, for which version.
-        controller: of the kind controller: its law, numbers and rate.
-        cache: of compiled code; the user's own without it.
-        progress: called with what is done and what there is to do.
+        machine: a mechanism or its model, whose free parameters stay parameters.
+        folder: folder for ``NAME.fmu``; it is created if missing.
+        options: function and version of the FMU.
+        controller: for the kind controller: its law, numbers and rate.
+        cache: folder of the cache of compiled code; default: the user's cache.
+        progress: called with the completed and the total number of stages.
 
     Raises:
-        InputError: unknown parameters, a name that gives no C identifier, or a controller that the
-            machine cannot have.
+        InputError: an unknown parameter, a name that gives no C identifier, or a controller that
+            does not suit the machine.
         AssemblyError: the machine does not assemble as described.
         EngineError: there is no compiler, or it fails.
 
@@ -229,7 +230,7 @@ def export_fmu(
     if options.version == "3":
         files["sources/buildDescription.xml"] = build_description(name)
     if options.binary:
-        files[library_place(options.version, name)] = compiled(source, cache)
+        files[library_path(options.version, name)] = compiled(source, cache)
     stages.done()
     written = () if folder is None else written_files({f"{name}.fmu": archive(files)}, Path(folder))
     return FmuExport(
@@ -255,46 +256,44 @@ def _functions(
     return plant_functions(model, options.integrator.method.atol)
 
 
-#: Stands for the token, which is a hash of the text around it.
+#: Placeholder of the token, which is a hash of the text around it.
 _TOKEN = '"token"'
 
 
 def _source(
     functions: FmuFunctions, options: FmuOptions, name: str, values: Mapping[str, float]
 ) -> str:
-    """The C file of an FMU, with a mark in the place of its token."""
+    """Return the C file of an FMU, with a placeholder for its token."""
     method = options.integrator.method
-    first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
+    first, rtol, atol, max_step = (number(min(value, 1e300)) for value in method.numbers)
     sizes = {
         "TL_FIRST": first,
         "TL_RTOL": rtol,
         "TL_ATOL": atol,
-        "TL_LONGEST": longest,
+        "TL_LONGEST": max_step,
         "TL_MOST_STEPS": MOST_STEPS,
     }
-    package, face = "tauloop.export.fmu", f"fmi{options.version}"
+    package, interface = "tauloop.export.fmu", f"fmi{options.version}"
+    names = ("instance.c", "explain.c", f"{interface}_types.c", "faces.c", f"{interface}.c")
     loop = "\n".join(
         [
             f"#define TL_TOKEN {_TOKEN}",
             f"#define TL_DAMAGED {name}_check_parameters(0x{parameter_hash(values)}ULL)",
             *(f"#define {key} {value}" for key, value in sizes.items()),
             functions.tables(),
-            *(
-                c_file(package, file)
-                for file in ("instance.c", "explain.c", f"{face}_types.c", "faces.c", f"{face}.c")
-            ),
+            *(c_file(package, file) for file in names),
         ]
     )
-    whole = functions.system.source(
+    system_text = functions.system.source(
         method.tableau, loop, known=functions.known, further=functions.further
     )
     return "\n".join(
         [
             f"/* {comment(f'{name}: made by Tauloop, do not edit')} */",
             *(f"#include {header}" for header in _HEADERS),
-            *_ALONE,
+            *_PRIVATE_CODE,
             functions.front or parameter_source(name, values),
-            whole,
+            system_text,
             "#if defined __GNUC__ && !defined _WIN32",
             "#pragma GCC visibility pop",
             "#endif",

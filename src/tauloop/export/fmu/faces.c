@@ -1,4 +1,4 @@
-/* Functions that both versions of the standard have, over an instance: in front of it stand the types of one of them. */
+/* Functions that both versions of the standard have, on an instance. The types of one version are defined before. */
 
 #ifdef TL_PREFIX
 #define TL_PASTE(a, b) a##b
@@ -10,10 +10,10 @@
 #define TL_FULL(name) TL_NAME(name)
 #define TL_CALL(name) TL_EXPORT TL_OF(Status) TL_FULL(TL_OF(name))
 #define TL_DONE(good) ((good) ? TL_OF(OK) : TL_OF(Error))
-/* A call that may be made in some modes of the instance c. */
+/* A call that is allowed in some modes of the instance c. */
 #define TL_SAY(name) TL_WORD(name)
 #define TL_WHERE(modes, name) if (!tl_may(c, modes, TL_SAY(name))) return TL_OF(Error)
-/* A whole function of the instance alone. */
+/* A function whose only argument is the instance. */
 #define TL_SIMPLE(name, modes, ...) \
     TL_CALL(name)(TL_INSTANCE c) \
     { \
@@ -23,7 +23,7 @@
 
 TL_EXPORT const char *TL_FULL(TL_OF(GetVersion))(void) { return TL_VERSION; }
 
-/* Where it cannot be done the instance is in error. */
+/* A failure sets the instance to the error state. */
 static TL_OF(Status) tl_done(tl_instance *of, int good)
 {
     if (!good && of) of->at.mode = TL_FAILED;
@@ -36,7 +36,7 @@ static TL_OF(Status) tl_turned(tl_instance *of, int mode)
     return TL_OF(OK);
 }
 
-/* What there is not. */
+/* Not supported. */
 static TL_OF(Status) tl_absent(TL_INSTANCE c, const char *text)
 {
     if (c) tl_say(c, text);
@@ -49,10 +49,10 @@ static TL_OF(Status) tl_none(TL_INSTANCE c, size_t n)
     return TL_DONE(!n && c);
 }
 
-/* Functions of variables of types that there are none of: references, their number, and whatever follows. */
+/* Functions of variable types without variables: references, their number, and further arguments. */
 #define TL_NONE(name, ...) \
     TL_CALL(name)(TL_INSTANCE c, const TL_OF(ValueReference) refs[], size_t n, __VA_ARGS__) { return tl_none(c, n); }
-/* What modelDescription.xml says that there is not. */
+/* Capabilities that modelDescription.xml does not declare. */
 #define TL_ABSENT(name, what, ...) \
     TL_CALL(name)(TL_INSTANCE c, __VA_ARGS__) { return tl_absent(c, what); }
 

@@ -1,4 +1,4 @@
-/* The functions of FMI 2.0 that the other version has not, or has otherwise. */
+/* The functions of FMI 2.0 that the other version does not have, or has in another form. */
 
 typedef void (*tl_logger2)(fmi2ComponentEnvironment, fmi2String, fmi2Status, fmi2String, fmi2String, ...);
 
@@ -79,7 +79,7 @@ TL_CALL(NewDiscreteStates)(fmi2Component c, fmi2EventInfo *info)
 
 /* Co-simulation. */
 
-/* None are asked for where there are none. */
+/* Importers call these functions only if such variables exist. */
 #define TL_DERIVATIVES2(name, what, values) \
     TL_CALL(name)(fmi2Component c, const fmi2ValueReference refs[], size_t n, const fmi2Integer order[], values) \
     { \

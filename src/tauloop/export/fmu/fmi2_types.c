@@ -1,4 +1,4 @@
-/* Types of FMI 2.0, and how its names are made for `faces.c`.
+/* Types of FMI 2.0, and its names for `faces.c`.
 
    Types are those of the standard's header, of which nothing else is needed; with FMI2_HEADERS the header itself is
    included, and the compiler compares. */
@@ -44,7 +44,7 @@ typedef struct {
 #define TL_OF(name) fmi2##name
 #define TL_WORD(name) "fmi2" #name
 #define TL_EXPORT FMI2_Export
-/* Names as the standard makes them where several FMUs are linked together. */
+/* Names that the standard prescribes if several FMUs are linked together. */
 #if defined FMI2_FUNCTION_PREFIX && !defined FMI2_HEADERS
 #define TL_PREFIX FMI2_FUNCTION_PREFIX
 #endif

@@ -1,4 +1,4 @@
-/* The functions of FMI 3.0 that the other version has not, or has otherwise. */
+/* The functions of FMI 3.0 that the other version does not have, or has in another form. */
 
 static void tl_tell3(tl_instance *of, int is_error, const char *text)
 {
@@ -101,7 +101,7 @@ TL_NONE(SetShiftFraction, const fmi3UInt64 counters[], const fmi3UInt64 resoluti
 TL_ABSENT(GetNumberOfVariableDependencies, "dependencies do not change", fmi3ValueReference reference, size_t *n)
 TL_ABSENT(GetVariableDependencies, "dependencies do not change", fmi3ValueReference dependent, size_t places[],
     fmi3ValueReference independents[], size_t elements[], fmi3DependencyKind kinds[], size_t n)
-/* Along a direction, and back. */
+/* Directional and adjoint derivatives. */
 #define TL_DERIVATIVE3(name, what) \
     TL_ABSENT(name, what, const fmi3ValueReference unknowns[], size_t n_unknowns, const fmi3ValueReference knowns[], \
         size_t n_knowns, const fmi3Float64 seed[], size_t n_seed, fmi3Float64 sensitivity[], size_t n_sensitivity)
@@ -140,7 +140,7 @@ TL_COUNT3(GetNumberOfContinuousStates, NY)
 
 /* Co-simulation. */
 
-/* Asks the importer, after a step of the integrator, whether to stop there. */
+/* Asks the importer after a step of the integrator whether to stop. */
 static int tl_between3(tl_instance *of)
 {
     fmi3IntermediateUpdateCallback update = (fmi3IntermediateUpdateCallback)of->update;

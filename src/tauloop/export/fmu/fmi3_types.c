@@ -1,4 +1,4 @@
-/* Types of FMI 3.0, and how its names are made for `faces.c`.
+/* Types of FMI 3.0, and its names for `faces.c`.
 
    Types are those of the standard's header, of which nothing else is needed; with FMI3_HEADERS the header itself is
    included, and the compiler compares. */
@@ -54,7 +54,7 @@ typedef void (*fmi3UnlockPreemptionCallback)(void);
 #define TL_OF(name) fmi3##name
 #define TL_WORD(name) "fmi3" #name
 #define TL_EXPORT FMI3_Export
-/* Names as the standard makes them where several FMUs are linked together. */
+/* Names that the standard prescribes if several FMUs are linked together. */
 #if defined FMI3_FUNCTION_PREFIX && !defined FMI3_HEADERS && !defined _WIN32
 #define TL_PREFIX FMI3_FUNCTION_PREFIX
 #endif

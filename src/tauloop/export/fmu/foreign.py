@@ -1,4 +1,4 @@
-"""An FMU that somebody else made, opened in FMPy: its variables, and its steps of co-simulation in SI units."""
+"""A third-party FMU, run by FMPy: its variables, and its co-simulation steps in SI units."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tauloop.mechanism.description.quantities import quantity
 from tauloop.mechanism.description.units import Dimension
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Types of variables that motions and forces may be connected with, in versions 2 and 3.
-_NUMBERS = ("Real", "Float64")
-#: Most of what an FMU logged that an error tells.
-_LAST_WORDS = 3
+#: Types of variables that can be connected with motions and forces, in versions 2 and 3.
+_REAL_TYPES = ("Real", "Float64")
+#: Number of the FMU's last log messages in an error.
+_LOG_MESSAGES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,13 @@ class ForeignVariable:
     """A variable of an FMU.
 
     Attributes:
-        name, reference, causality: as modelDescription.xml has them.
-        kind: its type, such as "Float64"; with its shape, where it is an array.
-        dimension: of its unit; None where it declares none, or one that no machine has (A, K, mol,
-            cd).
+        name, reference, causality: as in modelDescription.xml.
+        kind: type such as "Float64", with the shape of an array.
+        dimension: dimension of its unit; None without a unit, or with one that no machine has (A,
+            K,
+            mol, cd).
         factor, offset: SI value = factor value + offset.
-        unit: as it is declared; "" without one.
+        unit: declared unit; "" without one.
     """
 
     name: str
@@ -53,19 +54,19 @@ class ForeignVariable:
 
     @property
     def is_number(self) -> bool:
-        """Whether motions and forces may be connected with it."""
-        return self.kind in _NUMBERS
+        """True if the variable can be connected with motions and forces."""
+        return self.kind in _REAL_TYPES
 
 
 @dataclass(eq=False)
 class ForeignFmu:
-    """An FMU unpacked into a folder of its own, until the ``with`` statement ends; one instance of it lives at a time.
+    """An FMU, unpacked into a temporary folder inside a ``with`` statement, with one instance.
 
     Attributes:
-        path: the file.
-        limit: bytes that it may unpack to; None for those of `require_unpackable`.
-        sha256: of its bytes.
-        variables: by name.
+        path: path of the FMU.
+        limit: largest unpacked size, bytes; None for the limits of `require_unpackable`.
+        sha256: hash of the file.
+        variables: variables by name.
     """
 
     path: Path
@@ -79,16 +80,17 @@ class ForeignFmu:
     _log: list[str] = field(default_factory=list)
 
     def __enter__(self) -> Self:
-        """Read and unpack.
+        """Read and unpack the FMU.
 
         Raises:
             EngineError: FMPy is not installed.
-            InputError: no FMU of version 2 or 3 for co-simulation on this platform, or one that
-                must not be unpacked; all that is wrong at once.
+            InputError: the file is not an FMU of version 2 or 3 for co-simulation on this platform,
+                or
+                it is too large to unpack; all errors at once.
         """
         if find_spec("fmpy") is None:
             raise EngineError.of(
-                "FMPy", "is not installed; FMUs of others run in it", "pip install tauloop[fmu]"
+                "FMPy", "is not installed; it runs third-party FMUs", "pip install tauloop[fmu]"
             )
         fmpy, name = import_module("fmpy"), str(self.path)
         if problem := unreadable(self.path):
@@ -98,14 +100,14 @@ class ForeignFmu:
         except InputError:
             self._stack.close()
             raise
-        except Exception as error:  # whatever a damaged archive or its XML raises
+        except Exception as error:  # a damaged archive or its XML can raise any exception
             self._stack.close()
             raise InputError.of(
-                "fmu", f"is no FMU that can be read: {error}", "check the file", file=name
+                "fmu", f"not a readable FMU: {error}", "check the file", file=name
             ) from error
 
     def _opened(self, fmpy: Any, name: str) -> Self:
-        """Unpacked."""
+        """Read the description, check it, and unpack the FMU."""
         require_unpackable(self.path, self.limit)
         self.sha256 = hashlib.sha256(self.path.read_bytes()).hexdigest()
         self._description = fmpy.read_model_description(name, validate=False)
@@ -117,17 +119,18 @@ class ForeignFmu:
             problems.add(
                 "fmu",
                 "has no co-simulation",
-                "export it for that, with its solver inside",
+                "export it with co-simulation, which includes its solver",
                 file=name,
             )
         if fmpy.platform not in platforms:
-            what = f"has no library for {fmpy.platform}, but for {', '.join(platforms) or 'no platform'}"
+            available = ", ".join(platforms) or "no platform"
+            message = f"has no library for {fmpy.platform}, only for {available}"
             remedy = (
                 "`python -m fmpy compile` makes one"
                 if "c-code" in platforms
                 else "export it for this platform"
             )
-            problems.add("fmu", what, remedy, file=name)
+            problems.add("fmu", message, remedy, file=name)
         InputError.raise_if_any(problems)
         self.variables = {
             v.name: _variable(v, self._description) for v in self._description.modelVariables
@@ -142,7 +145,7 @@ class ForeignFmu:
         self._stack.close()
 
     def starts(self, values: Mapping[str, str | float]) -> dict[str, object]:
-        """Starts by name in the FMU's own units, from numbers in these or texts with units.
+        """Return start values by name in the FMU's units, from numbers or from texts with units.
 
         Raises:
             InputError: unknown names, and units that do not fit; all at once.
@@ -161,21 +164,26 @@ class ForeignFmu:
         return starts
 
     def begin(self, time: float, starts: Mapping[str, object], inputs: Mapping[int, float]) -> None:
-        """A new instance at a time (s), with starts and first inputs (by reference) in the FMU's own units.
+        """Create an instance at a time (s), with start values and first inputs in the FMU's units.
+
+        Args:
+            time: start time, s.
+            starts: start values by name.
+            inputs: first inputs by value reference.
 
         Raises:
-            EngineError: it cannot be made; with what it logged.
+            EngineError: the FMU cannot be instantiated; with its log.
         """
         self.end()
         self._log.clear()
         is_third = str(self._description.fmiVersion).startswith("3")
-        place = 3 if is_third else 4
+        message_argument = 3 if is_third else 4
 
         def note(*arguments: Any) -> None:
-            self._log.append(arguments[place].decode(errors="replace"))
+            self._log.append(arguments[message_argument].decode(errors="replace"))
 
         simulation = import_module("fmpy.simulation")
-        with self._said(f"{time:g} s"):
+        with self._with_log(f"{time:g} s"):
             instance = simulation.instantiate_fmu(
                 self._folder, self._description, "CoSimulation", logger=note
             )
@@ -193,12 +201,18 @@ class ForeignFmu:
     def step(
         self, time: float, length: float, inputs: Mapping[int, float], outputs: Sequence[int]
     ) -> np.ndarray:
-        """Inputs (by reference) held over a step (s), and outputs (n,) at its end, in the FMU's own units.
+        """Make a step with constant inputs and return the outputs (n,) at its end, in FMU units.
+
+        Args:
+            time: start of the step, s.
+            length: length of the step, s.
+            inputs: inputs by value reference.
+            outputs: value references of the outputs.
 
         Raises:
-            EngineError: it fails, ends, or gives what is no number.
+            EngineError: the FMU fails, ends the simulation, or returns a value that is not finite.
         """
-        with self._said(f"{time:.6g} s"):
+        with self._with_log(f"{time:.6g} s"):
             self._set(inputs)
             done = self._instance.doStep(time, length)
             get = getattr(self._instance, "getFloat64", None) or self._instance.getReal
@@ -206,11 +220,13 @@ class ForeignFmu:
         where = f"{self.path.name} at {time + length:.6g} s"
         if done is not None and done[1]:
             raise EngineError.of(
-                where, "asks to end the simulation", "end it before, or change what leads there"
+                where,
+                "requests the end of the simulation",
+                "end the run earlier or change its motion",
             )
         if not np.isfinite(values).all():
             raise EngineError.of(
-                where, "gives what is no finite number", "take shorter steps, or look into the FMU"
+                where, "returns a value that is not finite", "use shorter steps, or check the FMU"
             )
         return values
 
@@ -218,7 +234,7 @@ class ForeignFmu:
         """End the instance, if there is one."""
         instance, self._instance = self._instance, None
         if instance is not None:
-            with suppress(Exception):  # it may be in error already
+            with suppress(Exception):  # the instance may already have failed
                 instance.terminate()
             instance.freeInstance()
 
@@ -227,31 +243,32 @@ class ForeignFmu:
             call = getattr(self._instance, "setFloat64", None) or self._instance.setReal
             call(list(inputs), list(inputs.values()))
 
-    def _said(self, when: str) -> _Said:
-        return _Said(self, when)
+    def _with_log(self, when: str) -> _WithLog:
+        return _WithLog(self, when)
 
 
 @dataclass(eq=False)
-class _Said:
-    """Turns what a call raises into an error with what the FMU logged."""
+class _WithLog:
+    """A context that turns exceptions of a call into an error with the FMU's log."""
 
     fmu: ForeignFmu
     when: str
 
     def __enter__(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        """Say it in the FMU's words."""
+        """Raise an error with the message and the FMU's last log messages."""
         if isinstance(error, Exception):
-            words = "; ".join([str(error).rstrip("."), *self.fmu._log[-_LAST_WORDS:]])
+            messages = "; ".join([str(error).rstrip("."), *self.fmu._log[-_LOG_MESSAGES:]])
             where = f"{self.fmu.path.name} at {self.when}"
-            remedy = "shorter steps of coupling, other starts (--fmu-start), or whoever made it"
-            raise EngineError.of(where, words, remedy) from error
+            remedy = "use a shorter coupling step or other start values (--fmu-start), or ask the "
+            remedy += "author of the FMU"
+            raise EngineError.of(where, messages, remedy) from error
 
 
 def _variable(variable: Any, description: Any) -> ForeignVariable:
-    """A variable as FMPy reads it."""
+    """Return a variable from FMPy's description."""
     unit = (
         variable.unit
         or (variable.declaredType.unit if variable.declaredType is not None else None)
@@ -277,13 +294,14 @@ def _variable(variable: Any, description: Any) -> ForeignVariable:
 
 
 def _in_own_unit(variable: ForeignVariable, text: str) -> float:
-    """A number from text: alone in the FMU's unit, or with a unit."""
+    """Return a number in the FMU's unit from text: a number alone, or with a unit."""
     try:
         return float(text)
     except ValueError:
         pass
     where = f"fmu_start {variable.name}"
     if variable.dimension is None:
-        what = f"{text!r}, where the FMU declares {f'the unit {variable.unit}' if variable.unit else 'no unit'}"
-        raise InputError.of(where, what, "give a number alone, in what the FMU means")
+        declared = f"the unit {variable.unit}" if variable.unit else "no unit"
+        message = f"{text!r} has a unit, but the FMU declares {declared}"
+        raise InputError.of(where, message, "give a number alone, in the unit that the FMU means")
     return (quantity(where, text, variable.dimension) - variable.offset) / variable.factor

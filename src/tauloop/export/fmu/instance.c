@@ -1,10 +1,11 @@
 /* An instance of an FMU: values by reference, the states of both interfaces, and the integrator of co-simulation.
 
-   In front of this stand `hybrid.c`, `system.c` and sizes: TL_FREE parameters, NI inputs, NY states, NO outputs, NS modes, NG speeds that turn,
-   NP constants of the equations, NK numbers that samples keep, TL_PERIOD s between samples (0 without), TL_OWN,
-   which they call (0 without), TL_SAFE (whether inputs that are no
-   numbers are its affair), TL_TOKEN, TL_DAMAGED (whether the table of parameters has another hash), TL_FORMS closed forms, and tables: tl_start of all values, tl_parameter of each constant, tl_nominal of states, tl_near of each guard,
-   tl_guess of coordinates, tl_modes. Behind it stand the machine's routines and the functions of a standard. */
+   Included before this file: `hybrid.c`, `system.c` and sizes: TL_FREE parameters, NI inputs, NY states, NO outputs,
+   NS modes, NG speeds with dry friction, NP constants of the equations, NK numbers that samples keep, TL_PERIOD s between
+   samples (0 without), TL_OWN, the function that samples call (0 without), TL_SAFE (whether that function handles inputs
+   that are not numbers), TL_TOKEN, TL_DAMAGED (whether the table of parameters has another hash), TL_FORMS closed forms,
+   and tables: tl_start of all values, tl_parameter of each constant, tl_nominal of states, tl_near of each guard, tl_guess
+   of coordinates, tl_modes. The machine's routines and the functions of the standard follow after it. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,14 +23,14 @@ enum {
     TL_VALUES = AT_TURNS + NG
 };
 
-/* Where an instance is in its life. */
+/* Modes of an instance. */
 enum { TL_MADE = 1, TL_BEGINNING = 2, TL_EVENT = 4, TL_CONTINUOUS = 8, TL_STEPPING = 16, TL_OVER = 32, TL_FAILED = 64 };
 #define TL_RUNNING (TL_EVENT | TL_CONTINUOUS | TL_STEPPING)
 
-/* What an instance is, but for its surroundings: a block of memory that can be copied. */
+/* State of an instance without its environment: a block of memory that can be copied. */
 typedef struct {
-    int mode, is_current, is_new;  /* the values are those of the states; what acts has changed */
-    double origin, sample;         /* where samples begin, s, and samples so far */
+    int mode, is_current, is_new;  /* values agree with the states; inputs have changed */
+    double origin, sample;         /* time of the first sample, s, and number of samples */
     double v[TL_VALUES], p[NP + 1], z[NK + 1], guess[NQ + 1], base[NQ + 1], known[TL_KNOWN + 1], worst[6], slopes[1];
     double room[TL_ROOM(NY + 1, NS, NQ, TL_KNOWN, TL_STAGES, TL_DEGREE, TL_IMPLICIT)];
     int pivots[TL_PIVOTS(NY + 1, TL_IMPLICIT)];
@@ -43,9 +44,9 @@ struct tl_instance {
     int is_exchange, is_logging;
     char *name;
     void *owner;
-    /* (instance, whether it is an error, what is said) */
+    /* (instance, whether it is an error, message) */
     void (*tell)(tl_instance *of, int is_error, const char *text);
-    void (*log)(void);         /* the owner's function, of the standard's type */
+    void (*log)(void);         /* the importer's function, of the standard's type */
     void (*update)(void);      /* likewise, of intermediate updates */
     int may_return;
 };
@@ -66,7 +67,7 @@ static void tl_connect(tl_memory *at)
     tl_prepare(&tl_system, &tl_steps, &at->run, at->room, at->pivots);
 }
 
-/* Takes the memory of another instance, or of this one at another time. */
+/* Copies the memory of another instance, or of this one at another time. */
 static void tl_take(tl_memory *to, const tl_memory *from)
 {
     const tl_run *r = &from->run;
@@ -92,7 +93,7 @@ static void tl_reset(tl_instance *of)
     tl_connect(at);
 }
 
-/* Why no instance is made; null where all is well. */
+/* Returns why an instance cannot be created; null without an error. */
 static const char *tl_wrong(const char *token)
 {
     if (!token || strcmp(token, TL_TOKEN))
@@ -122,7 +123,7 @@ static void tl_free(tl_instance *of)
     free(of);
 }
 
-/* Whether a call may be made now; what is wrong is said. */
+/* Returns whether a call is allowed now; logs why not. */
 static int tl_may(tl_instance *of, int modes, const char *what)
 {
     static const char *const names[] = {"instantiated", "in initialization", "in event mode", "in continuous-time mode",
@@ -137,22 +138,22 @@ static int tl_may(tl_instance *of, int modes, const char *what)
     return 0;
 }
 
-/* What is wrong where the equations have no solution. */
+/* Reports why the equations have no solution. */
 static void tl_explain(tl_instance *of, double time);
 
-/* When the next sample is due. */
+/* Returns the time of the next sample. */
 static double tl_due(const tl_memory *at)
 {
     return at->origin + at->sample * TL_PERIOD;
 }
 
-/* Whether it is now; instants of importers are rounded. */
+/* Returns whether a sample is due; importers round times. */
 static int tl_is_due(const tl_memory *at, double time)
 {
     return TL_PERIOD > 0.0 && time >= tl_due(at) - 1e-9 * TL_PERIOD;
 }
 
-/* What a sample finds, where the run stands. */
+/* Runs a sample at the current time. */
 static int tl_sample(tl_instance *of)
 {
     tl_memory *at = &of->at;
@@ -164,7 +165,7 @@ static int tl_sample(tl_instance *of)
     return good && zero == 0.0;
 }
 
-/* Numbers that follow from those that were set; where a start is chosen, the states that follow from others too. */
+/* Updates the numbers that follow from set values; at the start also the dependent states. */
 static int tl_settle(tl_instance *of)
 {
     tl_memory *at = &of->at;
@@ -183,13 +184,13 @@ static int tl_settle(tl_instance *of)
     return 1;
 }
 
-/* The coordinates that Newton's method goes on from are those of now. */
+/* Newton's method continues from the current coordinates. */
 static void tl_arrived(tl_memory *at)
 {
     memcpy(at->base, at->guess, sizeof(double) * NQ);
 }
 
-/* Rates, guards and outputs at the states; whether they exist. */
+/* Computes rates, guards and outputs at the states. Returns whether they exist. */
 static int tl_refresh(tl_instance *of)
 {
     tl_memory *at = &of->at;
@@ -203,19 +204,19 @@ static int tl_refresh(tl_instance *of)
     good = good && system_turns(&at->run, at->v[0], at->v + AT_STATES, at->v + AT_TURNS, 0);
     good = good && system_outputs(&at->run, at->v[0], at->v + AT_STATES, at->v + AT_OUTPUTS, 0);
     for (int i = AT_RATES; i < AT_MODES; ++i) zero += at->v[i] - at->v[i];
-    /* a guard that is zero, or rounding, is no event: it counts from some way beyond */
+    /* A guard that is zero or rounding is not an event; it counts from a distance beyond zero. */
     for (int i = 0; i < NS; ++i)
         at->v[AT_GUARDS + i] += at->v[AT_MODES + i] != 0.0 ? tl_near[i] : -tl_near[i];
     if (!good || zero != 0.0) {
         tl_explain(of, at->v[0]);
         return 0;
     }
-    if (!NY) tl_arrived(at); /* functions go on from where they were last */
-    else if (at->mode == TL_STEPPING) memcpy(at->guess, kept, sizeof(double) * NQ); /* whoever looks changes nothing */
+    if (!NY) tl_arrived(at); /* functions continue from their last pose */
+    else if (at->mode == TL_STEPPING) memcpy(at->guess, kept, sizeof(double) * NQ); /* reading values changes nothing */
     return at->is_current = 1;
 }
 
-/* Values by reference; whether all exist. Inputs, states and parameters are known without the equations. */
+/* Reads values by reference. Returns whether all exist. Inputs, states and parameters need no equations. */
 static int tl_get(tl_instance *of, const unsigned *refs, size_t n, double *values)
 {
     for (size_t i = 0; i < n; ++i) {
@@ -233,7 +234,7 @@ static int tl_get(tl_instance *of, const unsigned *refs, size_t n, double *value
     return 1;
 }
 
-/* Sets values by reference; whether all may be set now, and are numbers within their bounds. */
+/* Sets values by reference. Returns whether all may be set now and are numbers within their bounds. */
 static int tl_set(tl_instance *of, const unsigned *refs, size_t n, const double *values)
 {
     tl_memory *at = &of->at;
@@ -277,7 +278,7 @@ static int tl_begun(tl_instance *of)
 {
     if (!tl_refresh(of)) return 0;
     of->at.mode = of->is_exchange ? TL_EVENT : TL_STEPPING;
-    if (!of->is_exchange) of->at.sample = 0.0; /* the first step samples what is set until then */
+    if (!of->is_exchange) of->at.sample = 0.0; /* the first step samples the values that are set until then */
     of->at.is_current = 0, of->at.is_new = 1;
     return 1;
 }
@@ -290,7 +291,7 @@ static int tl_agreed(tl_instance *of)
     return 0;
 }
 
-/* Modes that agree with the states, and a sample that is due; whether states changed. Returns whether it could be done. */
+/* Updates the modes and takes a due sample; reports whether states changed. Returns whether it succeeded. */
 static int tl_update(tl_instance *of, int *changed)
 {
     tl_memory *at = &of->at;
@@ -305,10 +306,10 @@ static int tl_update(tl_instance *of, int *changed)
     return 1;
 }
 
-/* After a step of co-simulation: whether to stop there. */
+/* Returns whether to stop after a step of co-simulation. */
 typedef int (*tl_between)(tl_instance *of);
 
-/* Co-simulation from the time to another one; whether it was reached. */
+/* Co-simulates up to a time. Returns whether it was reached. */
 static int tl_go(tl_instance *of, double until, tl_between between)
 {
     tl_memory *at = &of->at;
@@ -324,7 +325,7 @@ static int tl_go(tl_instance *of, double until, tl_between between)
             if (!tl_sample(of)) return tl_explain(of, r->time), 0;
             r->is_known = 0;
         }
-        /* a sample at the end, but for rounding, is that of the next step: it sees what is set then */
+        /* a sample at the end, to rounding, belongs to the next step and its inputs */
         if (TL_PERIOD > 0.0 && tl_due(at) < until - 1e-9 * TL_PERIOD) limit = tl_due(at);
         if (!NY) r->time = limit;
         else code = r->steps + r->rejected < most ? tl_next(&tl_system, &tl_steps, r, limit) : TL_CROWDED;
@@ -343,7 +344,7 @@ static int tl_go(tl_instance *of, double until, tl_between between)
     return 1;
 }
 
-/* Whether a step may begin and end where it is asked to; instants of importers are rounded. */
+/* Returns whether a step may have this start and end; importers round times. */
 static int tl_is_step(tl_instance *of, double from, double length)
 {
     char text[160];
@@ -389,7 +390,7 @@ static int tl_restore(tl_instance *of, const void *state)
     return 1;
 }
 
-/* A state as bytes begins with what tells it from those of other FMUs. */
+/* A serialized state starts with a mark of its FMU. */
 enum { TL_MARK = 40 };
 
 static int tl_serialize(tl_instance *of, const void *state, char *bytes, size_t size)

@@ -1,8 +1,8 @@
-"""A machine and an FMU of somebody else, step by step in turn: in simulations, and under Tauloop's controllers.
+"""Co-simulation of a machine and a third-party FMU, in simulations and under controllers.
 
-The scheme is Gauss and Seidel's with the FMU first: from t to t + H the FMU steps with the
-machine's motion of t held, and its outputs of t + H are held while the machine goes the same way.
-The error is of first order in H; a second run with half of it says how large it is.
+The scheme is Gauss-Seidel with the FMU first: from t to t + H the FMU steps with the machine's
+motion at t held constant; then the machine steps with the FMU's outputs at t + H held constant.
+The error is of first order in H; a second run with half the step estimates it.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from tauloop.simulation.workflow import (
     simulate,
 )
 
-#: Time between exchanges of a simulation without a step, s.
-STEP = 1e-3
-#: Steps of coupling are parts of a controller's samples to this share.
-WHOLE = 1e-6
-#: Times at which two simulations are compared.
-LOOKS = 501
-#: The law that asks for forces where none is chosen.
-ASKS = "computed-torque"
+#: Default time between exchanges in a simulation, s.
+DEFAULT_COUPLING_STEP = 1e-3
+#: A controller's period must be a whole number of coupling steps to this relative tolerance.
+WHOLE_STEP_TOLERANCE = 1e-6
+#: Number of times at which two simulations are compared.
+COMPARISON_SAMPLES = 501
+#: Control law if none is chosen.
+DEFAULT_LAW = "computed-torque"
 
 
 @dataclass(eq=False)
-class _InTurn:
-    """An instance of the FMU that goes on beside a machine; the instance is made at the first step."""
+class _CoupledInstance:
+    """An instance of the FMU that runs with a machine; it is created at the first step."""
 
     fmu: ForeignFmu
     connections: Connections
@@ -67,7 +67,13 @@ class _InTurn:
     begun: bool = False
 
     def forces(self, time: float, quantities: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        """Forces (n_u,) of the actuators from a time (s) on, for one step, from the machine's quantities (n,)."""
+        """Return the actuator forces (n_u,) for the step that starts at a time (s).
+
+        Args:
+            time: start of the step, s.
+            quantities: quantities of the machine at that time (n,), SI.
+            asked: requested forces (n_u,).
+        """
         sent = self.connections.sent(quantities)
         if not self.begun:
             self.begun = True
@@ -77,14 +83,14 @@ class _InTurn:
         )
 
 
-class _Held:
-    """What is asked for, sampled more seldom than the two are coupled."""
+class _SampleHold:
+    """Requested forces, sampled at every n-th coupling step and held in between."""
 
     def __init__(self, every: int) -> None:
         self._every, self._count, self._asked = every, 0, np.zeros(0)
 
     def __call__(self, asked: Callable[[], np.ndarray]) -> np.ndarray:
-        """What was asked for at the last sample."""
+        """Return the forces requested at the last sample."""
         if self._count % self._every == 0:
             self._asked = asked()
         self._count += 1
@@ -93,62 +99,64 @@ class _Held:
 
 @final
 class FmuForce(ForceLaw):
-    """Forces that an FMU makes of the machine's motion, and of those that another law asks for."""
+    """Forces that an FMU computes from the machine's motion and from a law's requested forces."""
 
-    def __init__(self, model: Model, turn: _InTurn, asking: ForceLaw | None) -> None:
-        """Keep them.
+    def __init__(self, model: Model, instance: _CoupledInstance, asking: ForceLaw | None) -> None:
+        """Keep the arguments.
 
         Raises:
-            InputError: a law whose samples are no whole steps of coupling.
+            InputError: the period of the law is not a whole number of coupling steps.
         """
-        self._model, self._turn, self._asking = model, turn, asking
-        every = 1 if asking is None or not asking.period else _whole(asking.period, turn.step)
-        self._held, self._nothing = _Held(every), np.zeros(len(model.mechanism.actuators))
+        self._model, self._instance, self._asking = model, instance, asking
+        every = 1
+        if asking is not None and asking.period:
+            every = _steps_per_period(asking.period, instance.step)
+        self._held, self._no_force = _SampleHold(every), np.zeros(len(model.mechanism.actuators))
 
     @property
     def period(self) -> float:
-        """The step of coupling, s."""
-        return self._turn.step
+        """Return the coupling step, s."""
+        return self._instance.step
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """What the FMU makes of this step."""
+        """Return the FMU's forces for this step."""
         model, asking = self._model, self._asking
         asked = self._held(
-            lambda: self._nothing if asking is None else np.asarray(asking.force(time, q, v))
+            lambda: self._no_force if asking is None else np.asarray(asking.force(time, q, v))
         )
         ports, speeds = model.platform.ports, model.assembly.loops.transmission @ v
         moved = [model.actuator_position(q), speeds, asked, ports.at(q), ports.rates(v)]
-        return self._turn.forces(time, np.concatenate([[time, time], *moved]), asked)
+        return self._instance.forces(time, np.concatenate([[time, time], *moved]), asked)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FmuDriven(Controller):
-    """A law whose forces pass through an FMU, sampled more often than the law: held until its next sample.
+    """A law whose forces pass through an FMU, which is sampled more often than the law.
 
     Attributes:
-        law: that asks for forces.
-        turn: makes what goes on beside a run.
-        every: steps of coupling in a sample of the law.
+        law: law that requests forces, which are held until its next sample.
+        new_instance: creates the FMU's instance of a run.
+        every: coupling steps per sample of the law.
     """
 
     law: Controller
-    turn: Callable[[], _InTurn]
+    new_instance: Callable[[], _CoupledInstance]
     every: int
 
     @property
     def feeds_forward(self) -> bool:
-        """As the law."""
+        """Return whether the law feeds forward."""
         return self.law.feeds_forward
 
     @property
     def compensation(self) -> Compensation:
-        """As the law."""
+        """Return the compensation of the law."""
         return self.law.compensation
 
     def correction(self, loop: Loop) -> Correction:
-        """What the FMU makes of the forces that the law asks for."""
-        turn, held = self.turn(), _Held(self.every)
+        """Return the FMU's forces as a function of the law's requested forces."""
+        instance, held = self.new_instance(), _SampleHold(self.every)
         inner, reference = self.law.correction(loop), loop.reference
         ports = loop.model.platform.ports
         positions = ports.at(reference[0]) if self.space == "platform" else reference[0]
@@ -160,10 +168,9 @@ class FmuDriven(Controller):
                 lambda: force if inner is None else inner(time, measured, speed, force)
             ).copy()
             k = min(round(time / loop.period), len(positions) - 1)
-            wanted = [positions[k], reference[1][k], reference[2][k]]
-            return turn.forces(
-                time, np.concatenate([[time, time], measured, speed, asked, *wanted]), asked
-            )
+            reference_now = [positions[k], reference[1][k], reference[2][k]]
+            moved = [measured, speed, asked, *reference_now]
+            return instance.forces(time, np.concatenate([[time, time], *moved]), asked)
 
         return call
 
@@ -195,28 +202,28 @@ def co_simulate(
     *,
     progress: Progress | None = None,
 ) -> Simulation | ControlComparison:
-    """Simulate a machine, or control it, with an FMU of somebody else as actuator, drive or controller.
+    """Simulate or control a machine with a third-party FMU as actuator, drive or controller.
 
-    Quantities of the machine are `time` (`stamp` without its unit), each actuator's NAME.position,
-    NAME.velocity and NAME.force (which the options or the controller ask for), and platform.x,
-    platform.x.velocity ... of a simulation, or reference.NAME, reference.NAME.velocity and
-    .acceleration of a control, in its space. NAME.force is what the FMU sets. All are in SI units;
-    those that the FMU declares are converted.
+    Quantities of the machine are `time` (and `stamp`, the time without a unit), each actuator's
+    NAME.position, NAME.velocity and NAME.force (requested by the options or the controller); in a
+    simulation platform.x, platform.x.velocity ...; under control reference.NAME,
+    reference.NAME.velocity and .acceleration, in the controller's space. The FMU sets NAME.force.
+    All quantities are in SI units; values with a unit declared by the FMU are converted.
 
-    The FMU and the machine go in turn, the FMU first, with what they exchange held: an error of the
-    first order in the step. Two runs, the second with half the step, show it; the second is the
-    result, with what the two differ by among its diagnostics.
+    The FMU and the machine step in turn, the FMU first, and hold the exchanged values constant,
+    which causes an error of first order in the step. A second run with half the step is the result,
+    and its difference from the first run is one of its diagnostics.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: of the simulation under forces, or of one controller on a stroke.
-        coupling: the FMU, and what is connected with what.
-        progress: called with what is done and what there is to do.
+        options: options of a simulation under forces, or of one controller on a stroke.
+        coupling: the FMU and its connections.
+        progress: called with the completed and the total number of runs.
 
     Raises:
-        EngineError: FMPy is missing; or the FMU fails, with what it logged.
-        InputError: no such FMU, and names, units or options that do not go together.
-        PoseError: as of `simulate` and `control`.
+        EngineError: FMPy is missing, or the FMU fails; with its log.
+        InputError: the FMU does not exist, or names, units or options do not fit together.
+        PoseError: see `simulate` and `follow_path`.
 
     Examples:
         >>> import tauloop as tl
@@ -235,135 +242,150 @@ def co_simulate(
     with ForeignFmu(path=Path(coupling.fmu), limit=limit) as fmu:
         if isinstance(options, ControlOptions):
             controlled = [
-                _controlled(model, options, coupling, fmu, parts) for parts in stages.over((1, 2))
+                _controlled(model, options, coupling, fmu, refinement)
+                for refinement in stages.over((1, 2))
             ]
-            apart = _apart_under_control(*controlled)
-            noted = _noted(controlled[1], model, apart, fmu)
-            # what runs show by themselves has it too
+            mismatch = _control_mismatch(*controlled)
+            fields = _coupling_fields(controlled[1], model, mismatch, fmu)
+            # Each run shows the coupling diagnostic by itself too.
             runs = {
                 name: replace(
                     run,
-                    diagnostics=(*run.diagnostics, noted["diagnostics"][-1]),
-                    provenance=noted["provenance"],
+                    diagnostics=(*run.diagnostics, fields["diagnostics"][-1]),
+                    provenance=fields["provenance"],
                 )
                 for name, run in controlled[1].runs.items()
             }
-            return replace(controlled[1], **noted, runs=runs)
+            return replace(controlled[1], **fields, runs=runs)
         assert isinstance(options, SimulationOptions)
         simulated = [
-            _simulated(model, options, coupling, fmu, parts) for parts in stages.over((1, 2))
+            _simulated(model, options, coupling, fmu, refinement)
+            for refinement in stages.over((1, 2))
         ]
-        return replace(simulated[1], **_noted(simulated[1], model, _apart(*simulated), fmu))
+        mismatch = _simulation_mismatch(*simulated)
+        return replace(simulated[1], **_coupling_fields(simulated[1], model, mismatch, fmu))
 
 
 def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None:
-    """Refuse what does not go together with an FMU, all at once."""
+    """Refuse options that do not work with an FMU, all at once."""
     problems = Problems()
     if not isinstance(options, SimulationOptions | ControlOptions):
-        problems.add("fmu", "means nothing beside a swing or a round trip", "leave it out")
+        problems.add("fmu", "has no effect on free motion or a round trip", "leave it out")
     elif options.sensitivities:
         problems.add(
             "sensitivities",
-            "an FMU cannot be differentiated through",
-            "take differences of runs instead",
+            "an FMU has no derivatives",
+            "use differences of runs instead",
         )
     if cables(model.mechanism):
         problems.add(
-            "fmu", "is not for machines with cables, whose winches are held", "simulate without it"
+            "fmu", "cannot drive a machine with cables: their winches are locked", "leave it out"
         )
     if isinstance(options, ControlOptions):
         if len(options.controller) > 1:
             problems.add(
-                "controller", f"{len(options.controller)} of them beside an FMU", "choose one"
+                "controller",
+                f"{len(options.controller)} controllers with one FMU",
+                "choose one controller",
             )
         if options.differences:
-            what = "are of samples, and an FMU may be coupled more often"
+            message = "are taken per sample, and an FMU may be coupled more often"
             problems.add(
-                "differences", what, "measure speeds exactly, or take differences in the FMU"
+                "differences", message, "measure speeds exactly, or take differences in the FMU"
             )
     InputError.raise_if_any(problems)
 
 
-def _noted(
-    result: Simulation | ControlComparison, model: Model, apart: float, fmu: ForeignFmu
+def _coupling_fields(
+    result: Simulation | ControlComparison, model: Model, mismatch: float, fmu: ForeignFmu
 ) -> dict[str, Any]:
-    """Diagnostics of the coupling, and the FMU in the provenance."""
+    """Return a result's fields with the coupling diagnostic, and the FMU in the provenance."""
     units = [unit for unit in dict.fromkeys(model.platform.ports.position.units) if unit != "1"]
-    noted = diagnostic(
-        COUPLING_CHANGE, apart, unit=" or ".join(units), advice="shorten the coupling step"
+    change = diagnostic(
+        COUPLING_CHANGE, mismatch, unit=" or ".join(units), advice="shorten the coupling step"
     )
-    made = result.provenance
-    inputs = dict(made.inputs) | {"fmu": fmu.path.name, "fmu_sha256": fmu.sha256}
-    return {"diagnostics": (*result.diagnostics, noted), "provenance": replace(made, inputs=inputs)}
+    record = result.provenance
+    inputs = dict(record.inputs) | {"fmu": fmu.path.name, "fmu_sha256": fmu.sha256}
+    return {
+        "diagnostics": (*result.diagnostics, change),
+        "provenance": replace(record, inputs=inputs),
+    }
 
 
 # Simulations
 
 
 def _simulated(
-    model: Model, options: SimulationOptions, coupling: FmuCoupling, fmu: ForeignFmu, parts: int
+    model: Model,
+    options: SimulationOptions,
+    coupling: FmuCoupling,
+    fmu: ForeignFmu,
+    refinement: int,
 ) -> Simulation:
-    """A simulation with so many parts of the coupling step."""
+    """Return a simulation with the coupling step divided by a refinement."""
     ports = model.platform.ports
-    quantities = _moved(model) | dict(
+    quantities = _quantity_units(model) | dict(
         zip(ports.position.columns, ports.position.units, strict=True)
     )
     quantities |= dict(zip(velocity_names(ports), ports.velocity.units, strict=True))
-    step = (coupling.coupling_step or STEP) / parts
-    turn = _turns(model, fmu, coupling, quantities, step)()
+    step = (coupling.coupling_step or DEFAULT_COUPLING_STEP) / refinement
+    instance = _instance_maker(model, fmu, coupling, quantities, step)()
     result = simulate(
-        model, replace(options, force=FmuForce(model, turn, force_law(model, options)))
+        model, replace(options, force=FmuForce(model, instance, force_law(model, options)))
     )
     assert isinstance(result, Simulation)
-    noted = dict(result.provenance.options) | {
+    stated = dict(result.provenance.options) | {
         "coupling_step_s": step,
         "connect": dict(coupling.connect),
     }
-    return replace(result, provenance=replace(result.provenance, options=noted))
+    return replace(result, provenance=replace(result.provenance, options=stated))
 
 
-def _apart(coarse: Simulation, fine: Simulation) -> float:
-    """Largest difference of the platform's positions."""
+def _simulation_mismatch(coarse: Simulation, fine: Simulation) -> float:
+    """Return the largest difference of the platform's positions between two runs."""
     end = min(coarse.time[-1], fine.time[-1])
-    times, at = np.linspace(0.0, end, LOOKS), fine.system.model.platform.ports
-    return float(np.abs(at.at(coarse.at(times)[0]) - at.at(fine.at(times)[0])).max())
+    times = np.linspace(0.0, end, COMPARISON_SAMPLES)
+    ports = fine.system.model.platform.ports
+    difference = ports.at(coarse.at(times)[0]) - ports.at(fine.at(times)[0])
+    return float(np.abs(difference).max())
 
 
 # Control
 
 
 def _controlled(
-    model: Model, options: ControlOptions, coupling: FmuCoupling, fmu: ForeignFmu, parts: int
+    model: Model, options: ControlOptions, coupling: FmuCoupling, fmu: ForeignFmu, refinement: int
 ) -> ControlComparison:
-    """A control with so many parts of the coupling step."""
-    every = parts * _whole(1.0 / options.frequency, coupling.coupling_step)
+    """Return a control run with the coupling step divided by a refinement."""
+    every = refinement * _steps_per_period(1.0 / options.frequency, coupling.coupling_step)
     step = 1.0 / options.frequency / every
-    chosen = options if options.controller else replace(options, controller=(ASKS,))
+    chosen = options if options.controller else replace(options, controller=(DEFAULT_LAW,))
     ((name, law),) = chosen.laws.items()
     motion = model.motion(PLATFORM if law.space == "platform" else ACTUATORS).ports
-    wanted = motion_inputs(motion, np.zeros(motion.position.size + 2 * motion.velocity.size))
-    quantities = _moved(model) | {f"reference.{each.name}": each.unit for each in wanted}
-    turns = _turns(model, fmu, coupling, quantities, step)
+    reference = motion_inputs(motion, np.zeros(motion.position.size + 2 * motion.velocity.size))
+    quantities = _quantity_units(model)
+    quantities |= {f"reference.{variable.name}": variable.unit for variable in reference}
+    new_instance = _instance_maker(model, fmu, coupling, quantities, step)
     driven = FmuDriven(
         bandwidth=law.bandwidth,
         damping=law.damping,
         space=law.space,
         law=law,
-        turn=turns,
+        new_instance=new_instance,
         every=every,
     )
     result = follow_path(
         model, replace(chosen, controller=(driven,), frequency=options.frequency * every)
     )
-    own, label = (
-        type(driven).__name__,
-        fmu.path.stem if is_alone(turns(), model) else f"{name} through {fmu.path.stem}",
-    )
+    title = type(driven).__name__
+    label = f"{name} through {fmu.path.stem}"
+    if is_alone(new_instance(), model):
+        label = fmu.path.stem
     return replace(
         result,
-        runs={label: result.runs[own]},
+        runs={label: result.runs[title]},
         diagnostics=tuple(
-            replace(item, name=item.name.replace(own, label, 1)) for item in result.diagnostics
+            replace(item, name=item.name.replace(title, label, 1)) for item in result.diagnostics
         ),
         provenance=replace(
             result.provenance,
@@ -373,40 +395,38 @@ def _controlled(
     )
 
 
-def is_alone(turn: _InTurn, model: Model) -> bool:
-    """Whether the FMU is the whole controller: it sets all forces, and asks for none."""
-    links = turn.connections
+def is_alone(instance: _CoupledInstance, model: Model) -> bool:
+    """True if the FMU is the whole controller: it sets all forces and reads no requested force."""
+    links = instance.connections
     return len(links.drives) == len(model.mechanism.actuators) and not links.reads_asked
 
 
-def _apart_under_control(coarse: ControlComparison, fine: ControlComparison) -> float:
-    """Largest difference of the platform's positions at the samples that both have."""
+def _control_mismatch(coarse: ControlComparison, fine: ControlComparison) -> float:
+    """Return the largest difference of the platform's positions at the common samples."""
     (first,), (second,) = coarse.runs.values(), fine.runs.values()
-    both = min(len(first.position), (len(second.position) + 1) // 2)
-    return float(np.abs(first.position[:both] - second.position[: 2 * both : 2]).max(initial=0.0))
+    common = min(len(first.position), (len(second.position) + 1) // 2)
+    difference = first.position[:common] - second.position[: 2 * common : 2]
+    return float(np.abs(difference).max(initial=0.0))
 
 
-# Parts of both
+# Functions of simulation and control
 
 
-def _moved(model: Model) -> dict[str, str]:
-    """Time, also as a plain number, motion of the actuators and forces that are asked for: units by name."""
+def _quantity_units(model: Model) -> dict[str, str]:
+    """Return units by name of time, actuator motion and requested forces."""
     names, units = model.output_ports("actuators")
-    moved = {variable.name: variable.unit for variable in actuator_motion_variables(model)}
-    return (
-        {"time": "s", "stamp": "1"}
-        | moved
-        | dict(zip((f"{name}.force" for name in names), units, strict=True))
-    )
+    motion = {variable.name: variable.unit for variable in actuator_motion_variables(model)}
+    forces = dict(zip((f"{name}.force" for name in names), units, strict=True))
+    return {"time": "s", "stamp": "1", **motion, **forces}
 
 
-def _turns(
+def _instance_maker(
     model: Model, fmu: ForeignFmu, coupling: FmuCoupling, quantities: Mapping[str, str], step: float
-) -> Callable[[], _InTurn]:
-    """What makes instances that go on beside a machine, by these steps (s).
+) -> Callable[[], _CoupledInstance]:
+    """Return a function that creates coupled instances with a step (s).
 
     Raises:
-        InputError: connections and starts that are wrong, all at once.
+        InputError: wrong connections and start values, all at once.
     """
     problems, (names, units) = Problems(), model.output_ports("actuators")
     connections, starts = None, dict[str, object]()
@@ -416,17 +436,18 @@ def _turns(
         connections = connected(fmu, coupling, quantities, names, units)
     InputError.raise_if_any(problems)
     assert connections is not None
-    return partial(_InTurn, fmu=fmu, connections=connections, starts=starts, step=step)
+    return partial(_CoupledInstance, fmu=fmu, connections=connections, starts=starts, step=step)
 
 
-def _whole(period: float, step: float | None) -> int:
-    """Steps of coupling in a period (s); one without a step.
+def _steps_per_period(period: float, step: float | None) -> int:
+    """Return the number of coupling steps in a period (s); one without a step.
 
     Raises:
-        InputError: they do not go up in it.
+        InputError: the period is not a whole number of steps.
     """
     count = 1 if step is None else max(round(period / step), 1)
-    if step is not None and abs(count * step - period) > WHOLE * period:
-        what = f"is {1e3 * step:g} ms, and the samples of what asks for forces are {1e3 * period:g} ms apart"
-        raise InputError.of("coupling_step", what, f"such as {1e3 * period / count:.9g} ms")
+    if step is not None and abs(count * step - period) > WHOLE_STEP_TOLERANCE * period:
+        message = f"{1e3 * step:g} ms does not divide the sampling period of the requested forces, "
+        message += f"{1e3 * period:g} ms"
+        raise InputError.of("coupling_step", message, f"such as {1e3 * period / count:.9g} ms")
     return count

@@ -1,4 +1,4 @@
-"""What an FMU of a plant runs: forward dynamics of a machine, pushed by its drive lines where it has them."""
+"""FMUs of plants: forward dynamics of a machine, driven by its drive lines if it has them."""
 
 from __future__ import annotations
 
@@ -27,30 +27,32 @@ from tauloop.model import Model
 from tauloop.simulation.routes import IndependentCoordinates
 from tauloop.simulation.system import System
 
-#: What acts at the tool, in the base frame, and its units.
+#: Forces and moments on the tool in the base frame, with units.
 _WRENCH = tuple(f"tool.{kind}_{axis}" for kind in ("force", "moment") for axis in "xyz")
 _WRENCH_UNITS = ("N",) * 3 + ("N m",) * 3
+#: C array with the inputs of the drive lines; the name is part of generated code.
+_LINE_INPUTS = "told"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FmuFunctions:
-    """The functions of an FMU and what their numbers are.
+    """The functions of an FMU, and the meaning of their numbers.
 
     Attributes:
-        system: rates, resets, samples and the way back.
-        begin: states that follow from others at the start.
-        outputs, turns: from what is known beside rates.
-        diagnosis: what closed forms miss; without calls where there are none.
+        system: rates, resets, samples, and the inverse of the state's coordinates.
+        begin: states that follow from other states at the start.
+        outputs, turns: outputs, and speeds whose sign dry friction follows, from the known numbers.
+        diagnosis: range margins of closed forms; without calls if there are no closed forms.
         forms: element of each closed form.
         length: characteristic length of the machine, m.
-        loops: what does not close, or is singular, where there are none.
+        loops: loops named in an error without closed forms: not closed, or singular.
         variables: all variables.
         constants: name of each constant of the system.
-        guess: coordinates that Newton's method begins from.
-        period: of samples, s; zero without any.
-        front: C text in front of all, which defines what samples call, TL_OWN; samples call
-            routines alone without it.
-        values: parameters by name that this text has a hash of; none without it.
+        guess: start coordinates of Newton's method.
+        period: sampling period, s; zero without samples.
+        front: C text before all other text, which defines the function TL_OWN that samples call;
+            without it samples call routines only.
+        values: parameters in the hash of this text, by name; empty for the machine's parameters.
     """
 
     system: HybridSystem
@@ -70,7 +72,7 @@ class FmuFunctions:
 
     @property
     def further(self) -> dict[str, Routine]:
-        """Routines beside those of the integrator, by name."""
+        """Return the routines in addition to those of the integrator, by name."""
         return {
             "begin": self.begin,
             "outputs": self.outputs,
@@ -80,13 +82,13 @@ class FmuFunctions:
 
     @property
     def known(self) -> int:
-        """Numbers that are known beside rates."""
+        """Return the number of known numbers, in addition to the rates."""
         return sum(size for _, size in self.system.rate.known)
 
     def tables(self) -> str:
-        """C text of sizes and tables that stands in front of `instance.c`."""
+        """Return C text with sizes and tables for `instance.c`."""
         parameters = [variable.name for variable in self.variables.parameters]
-        places = [str(parameters.index(name)) for name in self.constants] or ["0"]
+        indices = [str(parameters.index(name)) for name in self.constants] or ["0"]
         sizes = {
             "TL_FREE": len(parameters),
             "NO": len(self.variables.outputs),
@@ -100,38 +102,33 @@ class FmuFunctions:
         }
         signature = "(tl_run *run, double time, double *y, double *rate, double *guards);"
         forms = ", ".join(quoted(form) for form in self.forms)
-        return "\n".join(
-            [
-                *(f"#define {name} {value}" for name, value in sizes.items()),
-                *([] if self.front else ["#define TL_OWN 0"]),
-                self.variables.tables(),
-                table("tl_guess", self.guess),
-                f"static const int tl_parameter[{len(places)}] = {{{', '.join(places)}}};",
-                *(
-                    [f"static const char *const tl_form[{len(self.forms)}] = {{{forms}}};"]
-                    if forms
-                    else []
-                ),
-                *(f"static int system_{name}{signature}" for name in self.further),
-                "",
-            ]
-        )
+        lines = [f"#define {name} {value}" for name, value in sizes.items()]
+        if not self.front:
+            lines.append("#define TL_OWN 0")
+        lines += [self.variables.tables(), table("tl_guess", self.guess)]
+        lines.append(f"static const int tl_parameter[{len(indices)}] = {{{', '.join(indices)}}};")
+        if forms:
+            lines.append(f"static const char *const tl_form[{len(self.forms)}] = {{{forms}}};")
+        lines += [f"static int system_{name}{signature}" for name in self.further]
+        return "\n".join([*lines, ""])
 
 
 def quoted(text: str) -> str:
-    """A C string of any text."""
+    """Return a text as a C string literal."""
     return '"' + comment(text).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
 
 
 def plant_functions(model: Model, tolerance: float) -> FmuFunctions:
-    """Forward dynamics of a machine: forces of actuators and at the tool in; with drive lines, torques of the motors.
+    """Return the FMU functions of a machine's forward dynamics.
+
+    Inputs are forces of actuators and at the tool; with drive lines, torques of the motors.
 
     Args:
         model: the machine; its free parameters stay parameters.
-        tolerance: to what zero is known: standstill of dry friction, SI.
+        tolerance: smallest speed that is not standstill for dry friction, SI.
 
     Raises:
-        InputError: as of `System` and `DrivenMachine`.
+        InputError: see `System` and `DrivenMachine`.
     """
     if any(actuator.drive for actuator in model.mechanism.actuators):
         return _driven(model, tolerance)
@@ -139,9 +136,9 @@ def plant_functions(model: Model, tolerance: float) -> FmuFunctions:
 
 
 def _free(model: Model) -> FmuFunctions:
-    """The machine pushed by its actuators' forces."""
-    made = System(model, IndependentCoordinates(), with_wrench=True)
-    system, ports = made.routines, model.platform.ports
+    """Return the functions of a machine with forces of its actuators."""
+    force_driven = System(model, IndependentCoordinates(), with_wrench=True)
+    system, ports = force_driven.routines, model.platform.ports
     actuators, units = model.output_ports("actuators")
     n_q, n_v, at_rest = system.coordinates, system.velocities, ports.at(model.assembly.q)
     inputs = named(
@@ -155,15 +152,15 @@ def _free(model: Model) -> FmuFunctions:
         return {"rate": ca.vertcat(*actuator_motion(model.assembly, q, v))}
 
     reads = {"run->known": n_q, f"run->known + {n_q}": n_v}
-    table, (turns, turning) = model.mechanism.parameters, _turns(model, reads)
+    table, (turns, turning) = model.mechanism.parameters, _friction_turns(model, reads)
     return FmuFunctions(
         system=system,
-        begin=system.back if made.rate.quaternions else Routine(),
+        begin=system.back if force_driven.rate.quaternions else Routine(),
         outputs=Routine(calls=(straight("outputs", reads, outputs),)),
         turns=turning,
         **diagnosis_of(model, "p"),  # type: ignore[arg-type]
         length=model.assembly.loops.length,
-        loops=loops_of(made.rate.program),
+        loops=loops_of(force_driven.rate.program),
         variables=FmuVariables(
             parameters=tuple(parameter_variable(table[name]) for name in model.free),
             inputs=inputs,
@@ -176,12 +173,12 @@ def _free(model: Model) -> FmuFunctions:
     )
 
 
-def _turns(model: Model, reads: Mapping[str, int]) -> tuple[tuple[FmuVariable, ...], Routine]:
-    """Speeds of what dry friction acts on: at their zeros it jumps, which integrators have to know."""
-    names, actuators = (
-        model.topology.velocity_names,
-        [actuator.name for actuator in model.mechanism.actuators],
-    )
+def _friction_turns(
+    model: Model, reads: Mapping[str, int]
+) -> tuple[tuple[FmuVariable, ...], Routine]:
+    """Return the speeds with dry friction, as events: friction jumps at their zeros."""
+    names = model.topology.velocity_names
+    actuators = [actuator.name for actuator in model.mechanism.actuators]
     dry = (
         p.name.rpartition(".")[0]
         for p in model.parameters
@@ -209,7 +206,7 @@ def _turns(model: Model, reads: Mapping[str, int]) -> tuple[tuple[FmuVariable, .
 
 
 def _motion(model: Model, at_rest: np.ndarray) -> tuple[FmuVariable, ...]:
-    """Independent positions and velocities of the platform."""
+    """Return the independent positions and velocities of the platform."""
     ports = model.platform.ports
     velocities = named(
         (f"{name}.velocity" for name in ports.velocity.columns), ports.velocity.units, start=0.0
@@ -222,12 +219,12 @@ def _motion(model: Model, at_rest: np.ndarray) -> tuple[FmuVariable, ...]:
 
 
 def _balance(prefix: str) -> tuple[FmuVariable, ...]:
-    """Work and loss, which begin at zero."""
+    """Return work and loss, which start at zero."""
     return named((f"{prefix}work", f"{prefix}loss"), ("J", "J"), causality="local")
 
 
 def actuator_motion_variables(model: Model) -> tuple[FmuVariable, ...]:
-    """Positions and speeds of the actuators."""
+    """Return positions and speeds of the actuators."""
     names, units = model.output_ports("actuators")
     lengths = ["rad" if unit == "N m" else "m" for unit in units]
     positions = named((f"{name}.position" for name in names), lengths)
@@ -238,7 +235,7 @@ def actuator_motion_variables(model: Model) -> tuple[FmuVariable, ...]:
 
 
 def diagnosis_of(model: Model, theta: str, position: str = "y") -> dict[str, object]:
-    """The routine that says what closed forms miss, and their elements."""
+    """Return the routine for the range margins of closed forms, and their elements."""
     program = model.platform.program(DIAGNOSIS)
     if not program.closed_forms:
         return {}
@@ -252,7 +249,7 @@ def diagnosis_of(model: Model, theta: str, position: str = "y") -> dict[str, obj
 
 
 def loops_of(program: Program) -> str:
-    """The loops that Newton's method closes, or the machine."""
+    """Return the names of the loops that Newton's method closes, or "the machine"."""
     names = [name for step in program.steps if isinstance(step, Newton) for name in step.what]
     return ", ".join(names) or "the machine"
 
@@ -261,22 +258,24 @@ def loops_of(program: Program) -> str:
 
 
 def _driven(model: Model, tolerance: float) -> FmuFunctions:
-    """The machine pushed by the motors of its drive lines."""
-    made = with_free(DrivenMachine(model.mechanism, interpreted=True).system, model.free)
-    sampled, plant, lines = sampled_machine(made), made.plant, made.lines
+    """Return the functions of a machine with torques of its drive lines' motors."""
+    driven = with_free(DrivenMachine(model.mechanism, interpreted=True).system, model.free)
+    sampled, plant, lines = sampled_machine(driven), driven.plant, driven.lines
     inputs: list[FmuVariable] = []
     for line, actuator in zip(lines, plant.mechanism.actuators, strict=True):
         for motor in line.line.motors:
             unit = "N m" if line.line.inertia(motor.on).turns else "N"
             name = f"{actuator.name}.{motor.name}.torque_asked"
             inputs.append(FmuVariable(name=name, causality="input", unit=unit, start=0.0))
-    asked = _asked(lines, tolerance)
-    own = {**sampled.rate.own, "asked": sampled.held, "told": sampled.inputs}
-    begin, outputs, shown = _begin(made), *_line_outputs(made, asked, own)
-    constants = (*made.parameters.names, *plant.free)
+    asked = _requested_torques(lines, tolerance)
+    own = {**sampled.rate.own, "asked": sampled.held, _LINE_INPUTS: sampled.inputs}
+    begin, outputs, signals = _begin(driven), *_line_outputs(driven, asked, own)
+    constants = (*driven.parameters.names, *plant.free)
     leaves = ParameterTable(
-        (*made.parameters, *(p for p in plant.mechanism.parameters if p.name in plant.free))
+        (*driven.parameters, *(p for p in plant.mechanism.parameters if p.name in plant.free))
     )
+    # A parameter of several lines is one variable.
+    parameters = {p.name: p for p in leaves}.values()
     return FmuFunctions(
         system=replace(
             sampled,
@@ -292,18 +291,18 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
         ),
         begin=begin,
         outputs=outputs,
-        **diagnosis_of(plant, f"p + {len(made.parameters)}"),  # type: ignore[arg-type]
+        **diagnosis_of(plant, f"p + {len(driven.parameters)}"),  # type: ignore[arg-type]
         length=plant.assembly.loops.length,
-        loops=loops_of(made.rate.program),
+        loops=loops_of(driven.rate.program),
         variables=FmuVariables(
-            parameters=tuple(parameter_variable(p) for p in {p.name: p for p in leaves}.values()),
+            parameters=tuple(parameter_variable(p) for p in parameters),
             inputs=tuple(inputs),
             states=(
                 *_motion(plant, plant.platform.ports.at(plant.assembly.q)),
                 *_balance(""),
                 *(state for line in lines for state in _line_states(line)),
             ),
-            outputs=(*actuator_motion_variables(plant), *shown),
+            outputs=(*actuator_motion_variables(plant), *signals),
             modes=tuple(
                 FmuVariable(
                     name=plain_name(f"{line.line.name}.{name}"),
@@ -321,7 +320,7 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
 
 
 def with_free(system: MachineSystem, free: Iterable[str]) -> MachineSystem:
-    """The system with some parameters of its machine free, behind those of the lines."""
+    """Return the system with free parameters of its machine, after those of the lines."""
     plant = system.plant.with_free_parameters(free)
     rate = independent_rate_program(
         plant.assembly, plant.platform.ports, plant.formulation, free=plant.free
@@ -330,50 +329,49 @@ def with_free(system: MachineSystem, free: Iterable[str]) -> MachineSystem:
 
 
 def plain_name(text: str) -> str:
-    """A variable's name from that of a signal or a mode: words joined, parts with points between."""
+    """Return a variable's name from that of a signal or a mode, joined by underscores and points."""
     return re.sub(r"\s+", "_", re.sub(r"\s*:\s*", ".", text.strip()))
 
 
-def _asked(lines: tuple[LineSystem, ...], tolerance: float) -> RoutineCall:
-    """What the lines hold and are told, from torques of their motors: these alone are asked for."""
+def _requested_torques(lines: tuple[LineSystem, ...], tolerance: float) -> RoutineCall:
+    """Return the call that sets held values and inputs of the lines from their motors' torques."""
     sizes = [len(line.line.motors) for line in lines]
 
     def fill(torques: ca.SX) -> dict[str, ca.SX]:
-        parts = ca.vertsplit(torques, np.cumsum([0, *sizes]).tolist())
+        by_line = ca.vertsplit(torques, np.cumsum([0, *sizes]).tolist())
         asked = [
             ca.vertcat(ca.SX(line.held_size - n, 1), x)
-            for line, n, x in zip(lines, sizes, parts, strict=True)
+            for line, n, x in zip(lines, sizes, by_line, strict=True)
         ]
         inputs = ca.SX(len(MACHINE_INPUTS), 1)
         inputs[INPUTS.index("standstill")] = tolerance
-        return {"asked": ca.vertcat(*asked), "told": ca.vertcat(*[inputs] * len(lines))}
+        return {"asked": ca.vertcat(*asked), _LINE_INPUTS: ca.vertcat(*[inputs] * len(lines))}
 
     return straight("asked_of_motors", {"in": sum(sizes)}, fill)
 
 
 def _redirected(call: RoutineCall) -> RoutineCall:
-    """A call that reads what is asked of the motors in the place of what a sample has found."""
-    places = tuple(
-        re.sub(r"^in\b", "told", re.sub(r"^held\b", "asked", place)) for place in call.inputs
-    )
-    return replace(call, inputs=places)
+    """Return a call that reads the requested torques in place of the results of a sample."""
+    arrays = [re.sub(r"^held\b", "asked", array) for array in call.inputs]
+    inputs = tuple(re.sub(r"^in\b", _LINE_INPUTS, array) for array in arrays)
+    return replace(call, inputs=inputs)
 
 
 def _line_states(line: LineSystem) -> tuple[FmuVariable, ...]:
-    """States of a line; they follow from the machine's at the start."""
+    """Return the states of a line; at the start they follow from the machine's states."""
     turns = {item.name: item.turns for item in line.line.inertias}
     states = []
     for name in line.state_names:
-        body, _, what = name.rpartition(".")
+        body, _, quantity = name.rpartition(".")
         unit = "rad" if turns.get(body, False) else "m"
-        unit = {"velocity": f"{unit}/s"}.get(what, unit if body else "1")
-        causality = "output" if what in ("position", "velocity") else "local"
+        unit = {"velocity": f"{unit}/s"}.get(quantity, unit if body else "1")
+        causality = "output" if quantity in ("position", "velocity") else "local"
         states.append(FmuVariable(name=f"{line.line.name}.{name}", causality=causality, unit=unit))
     return (*states, *_balance(f"{line.line.name}."))
 
 
 def _begin(system: MachineSystem) -> Routine:
-    """States of the lines in the middle of their gaps, moving with the actuators."""
+    """Return the start states of the lines: in the middle of their gaps, moving with the actuators."""
     plant, shape = system.plant, system.plant.topology
     ports = plant.platform.ports
     sizes = {key: array.shape[1] for key, array in plant.platform.runner.empty_inputs().items()}
@@ -401,7 +399,7 @@ def _begin(system: MachineSystem) -> Routine:
 def _line_outputs(
     system: MachineSystem, asked: RoutineCall, own: dict[str, int]
 ) -> tuple[Routine, tuple[FmuVariable, ...]]:
-    """Motion of the actuators, and behind it what encoders measure and all signals of the lines."""
+    """Return the actuators' motion, followed by encoder readings and all signals of the lines."""
     plant, shape, n_u = system.plant, system.plant.topology, len(system.lines)
     known = {"run->known": shape.n_q, f"run->known + {shape.n_q}": shape.n_v}
 
@@ -409,24 +407,26 @@ def _line_outputs(
         position, speed = actuator_motion(plant.assembly, q, v)
         return {"at": ca.vec(ca.horzcat(position, speed).T), "rate": ca.vertcat(position, speed)}
 
-    calls, shown, at = [asked, straight("motion", known, motion)], list[FmuVariable](), 2 * n_u
+    calls, variables = [asked, straight("motion", known, motion)], list[FmuVariable]()
+    first_output = 2 * n_u
     for i, (line, y, s, z) in enumerate(system.places()):
         inputs = (
             f"y + {y}",
             f"at + {2 * i}",
             f"s + {s}",
             f"asked + {z}",
-            f"told + {len(MACHINE_INPUTS) * i}",
+            f"{_LINE_INPUTS} + {len(MACHINE_INPUTS) * i}",
             "p",
         )
         measured = line.measured
-        whole = line.signals.function
-        symbols = [ca.SX.sym(f"x{k}", whole.numel_in(k)) for k in range(whole.n_in())]
-        (signals,) = whole.call(symbols)
+        all_signals = line.signals.function
+        symbols = [ca.SX.sym(f"x{k}", all_signals.numel_in(k)) for k in range(all_signals.n_in())]
+        (signals,) = all_signals.call(symbols)
         chosen = ca.Function(f"line{i}_outputs", symbols, [signals[list(measured.values())]])
-        calls.append(RoutineCall(function=chosen, inputs=inputs, outputs=(f"rate + {at}",)))
+        outputs = (f"rate + {first_output}",)
+        calls.append(RoutineCall(function=chosen, inputs=inputs, outputs=outputs))
         for name, k in measured.items():
             unit = line.signal_names[k].rpartition(" [")[2].removesuffix("]")
-            shown.append(FmuVariable(name=plain_name(f"{line.line.name}.{name}"), unit=unit))
-        at += len(measured)
-    return Routine(calls=tuple(calls), own=own), tuple(shown)
+            variables.append(FmuVariable(name=plain_name(f"{line.line.name}.{name}"), unit=unit))
+        first_output += len(measured)
+    return Routine(calls=tuple(calls), own=own), tuple(variables)

@@ -1,4 +1,4 @@
-"""An exported FMU for the terminal: its variables, and how to try it."""
+"""Tables of an exported FMU: its variables, and commands to try it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.export.fmu import FmuExport
 
 
 def fmu_tables(exported: FmuExport) -> Iterator[Printed]:
-    """Inputs, outputs and parameters, with units and starts."""
+    """Yield inputs, outputs and parameters with units and start values."""
     variables = exported.variables
     for title, role in (("Inputs", "input"), ("Outputs", "output"), ("Parameters", "parameter")):
         rows = [

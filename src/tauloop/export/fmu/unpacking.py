@@ -1,4 +1,4 @@
-"""Checks of an FMU's archive before anything of it is unpacked: how much it becomes, and where its members go."""
+"""Checks of an FMU's archive before it is unpacked: total size, and paths of its members."""
 
 from __future__ import annotations
 
@@ -9,61 +9,63 @@ from pathlib import Path, PurePosixPath
 
 from tauloop.common.errors import InputError, Problems
 
-#: Bytes that an FMU may unpack to, and how many times its own size that may be where it is more
-#: than `UNCHECKED` bytes; both without a limit of the caller's.
-LARGEST, RATIO, UNCHECKED = 2_000_000_000, 200, 100_000_000
-#: Members of an archive, without a limit of the caller's; with one each counts for a block of a
-#: disk at least.
-MEMBERS, BLOCK = 10_000, 4096
-#: Faulty members that are named one by one.
-_LISTED = 5
+#: Limits without a limit of the caller: unpacked size in bytes, and ratio of unpacked to packed
+#: size, which is not checked below `UNCHECKED_SIZE` bytes.
+MAX_UNPACKED_SIZE, MAX_SIZE_RATIO, UNCHECKED_SIZE = 2_000_000_000, 200, 100_000_000
+#: Largest number of members, without a limit of the caller; and size of a disk block, the smallest
+#: size that a member counts for.
+MAX_MEMBERS, DISK_BLOCK = 10_000, 4096
+#: Number of faulty members that an error lists.
+_LISTED_FAULTS = 5
 
 
 def require_unpackable(path: Path, limit: float | None = None) -> None:
-    """Refuse an archive that would fill the disk, or whose members leave the folder that it is unpacked into.
+    """Refuse an archive that would fill the disk, or that writes outside of its folder.
 
-    The sizes are those that the archive states; a member that has more ends with an error where it
+    The sizes are those that the archive states. A member with more data ends with an error when it
     is unpacked.
 
     Args:
-        path: the file.
-        limit: bytes that it may unpack to; then its ratio and its number of members are not
-            limited.
+        path: path of the archive.
+        limit: largest unpacked size, bytes; it replaces the limits of the ratio and the number of
+            members.
 
     Raises:
-        InputError: all that is wrong.
-        zipfile.BadZipFile: it is not an archive.
+        InputError: the archive breaks limits; all errors at once.
+        zipfile.BadZipFile: the file is not an archive.
     """
     with zipfile.ZipFile(path) as packed:
         members = packed.infolist()
     problems, name = Problems(), str(path)
-    size, own = sum(max(member.file_size, BLOCK) for member in members), path.stat().st_size
-    larger = (
+    size = sum(max(member.file_size, DISK_BLOCK) for member in members)
+    packed_size = path.stat().st_size
+    remedy = (
         "raise the limit (fmu_limit, --fmu-limit, in MB) if you trust the file, or export it "
         "without large resources"
     )
     stated = f"unpacks to {size / 1e6:.5g} MB"
-    if size > (LARGEST if limit is None else limit):
-        allowed = (LARGEST if limit is None else limit) / 1e6
-        problems.add("fmu", f"{stated}, and {allowed:.5g} MB are allowed", larger, file=name)
-    elif limit is None and size > max(UNCHECKED, RATIO * own):
-        what = f"{stated}, {size / own:.4g} times its size, and {RATIO} times are allowed"
-        problems.add("fmu", what, larger, file=name)
-    if limit is None and len(members) > MEMBERS:
-        what = f"has {len(members)} members, and {MEMBERS} are allowed"
-        problems.add("fmu", what, larger, file=name)
+    max_size = MAX_UNPACKED_SIZE if limit is None else limit
+    if size > max_size:
+        problems.add("fmu", f"{stated} (limit {max_size / 1e6:.5g} MB)", remedy, file=name)
+    elif limit is None and size > max(UNCHECKED_SIZE, MAX_SIZE_RATIO * packed_size):
+        ratio = size / packed_size
+        message = f"{stated}, {ratio:.4g} times its size (limit {MAX_SIZE_RATIO} times)"
+        problems.add("fmu", message, remedy, file=name)
+    if limit is None and len(members) > MAX_MEMBERS:
+        message = f"has {len(members)} members (limit {MAX_MEMBERS})"
+        problems.add("fmu", message, remedy, file=name)
     checked = [(member.filename, _fault(member)) for member in members]
     faults = [(name, fault) for name, fault in checked if fault]
     counts = Counter(member.filename for member in members)
-    twice = [(name, "is there twice") for name, count in counts.items() if count > 1]
-    for member, fault in [*faults, *twice][:_LISTED]:
-        remedy = "it is damaged or made to do harm: export it again"
+    repeated = [(name, "is in the archive twice") for name, count in counts.items() if count > 1]
+    for member, fault in [*faults, *repeated][:_LISTED_FAULTS]:
+        remedy = "the file is damaged or malicious: export it again"
         problems.add("fmu", f"the member {member!r} {fault}", remedy, file=name)
     InputError.raise_if_any(problems)
 
 
 def _fault(member: zipfile.ZipInfo) -> str:
-    """Return why a member is not unpacked; empty where it may be."""
+    """Return why a member must not be unpacked; empty if it may be."""
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         return "is a link" if kind == stat.S_IFLNK else "is neither a file nor a folder"
@@ -71,5 +73,5 @@ def _fault(member: zipfile.ZipInfo) -> str:
         return "is encrypted"
     name = member.filename
     if "\\" in name or ":" in name or name.startswith("/") or ".." in PurePosixPath(name).parts:
-        return "leads out of the folder that it is unpacked into"
+        return "has a path outside of the folder that it is unpacked into"
     return ""

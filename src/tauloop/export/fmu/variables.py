@@ -1,4 +1,4 @@
-"""Variables of an FMU: names, units and roles of all its numbers, in the order of their value references."""
+"""Variables of an FMU: names, units and roles, in the order of their value references."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tauloop.compiler.c.printing.source import number
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import Parameter
 
-#: Guards of events count from so far beyond zero (SI), for zero itself is often rounding; positions
-#: are known better.
-NEAR = 1e-12
+#: Event guards switch at this distance beyond zero (SI), because a zero is often rounding; the
+#: positions are more accurate than that.
+GUARD_OFFSET = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,16 +24,15 @@ class FmuVariable:
     """A variable of an FMU; all are 64-bit floating-point numbers in SI units.
 
     Attributes:
-        name: of the variable, such as ``platform.x``.
+        name: name, such as ``platform.x``.
         causality: "parameter", "input", "output", "local" or "independent".
         variability: "tunable", "continuous" or "discrete".
-        unit: SI; "1" for a plain number.
-        start: value at the start; None where it is calculated.
+        unit: SI unit; "1" for a plain number.
+        start: value at the start; None if it is calculated.
         least, most: bounds of a parameter.
-        nominal: typical size; None where nothing is known of it.
-        shown: unit that the machine's file has it in, with the SI value of one such; None for that
-            of SI.
-        meaning: what it is.
+        nominal: typical size; None if unknown.
+        shown: display unit, the unit in the machine file, with its SI value; None for the SI unit.
+        meaning: description.
     """
 
     name: str
@@ -51,7 +50,7 @@ class FmuVariable:
 def named(
     names: Iterable[str], units: Iterable[str], **attributes: object
 ) -> tuple[FmuVariable, ...]:
-    """Variables that have all but name and unit in common."""
+    """Return variables with the same attributes except name and unit."""
     return tuple(
         FmuVariable(name=name, unit=unit, **attributes)  # type: ignore[arg-type]
         for name, unit in zip(names, units, strict=True)
@@ -59,7 +58,7 @@ def named(
 
 
 def parameter_variable(parameter: Parameter) -> FmuVariable:
-    """A leaf parameter that importers may change."""
+    """Return an independent parameter that importers may change."""
     unit = si_unit(parameter.unit)
     return FmuVariable(
         name=parameter.name,
@@ -77,12 +76,13 @@ def parameter_variable(parameter: Parameter) -> FmuVariable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FmuVariables(ReprMixin):
-    """All variables of an FMU, part by part; a part begins where the one before it ends.
+    """All variables of an FMU, group after group in the order of their value references.
 
     Attributes:
-        parameters, inputs, states, outputs, modes: in the order of what the equations take and
-            give.
-        turns: speeds at whose zeros dry friction turns: event indicators without a mode.
+        parameters, inputs, states, outputs, modes: in the order of the equations' arguments and
+            results.
+        turns: speeds with dry friction, which changes at their zeros: event indicators without a
+            mode.
     """
 
     parameters: tuple[FmuVariable, ...] = ()
@@ -93,28 +93,25 @@ class FmuVariables(ReprMixin):
     turns: tuple[FmuVariable, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse names that two variables have.
+        """Refuse two variables with the same name.
 
         Raises:
-            InputError: which ones.
+            InputError: names that occur more than once.
         """
-        twice = [
-            name
-            for name, count in Counter(variable.name for variable in self.all).items()
-            if count > 1
-        ]
+        counts = Counter(variable.name for variable in self.all)
+        repeated = [name for name, count in counts.items() if count > 1]
         InputError.raise_if_any(
             Problem(
                 where=name,
                 what="two variables of the FMU have this name",
                 remedy="rename one in the machine's file",
             )
-            for name in twice
+            for name in repeated
         )
 
     @property
     def rates(self) -> tuple[FmuVariable, ...]:
-        """Derivatives of the states."""
+        """Return the derivatives of the states."""
         return tuple(
             FmuVariable(name=f"der({state.name})", causality="local", unit=rate_unit(state.unit))
             for state in self.states
@@ -122,7 +119,7 @@ class FmuVariables(ReprMixin):
 
     @property
     def guards(self) -> tuple[FmuVariable, ...]:
-        """Event indicators: those of the modes, and speeds that turn."""
+        """Return the event indicators: guards of the modes, and speeds with dry friction."""
         return (
             *(FmuVariable(name=f"{mode.name}.guard", causality="local") for mode in self.modes),
             *self.turns,
@@ -130,9 +127,9 @@ class FmuVariables(ReprMixin):
 
     @property
     def all(self) -> tuple[FmuVariable, ...]:
-        """Every variable at its value reference; the time is first."""
+        """Return every variable at its value reference; the time is first."""
         time = FmuVariable(name="time", causality="independent", unit="s")
-        parts = (
+        groups = (
             self.parameters,
             self.inputs,
             self.states,
@@ -141,15 +138,15 @@ class FmuVariables(ReprMixin):
             self.modes,
             self.guards,
         )
-        return (time, *(variable for part in parts for variable in part))
+        return (time, *(variable for group in groups for variable in group))
 
     @property
     def first_state(self) -> int:
-        """Value reference of the first state."""
+        """Return the value reference of the first state."""
         return 1 + len(self.parameters) + len(self.inputs)
 
     def tables(self) -> str:
-        """C text of starts, bounds and sizes."""
+        """Return C text with start values, bounds and sizes."""
         starts = [0.0 if variable.start is None else variable.start for variable in self.all]
         settable = [float(state.start is not None) for state in self.states]
         lines = [
@@ -158,17 +155,17 @@ class FmuVariables(ReprMixin):
             table("tl_most", [min(parameter.most, 1e308) for parameter in self.parameters]),
             table("tl_nominal", [state.nominal or 1.0 for state in self.states]),
             table("tl_settable", settable),
-            table("tl_near", [NEAR] * len(self.modes)),
+            table("tl_near", [GUARD_OFFSET] * len(self.modes)),
         ]
         return "\n".join(lines)
 
 
 def rate_unit(unit: str) -> str:
-    """Unit of a derivative in time."""
+    """Return the unit of a time derivative."""
     return {"1": "1/s", "m/s": "m/s^2", "rad/s": "rad/s^2", "J": "W"}.get(unit, f"{unit}/s")
 
 
 def table(name: str, values: Iterable[float]) -> str:
-    """A table of numbers in C, never empty."""
+    """Return a C table of numbers, never empty."""
     listed = [number(float(value)) for value in values] or ["0.0"]
     return f"static const double {name}[{len(listed)}] = {{{', '.join(listed)}}};"

@@ -1,4 +1,4 @@
-"""A headless simulation for LinuxCNC: its INI file, HAL files, tool table and G-code."""
+"""A headless simulation for LinuxCNC: INI file, HAL files, tool table and G-code."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.source import comment
 from tauloop.export.linuxcnc.machine import MachineJoint, MachineLayout, Pin, WorldAxis
 
-#: Speeds of axes (mm/s, deg/s), and of joints whose largest speed the file does not say.
-AXIS_SPEED, TURNING_SPEED = 500.0, 90.0
-JOINT_SPEED, TURNING_JOINT_SPEED = 2000.0, 720.0
-#: Accelerations of turning axes over those of sliding ones, deg per mm, and of joints over those of
-#: axes.
-TURNING_ACCELERATION, JOINT_ACCELERATION = 0.36, 10.0
+#: Speeds of axes (mm/s, deg/s), and of joints without a largest speed in the machine file.
+LINEAR_AXIS_SPEED, ANGULAR_AXIS_SPEED = 500.0, 90.0
+LINEAR_JOINT_SPEED, ANGULAR_JOINT_SPEED = 2000.0, 720.0
+#: Acceleration of angular axes over that of linear axes, deg/mm; and of joints over that of axes.
+ANGULAR_ACCELERATION_RATIO, JOINT_ACCELERATION_RATIO = 0.36, 10.0
 #: Feed of the program, mm/min.
 FEED = 15000.0
 
 
 def geometry_text(module: str, note: str, pins: Iterable[Pin]) -> str:
-    """HAL lines that set the geometry, and by which the module knows that it is whole: a calibration writes them anew.
+    """Return HAL lines that set the geometry and its hash; a calibration writes them again.
 
     Args:
         module: name of the component.
-        note: for the comment at the top.
-        pins: with their values.
+        note: comment at the top.
+        pins: pins with their values.
     """
     lines = [
         f"# {comment(note)}",
-        "# Load it behind the component and before homing: joints jump with the geometry.",
+        "# Load it after the component and before homing: joint positions jump with the geometry.",
     ]
     pins = tuple(pins)
     for pin in pins:
@@ -38,12 +37,12 @@ def geometry_text(module: str, note: str, pins: Iterable[Pin]) -> str:
             f"# {comment(pin.parameter)}, {pin.unit}",
             f"setp {module}.{pin.name} {pin.value!r}",
         ]
-    lines += ["# the module answers for these figures alone, and for any where this is 0"]
+    lines += ["# The module accepts these values only; with 0 here it accepts any values."]
     return "\n".join([*lines, f"setp {module}.geometry.asked {geometry_hash(pins)}", ""])
 
 
 def geometry_hash(pins: Iterable[Pin]) -> int:
-    """What the figures come to: FNV-1a of 32 bits over their bytes, as `tauloop_hash` of the module has it; never 0."""
+    """Return the FNV-1a hash (32 bits) of the values, as `tauloop_hash` in the module; never 0."""
     hashed = 2166136261
     for byte in b"".join(struct.pack("<d", pin.value) for pin in pins):
         hashed = (hashed ^ byte) * 16777619 % 2**32
@@ -51,7 +50,7 @@ def geometry_hash(pins: Iterable[Pin]) -> int:
 
 
 def joints_text(note: str, layout: MachineLayout, acceleration: float) -> str:
-    """The joints' sections of an INI file: limits, speeds, and where joints are at home."""
+    """Return the joints' sections of an INI file: limits, speeds and home positions."""
     lines = [f"# {comment(note)}; mm and degrees", ""]
     for name, entries in _joint_sections(layout, acceleration).items():
         lines += [f"[{name}]", *entries, ""]
@@ -59,17 +58,17 @@ def joints_text(note: str, layout: MachineLayout, acceleration: float) -> str:
 
 
 def _joint_sections(layout: MachineLayout, acceleration: float) -> dict[str, Sequence[str]]:
-    turning = TURNING_ACCELERATION * acceleration
-    return {
-        f"JOINT_{k}": tuple(
-            _joint_lines(joint, JOINT_ACCELERATION * (turning if joint.turns else acceleration))
-        )
-        for k, joint in enumerate(layout.joints)
-    }
+    sections: dict[str, Sequence[str]] = {}
+    for k, joint in enumerate(layout.joints):
+        ratio = JOINT_ACCELERATION_RATIO
+        if joint.turns:
+            ratio *= ANGULAR_ACCELERATION_RATIO
+        sections[f"JOINT_{k}"] = tuple(_joint_lines(joint, ratio * acceleration))
+    return sections
 
 
 def hal_text(stem: str, module: str, layout: MachineLayout) -> str:
-    """HAL lines of the simulation: kinematics, motion, and every joint's command as its feedback."""
+    """Return HAL lines of the simulation: every joint's command is its feedback."""
     lines = [
         f"# {stem}: headless simulation, made by Tauloop",
         f"loadrt {module}",
@@ -93,19 +92,19 @@ def hal_text(stem: str, module: str, layout: MachineLayout) -> str:
 def ini_text(
     stem: str, module: str, layout: MachineLayout, acceleration: float, period: float
 ) -> str:
-    """The INI file.
+    """Return the text of the INI file.
 
     Args:
-        stem: first part of all files' names.
+        stem: first part of all file names.
         module: name of the component.
         layout: joints and axes.
-        acceleration: of sliding axes, mm/s^2.
-        period: of the servo thread, s.
+        acceleration: acceleration of linear axes, mm/s^2.
+        period: period of the servo thread, s.
     """
     letters = "".join(axis.letter for axis in layout.axes)
     homes = {axis.number: axis.home for axis in layout.axes}
-    home = " ".join(_figure(homes.get(k, 0.0)) for k in range(6 if max(homes) > 2 else 3))
-    turning = TURNING_ACCELERATION * acceleration
+    home = " ".join(_decimal(homes.get(k, 0.0)) for k in range(6 if max(homes) > 2 else 3))
+    angular_acceleration = ANGULAR_ACCELERATION_RATIO * acceleration
     sections: dict[str, Sequence[str]] = {
         "EMC": ("VERSION = 1.1", f"MACHINE = {stem}", "DEBUG = 0"),
         "DISPLAY": (
@@ -127,18 +126,18 @@ def ini_text(
             f"HOME = {home}",
             "LINEAR_UNITS = mm",
             "ANGULAR_UNITS = degree",
-            f"DEFAULT_LINEAR_VELOCITY = {_figure(AXIS_SPEED / 5)}",
-            f"MAX_LINEAR_VELOCITY = {_figure(AXIS_SPEED)}",
-            f"DEFAULT_LINEAR_ACCELERATION = {_figure(acceleration)}",
-            f"MAX_LINEAR_ACCELERATION = {_figure(acceleration)}",
-            f"MAX_ANGULAR_VELOCITY = {_figure(TURNING_SPEED)}",
-            f"MAX_ANGULAR_ACCELERATION = {_figure(turning)}",
+            f"DEFAULT_LINEAR_VELOCITY = {_decimal(LINEAR_AXIS_SPEED / 5)}",
+            f"MAX_LINEAR_VELOCITY = {_decimal(LINEAR_AXIS_SPEED)}",
+            f"DEFAULT_LINEAR_ACCELERATION = {_decimal(acceleration)}",
+            f"MAX_LINEAR_ACCELERATION = {_decimal(acceleration)}",
+            f"MAX_ANGULAR_VELOCITY = {_decimal(ANGULAR_AXIS_SPEED)}",
+            f"MAX_ANGULAR_ACCELERATION = {_decimal(angular_acceleration)}",
         ),
         "EMCIO": ("EMCIO = io", "CYCLE_TIME = 0.1", f"TOOL_TABLE = {stem}.tbl"),
     }
     for axis in layout.axes:
         sections[f"AXIS_{axis.letter}"] = tuple(
-            _axis_lines(axis, acceleration if axis.number < 3 else turning)
+            _axis_lines(axis, acceleration if axis.number < 3 else angular_acceleration)
         )
     sections |= _joint_sections(layout, acceleration)
     lines = [f"# {stem}: headless simulation in LinuxCNC, made by Tauloop; mm and degrees", ""]
@@ -148,43 +147,44 @@ def ini_text(
 
 
 def headless_text() -> str:
-    """The program that stands in the place of a screen: it homes, runs the G-code and ends."""
+    """Return the program that replaces the screen: it homes, runs the G-code and ends."""
     return c_file("tauloop.export.linuxcnc", "headless.txt")
 
 
 def _axis_lines(axis: WorldAxis, acceleration: float) -> Iterator[str]:
     yield from _limits(axis.lower, axis.upper)
-    yield f"MAX_VELOCITY = {_figure(AXIS_SPEED if axis.number < 3 else TURNING_SPEED)}"
-    yield f"MAX_ACCELERATION = {_figure(acceleration)}"
+    speed = LINEAR_AXIS_SPEED if axis.number < 3 else ANGULAR_AXIS_SPEED
+    yield f"MAX_VELOCITY = {_decimal(speed)}"
+    yield f"MAX_ACCELERATION = {_decimal(acceleration)}"
 
 
 def _joint_lines(joint: MachineJoint, acceleration: float) -> Iterator[str]:
     yield f"# {comment(joint.name)}"
     yield f"TYPE = {'ANGULAR' if joint.turns else 'LINEAR'}"
     if not joint.is_stop and math.isfinite(joint.upper - joint.lower):
-        yield "# the machine file has this range for drawing, not as stops: put in your own"
+        yield "# this range is for drawing, not a stop: enter your own limits"
     yield from _limits(joint.lower, joint.upper)
-    known = math.isfinite(joint.speed)
-    if not known:
-        yield "# the machine file has no largest speed: put in your own"
-    speed = joint.speed if known else TURNING_JOINT_SPEED if joint.turns else JOINT_SPEED
-    yield f"MAX_VELOCITY = {_figure(speed)}"
-    yield f"MAX_ACCELERATION = {_figure(acceleration)}"
+    speed = joint.speed
+    if not math.isfinite(speed):
+        yield "# the machine file has no largest speed: enter your own"
+        speed = ANGULAR_JOINT_SPEED if joint.turns else LINEAR_JOINT_SPEED
+    yield f"MAX_VELOCITY = {_decimal(speed)}"
+    yield f"MAX_ACCELERATION = {_decimal(acceleration)}"
     yield from ("FERROR = 1.0", "MIN_FERROR = 0.5")
-    yield "# no switches: a joint is at home where it stands"
-    yield f"HOME = {_figure(joint.home)}"
-    yield f"HOME_OFFSET = {_figure(joint.home)}"
+    yield "# without switches, a joint is at home at its start position"
+    yield f"HOME = {_decimal(joint.home)}"
+    yield f"HOME_OFFSET = {_decimal(joint.home)}"
     yield from ("HOME_SEARCH_VEL = 0", "HOME_LATCH_VEL = 0", "HOME_SEQUENCE = 0")
 
 
 def _limits(lower: float, upper: float) -> Iterator[str]:
-    """Ends of a range, where it has any."""
+    """Yield the finite limits of a range."""
     if math.isfinite(lower):
-        yield f"MIN_LIMIT = {_figure(lower)}"
+        yield f"MIN_LIMIT = {_decimal(lower)}"
     if math.isfinite(upper):
-        yield f"MAX_LIMIT = {_figure(upper)}"
+        yield f"MAX_LIMIT = {_decimal(upper)}"
 
 
-def _figure(value: float) -> str:
-    """A number as people write it, without an exponent."""
+def _decimal(value: float) -> str:
+    """Return a number in decimal notation, without an exponent."""
     return f"{value:.12f}".rstrip("0").rstrip(".") if value else "0"

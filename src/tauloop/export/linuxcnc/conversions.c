@@ -1,10 +1,10 @@
-/* From joints to world and back in LinuxCNC's units, on any machine: tables and calls stand above. Lengths are in mm,
-   angles in degrees; the world is x, y, z, a, b, c with rotation Rz(c) Ry(b) Rx(a), as LinuxCNC's own modules have it.
-   No heap, no state of its own, and every loop ends after a number of rounds that is fixed here. */
+/* Forward and inverse kinematics in LinuxCNC's units; the machine's tables and calls are defined above. Lengths are in mm,
+   angles in degrees; the world is x, y, z, a, b, c with rotation Rz(c) Ry(b) Rx(a), as in LinuxCNC's own modules.
+   No heap and no static state; every loop has a fixed number of iterations. */
 
 #define TAULOOP_MM 1e-3
 #define TAULOOP_DEG 0.017453292519943295
-/* Joints of a pose that was found may differ so much from those that were asked for (mm or degrees): rounding. */
+/* Largest difference of a found pose's joints from the requested joints, mm or degrees; it is rounding. */
 #define TAULOOP_ROUND_TRIP 1e-6
 
 static int tauloop_is_healthy(const double *health)
@@ -18,7 +18,7 @@ static void tauloop_theta(const double *pins, double *theta)
     for (int i = 0; i < TAULOOP_FREE; ++i) theta[tauloop_free[i]] = pins[i] * tauloop_pins[i].si;
 }
 
-/* The tool's place in the base's directions, mm, at a rotation R. */
+/* Position of the tool in base directions, mm, at a rotation R. */
 static void tauloop_tool(const double *pins, double R[3][3], double *offset)
 {
     for (int i = 0; i < 3; ++i) {
@@ -56,7 +56,7 @@ static void tauloop_rotation(const double *world, double R[3][3])
     R[2][2] = cb * ca;
 }
 
-/* Tauloop's position of the platform, SI, at a place of the tool in the world. */
+/* Platform position, SI, for a pose of the tool in the world. */
 static void tauloop_position(const double *world, const double *pins, double *position)
 {
     double R[3][3], offset[3];
@@ -78,7 +78,7 @@ static void tauloop_position(const double *world, const double *pins, double *po
 #endif
 }
 
-/* The tool's place in the world at all coordinates of the machine, SI. */
+/* Pose of the tool in the world at the machine's coordinates, SI. */
 static void tauloop_world(const double *q, const double *pins, double *world)
 {
     double R[3][3], offset[3];
@@ -106,8 +106,8 @@ static void tauloop_world(const double *q, const double *pins, double *world)
         if (tauloop_axes[i] < 3) world[tauloop_axes[i]] = q[tauloop_columns[i]] / TAULOOP_MM + offset[tauloop_axes[i]];
 }
 
-/* Joints (mm, degrees) of a place in the world: those on the branch of the reference pose, whatever came before.
-   Returns 0, or -1 out of reach, where the machine is singular, and for what is not a number; the joints stay then. */
+/* Joints (mm, degrees) of a pose in the world, on the branch of the reference pose, independent of earlier calls.
+   Returns 0, or -1 out of reach, at a singularity, and for input that is not a number; the joints then do not change. */
 static int tauloop_inverse(const double *world, const double *pins, double *joint, double *health)
 {
     double theta[TAULOOP_THETA + 1], position[TAULOOP_POSITION], q[TAULOOP_Q], command[TAULOOP_JOINTS];
@@ -135,10 +135,9 @@ static int tauloop_reached(const double *joint, const double *pins, const double
     return 0;
 }
 
-/* The place in the world of joints (mm, degrees), near the last one, from which the search starts; else from the
-   reference pose. What is found has to come back to the same joints through the inverse: a pose on another branch
-   would let the joints jump as soon as LinuxCNC moves in the world.
-   Returns 0, or -1 as the inverse does; `last` and `world` stay then. */
+/* Pose in the world of joints (mm, degrees). The search starts at the last pose, then at the reference pose. The inverse
+   of the result must give the same joints: with a pose on another branch, the joints would jump as soon as LinuxCNC moves
+   in the world. Returns 0, or -1 like the inverse; `last` and `world` then do not change. */
 static int tauloop_forward(const double *joint, const double *pins, double *last, double *world, double *health)
 {
     double q[TAULOOP_Q], place[6];
@@ -149,7 +148,7 @@ static int tauloop_forward(const double *joint, const double *pins, double *last
     return 0;
 }
 
-/* What the figures on the pins come to (FNV-1a of their bytes, never 0): lines of a geometry name theirs. */
+/* Hash of the values on the pins (FNV-1a of their bytes, never 0); a geometry's HAL file contains its hash. */
 static unsigned tauloop_hash(const double *pins)
 {
     const unsigned char *bytes = (const unsigned char *)pins;

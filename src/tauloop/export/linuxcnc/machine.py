@@ -1,4 +1,4 @@
-"""A machine as LinuxCNC sees it: joints and axes in its units, and pins for the geometry."""
+"""A machine as LinuxCNC sees it: joints and axes in its units, and HAL pins for the geometry."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from tauloop.model.model import Model
 
 #: SI values of LinuxCNC's units.
 MM, DEG = 1e-3, np.pi / 180.0
-#: Units of pins by SI unit, and the SI value of one.
-_UNITS = {"m": ("mm", MM), "rad": ("deg", DEG)}
-#: Most joints of LinuxCNC's motion module, and most signs of a name in HAL.
-MOST_JOINTS, LONGEST_NAME = 16, 46
-#: Axes of the world by the coordinate of the platform that each is.
-_AXES = {"platform.x": 0, "platform.y": 1, "platform.z": 2, "platform.angle": 5}
-_QUATERNION = tuple(f"platform.q{part}" for part in "wxyz")
+#: Unit of a pin by SI unit, with its SI value.
+_PIN_UNITS = {"m": ("mm", MM), "rad": ("deg", DEG)}
+#: Largest number of joints in LinuxCNC's motion module, and of characters in a HAL name.
+MAX_JOINTS, MAX_NAME_LENGTH = 16, 46
+#: Number of the world axis of each platform coordinate.
+_WORLD_AXES = {"platform.x": 0, "platform.y": 1, "platform.z": 2, "platform.angle": 5}
+_QUATERNION = tuple(f"platform.q{component}" for component in "wxyz")
 #: Letters of the axes in G-code, by number.
 LETTERS = "XYZABC"
-#: Turns of the platform (as a sine) and ways of its tool (m) that are rounding.
-NO_TURN = 1e-9
+#: Smaller rotations of the platform (quaternion components, rad) and tool offsets (m) are rounding.
+ROTATION_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A figure of the geometry on a HAL pin.
+    """A parameter of the geometry on a HAL pin.
 
     Attributes:
-        name: of the pin, behind the component's.
-        parameter: its name in the machine file; "tool.x" and so on for the tool.
-        value: in the pin's unit.
+        name: name of the pin, after the component's name.
+        parameter: name in the machine file; "tool.x" and so on for the tool.
+        value: value in the pin's unit.
         unit: mm, deg or 1.
         si: SI value of that unit.
     """
@@ -54,12 +54,12 @@ class MachineJoint:
     """A joint of LinuxCNC: an actuator.
 
     Attributes:
-        name: of the actuator.
+        name: name of the actuator.
         turns: whether it is angular.
         home: position in the reference pose, mm or deg.
-        lower, upper: its range, mm or deg; infinite without any.
-        is_stop: whether the range is of stops; else it serves drawing.
-        speed: largest, mm/s or deg/s; infinite without any.
+        lower, upper: range, mm or deg; infinite without a range.
+        is_stop: whether the range ends at stops; otherwise it is for drawing.
+        speed: largest speed, mm/s or deg/s; infinite without a limit.
     """
 
     name: str
@@ -72,7 +72,7 @@ class MachineJoint:
 
     @property
     def si(self) -> float:
-        """SI value of its unit."""
+        """Return the SI value of the joint's unit."""
         return DEG if self.turns else MM
 
 
@@ -81,10 +81,10 @@ class WorldAxis:
     """An axis of the world that the machine moves.
 
     Attributes:
-        number: among X, Y, Z, A, B, C.
-        home: in the reference pose, mm or deg.
-        lower, upper: range of the platform's coordinate, carried over to the tool, mm or deg;
-            infinite without any.
+        number: number among X, Y, Z, A, B, C.
+        home: position in the reference pose, mm or deg.
+        lower, upper: range of the platform's coordinate, shifted to the tool, mm or deg; infinite
+            without a range.
     """
 
     number: int
@@ -94,7 +94,7 @@ class WorldAxis:
 
     @property
     def letter(self) -> str:
-        """Its letter in G-code."""
+        """Return the axis letter in G-code."""
         return LETTERS[self.number]
 
 
@@ -103,12 +103,14 @@ class MachineLayout(ReprMixin):
     """Joints, axes and tool of a machine.
 
     Attributes:
-        turns: 0 where no axis turns, 1 where C does, 2 where A, B and C do.
-        world: axis of each number of the platform's position; 3 for the numbers of a quaternion.
-        joints: in the order of the actuators.
-        axes: in the order of the letters.
-        tool: the tool from the platform's origin, mm, in the platform's frame (in the base's where
-            no axis turns); empty where the platform turns by itself, and its origin is the tool.
+        turns: 0 without an angular axis, 1 with axis C, 2 with axes A, B and C.
+        world: world axis of each platform position; 3 for the components of a quaternion.
+        joints: joints in the order of the actuators.
+        axes: axes in the order of the letters.
+        tool: position of the tool, mm, from the platform's origin in the platform's frame (in the
+            base frame without an angular axis); empty for a platform that rotates without an
+            angular
+            axis, whose origin must be the tool.
     """
 
     turns: int
@@ -119,22 +121,22 @@ class MachineLayout(ReprMixin):
 
 
 def machine_layout(model: Model) -> MachineLayout:
-    """A machine's joints and axes.
+    """Return a machine's joints and axes.
 
     Raises:
-        InputError: what LinuxCNC cannot drive: redundant actuators or passive freedoms, a platform
-            whose pose is no part of x, y and z with its whole rotation or none, a tool beside the
-            origin of a platform that turns by itself.
+        InputError: LinuxCNC cannot drive the machine: redundant actuators, passive freedoms, a pose
+            other than some of x, y, z with the whole rotation or none, or a tool away from the
+            origin of a platform that rotates without an angular axis.
     """
     columns = model.platform.ports.position.columns
-    world = tuple(3 if name in _QUATERNION else _AXES.get(name, -1) for name in columns)
+    world = tuple(3 if name in _QUATERNION else _WORLD_AXES.get(name, -1) for name in columns)
     problems = Problems()
     if -1 in world or world.count(3) not in (0, 4):
-        what = f"its pose is {', '.join(columns)}, which are no axes X, Y, Z, A, B, C"
+        message = f"its pose is {', '.join(columns)}, which are not axes X, Y, Z, A, B, C"
         problems.add(
             "platform",
-            what,
-            "LinuxCNC drives x, y and z, or some of them, with the whole rotation or none",
+            message,
+            "LinuxCNC drives some of x, y and z, with the whole rotation or none",
         )
     _note_unfit_actuators(model, problems)
     InputError.raise_if_any(problems)
@@ -149,75 +151,71 @@ def machine_layout(model: Model) -> MachineLayout:
     )
 
 
-#: Pins of the module beside those of the geometry.
-OWN_PINS = (
+#: Pins of the module in addition to those of the geometry.
+MODULE_PINS = (
     *("refused", "geometry.is", "geometry.asked"),
-    *(
-        f"{way}.{what}"
-        for way in ("inverse", "forward")
-        for what in ("reach", "pivot", "residual", "iterations")
-    ),
+    *(f"inverse.{quantity}" for quantity in ("reach", "pivot", "residual", "iterations")),
+    *(f"forward.{quantity}" for quantity in ("reach", "pivot", "residual", "iterations")),
 )
 
 
 def geometry_pins(
     module: str, mechanism: Mechanism, layout: MachineLayout, names: Sequence[str]
 ) -> tuple[Pin, ...]:
-    """Pins of leaf parameters, in their order, and of the tool behind them.
+    """Return the pins of independent parameters in their order, followed by those of the tool.
 
     Args:
         module: name of the component.
-        mechanism: the machine, whose values the pins get.
-        layout: of it.
-        names: of the leaf parameters.
+        mechanism: the machine with the values of the pins.
+        layout: its joints, axes and tool.
+        names: names of the independent parameters.
     """
-    longest = LONGEST_NAME - len(module) - 1
-    taken = set(OWN_PINS)
+    max_length = MAX_NAME_LENGTH - len(module) - 1
+    taken = set(MODULE_PINS)
     pins = []
     for name in names:
         parameter = mechanism.parameters[name]
-        unit, si = _UNITS.get(si_unit(parameter.unit), ("1", 1.0))
+        unit, si = _PIN_UNITS.get(si_unit(parameter.unit), ("1", 1.0))
         value = _in_unit(parameter.value, si)
-        pins.append(
-            Pin(name=pin_name(name, taken, longest), parameter=name, value=value, unit=unit, si=si)
-        )
+        pin = pin_name(name, taken, max_length)
+        pins.append(Pin(name=pin, parameter=name, value=value, unit=unit, si=si))
     for axis, value in zip("xyz", layout.tool, strict=False):
         name = f"tool.{axis}"
-        pins.append(
-            Pin(name=pin_name(name, taken, longest), parameter=name, value=value, unit="mm", si=MM)
-        )
+        pin = pin_name(name, taken, max_length)
+        pins.append(Pin(name=pin, parameter=name, value=value, unit="mm", si=MM))
     return tuple(pins)
 
 
 def _in_unit(value: float, si: float) -> float:
-    """A figure in a unit, without the digits that the conversion leaves behind."""
-    figure = value / si
-    if not np.isfinite(figure):
-        return figure
-    short = float(f"{figure:.14g}")
-    return short if abs(short - figure) <= 4.0 * np.finfo(float).eps * abs(figure) else figure
+    """Return a value in a unit, without the last digits that the conversion adds."""
+    converted = value / si
+    if not np.isfinite(converted):
+        return converted
+    short = float(f"{converted:.14g}")
+    rounding = 4.0 * np.finfo(float).eps * abs(converted)
+    return short if abs(short - converted) <= rounding else converted
 
 
-def pin_name(text: str, taken: set[str], longest: int) -> str:
-    """A name for a HAL pin from any text: letters, digits, points and hyphens, short enough, and no name twice.
+def pin_name(text: str, taken: set[str], max_length: int) -> str:
+    """Return a unique name for a HAL pin: letters, digits, points and hyphens.
 
     Args:
-        text: what it is made of.
-        taken: names that there are, to which it is added.
-        longest: most signs.
+        text: text that the name is made of.
+        taken: existing names; the new name is added.
+        max_length: largest number of characters.
     """
-    parts = (re.sub(r"[^A-Za-z0-9]+", "-", part).strip("-") for part in re.split(r"[.\[\]]", text))
-    plain = ".".join(filter(None, parts))[:longest].strip(".-") or "pin"
+    words = (re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-") for word in re.split(r"[.\[\]]", text))
+    plain = ".".join(filter(None, words))[:max_length].strip(".-") or "pin"
     name, count = plain, 1
     while name in taken:
         count += 1
-        name = f"{plain[: longest - 4].strip('.-')}-{count}"
+        name = f"{plain[: max_length - 4].strip('.-')}-{count}"
     taken.add(name)
     return name
 
 
 def platform_positions(layout: MachineLayout, world: np.ndarray) -> np.ndarray:
-    """Tauloop's positions of the platform (N, n), SI, at places of the tool in the world (N, 6), mm and deg.
+    """Return the platform positions (N, n), SI, at tool positions in the world (N, 6), mm and deg.
 
     x = x_tool - R t with R = Rz(c) Ry(b) Rx(a) and the tool t in the platform's frame.
 
@@ -230,54 +228,65 @@ def platform_positions(layout: MachineLayout, world: np.ndarray) -> np.ndarray:
     """
     angles = world[:, 3:] * (layout.turns == 2) + world[:, 3:] * [0, 0, layout.turns == 1]
     R = Rotation.from_euler("xyz", angles, degrees=True)
-    places = world[:, :3] * MM
+    origins = world[:, :3] * MM
     if layout.tool:
-        places = places - R.apply(np.array(layout.tool) * MM)
-    columns = [places[:, k] if k < 3 else DEG * world[:, k] for k in layout.world if k != 3]
-    turn = R.as_quat(scalar_first=True) if layout.turns == 2 else np.empty((len(world), 0))
-    return np.hstack([np.reshape(columns, (-1, len(world))).T, turn])
+        origins = origins - R.apply(np.array(layout.tool) * MM)
+    columns = [origins[:, k] if k < 3 else DEG * world[:, k] for k in layout.world if k != 3]
+    quaternion = R.as_quat(scalar_first=True) if layout.turns == 2 else np.empty((len(world), 0))
+    return np.hstack([np.reshape(columns, (-1, len(world))).T, quaternion])
 
 
 def _note_unfit_actuators(model: Model, problems: Problems) -> None:
-    """Note actuators that are no joints of LinuxCNC."""
+    """Report actuators that cannot be joints of LinuxCNC."""
     assembly, count = model.assembly, len(model.mechanism.actuators)
     if assembly.is_redundant:
-        what = f"{count} actuators share {len(assembly.leading)} freedoms"
-        problems.add("actuators", what, "export a machine without those that follow the others")
+        message = f"{count} actuators share {len(assembly.leading)} freedoms"
+        problems.add("actuators", message, "export a machine without the redundant actuators")
     if assembly.passive:
-        what = f"{', '.join(assembly.passive_names)} move freely, so that joints do not give the platform's pose"
-        problems.add("actuators", what, "drive them, or hold them in the machine file")
-    if not 1 <= count <= MOST_JOINTS:
-        problems.add("actuators", f"there are {count}", f"LinuxCNC has 1 to {MOST_JOINTS} joints")
+        names = ", ".join(assembly.passive_names)
+        message = f"{names} move freely, so the joints do not determine the platform's pose"
+        problems.add("actuators", message, "drive them, or hold them in the machine file")
+    if not 1 <= count <= MAX_JOINTS:
+        problems.add(
+            "actuators",
+            f"the machine has {count} actuators",
+            f"LinuxCNC has 1 to {MAX_JOINTS} joints",
+        )
     tied = [
         model.topology.velocity_names[i]
         for i in assembly.driven
         if i not in assembly.leading_driven
     ]
     if tied and not assembly.is_redundant:
-        what = f"{', '.join(tied)}: driven by a motor that drives other coordinates too, to which a coupling ties it"
+        message = (
+            f"{', '.join(tied)}: driven by a motor that also drives other coordinates, which a "
+        )
+        message += "coupling ties to it"
         problems.add(
             "couplings",
-            what,
+            message,
             "let the motor drive one of the coordinates; the coupling moves the others",
         )
 
 
 def _joints(model: Model) -> tuple[MachineJoint, ...]:
-    """Actuators, with ranges and speeds where each drives a coordinate of its own."""
+    """Return the joints, with range and speed if the actuator drives a single coordinate."""
     topology, limits = model.topology, model.limits
-    places = {column: k for k, column in enumerate(limits.columns)}
+    limit_index = {column: k for k, column in enumerate(limits.columns)}
     joints = []
     homes = np.atleast_1d(model.actuator_position(model.assembly.q))
     for actuator, row, home in zip(
         model.mechanism.actuators, model.assembly.loops.transmission, homes, strict=True
     ):
-        si = DEG if (turns := topology.motor_turns(actuator)) else MM
+        turns = topology.motor_turns(actuator)
+        si = DEG if turns else MM
         lower, upper, speed, k = -np.inf, np.inf, actuator.speed, None
-        if len(driven := np.flatnonzero(row)) == 1:
+        driven = np.flatnonzero(row)
+        if len(driven) == 1:
             ratio, v = float(row[driven[0]]), int(driven[0])
             speed = min(speed, abs(ratio) * topology.freedoms[v].speed)
-            if (k := places.get(topology.q_of_v[v])) is not None:
+            k = limit_index.get(topology.q_of_v[v])
+            if k is not None:
                 lower, upper = sorted(
                     (ratio * float(limits.lower[k]), ratio * float(limits.upper[k]))
                 )
@@ -297,15 +306,15 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
 def _axes(
     model: Model, world: Sequence[int], turns: int, offset: np.ndarray
 ) -> tuple[WorldAxis, ...]:
-    """Axes that the machine moves; the tool's offset (3,) at the reference pose, m, shifts those that slide."""
+    """Return the driven axes; the tool's offset (3,), m, in the reference pose shifts linear axes."""
     columns, q, limits = model.platform.ports.q, model.assembly.q, model.limits
-    places = {column: k for k, column in enumerate(limits.columns)}
+    limit_index = {column: k for k, column in enumerate(limits.columns)}
     axes = {}
     for axis, column in zip(world, columns, strict=True):
         if axis == 3:
             continue
         si, shift = (MM, float(offset[axis])) if axis < 3 else (DEG, 0.0)
-        k = places.get(column)
+        k = limit_index.get(column)
         lower, upper = (
             (-np.inf, np.inf) if k is None else (float(limits.lower[k]), float(limits.upper[k]))
         )
@@ -323,10 +332,10 @@ def _axes(
 
 
 def _tool(model: Model, turns: int) -> tuple[tuple[float, ...], np.ndarray]:
-    """The tool in the frame that the axes turn, mm, and from the platform's origin at the reference pose (3,), m.
+    """Return the tool in the rotating frame, mm, and in the reference pose in the base frame, m.
 
     Raises:
-        InputError: the platform turns though no axis turns it, and its tool is not at its origin.
+        InputError: the platform rotates without an angular axis, and its tool is not at its origin.
     """
     mechanism, names, q = model.mechanism, model.topology.coordinate_names, model.assembly.states
     tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
@@ -339,14 +348,15 @@ def _tool(model: Model, turns: int) -> tuple[tuple[float, ...], np.ndarray]:
     rotations = [
         k for k, name in enumerate(names) if name == "platform.angle" or name in _QUATERNION
     ]
-    if np.ptp(q[:, rotations], axis=0).max(initial=0.0) > NO_TURN:
-        if np.abs(tool).max() > NO_TURN:
-            what = f"lies {1e3 * np.linalg.norm(tool):.4g} mm from the origin of a platform that turns as it moves"
+    if np.ptp(q[:, rotations], axis=0).max(initial=0.0) > ROTATION_TOLERANCE:
+        if np.abs(tool).max() > ROTATION_TOLERANCE:
+            distance = 1e3 * np.linalg.norm(tool)
+            message = f"is {distance:.4g} mm from the origin of a platform that rotates as it moves"
             raise InputError.of(
-                "platform.tool", what, "put the frame of the platform's body at the tool"
+                "platform.tool", message, "put the frame of the platform's body at the tool"
             )
         return (), tool
-    if tool.any():  # in the base's frame, which a platform that only slides may be turned against
-        place = model.platform.tool(model.platform_position(q[:1]), start=q[:1]).place[0]
-        tool = place - [q[0, names.index(f"platform.{axis}")] for axis in "xyz"]
+    if tool.any():  # in the base frame, from which the frame of a sliding platform may be rotated
+        position = model.platform.tool(model.platform_position(q[:1]), start=q[:1]).place[0]
+        tool = position - [q[0, names.index(f"platform.{axis}")] for axis in "xyz"]
     return tuple(_in_unit(float(value), MM) for value in tool), tool

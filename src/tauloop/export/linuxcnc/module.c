@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What LinuxCNC calls. The geometry is read from HAL pins at every call, so that a calibration needs no compiler: set
-   pins before homing, for joints jump with them. */
+/* Functions that LinuxCNC calls. The geometry is read from HAL pins at every call, so a calibration needs no compiler.
+   Set the pins before homing: joint positions jump with the geometry. */
 
 #include <rtapi.h>
 #include <rtapi_app.h>
@@ -10,7 +10,7 @@
 
 MODULE_LICENSE("GPL");
 
-/* Numbers that the last calls leave on pins. */
+/* Diagnostics of the last calls, on pins. */
 static const char *const tauloop_evidence[4] = {"reach", "pivot", "residual", "iterations"};
 
 static struct tauloop_hal {
@@ -22,8 +22,8 @@ static struct tauloop_hal {
 static int tauloop_component;
 static double tauloop_last[TAULOOP_Q];
 
-/* The figures of all pins; those of the file before there are pins. Returns 0, or -1 where they are not those that
-   the lines of the geometry were written with. */
+/* Reads the values of all pins, or those of the file before pins exist. Returns 0, or -1 if they are not the values that
+   the geometry's HAL file was written for. */
 static int tauloop_geometry(double *pins)
 {
     static double seen[TAULOOP_PINS + 1];
@@ -107,7 +107,7 @@ EXPORT_SYMBOL(kinematicsSwitch);
 EXPORT_SYMBOL(kinematicsForward);
 EXPORT_SYMBOL(kinematicsInverse);
 
-/* Pins of one direction's evidence. */
+/* Pins for the diagnostics of one direction. */
 static int tauloop_watch(hal_float_t **pins, const char *direction)
 {
     int failed = 0;

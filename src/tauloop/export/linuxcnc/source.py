@@ -1,4 +1,4 @@
-"""C source of a kinematics module: both ways between joints and world, with the geometry as arguments, and its pins."""
+"""C source of a kinematics module: inverse and forward, with the geometry as arguments and pins."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tauloop.equations.values import BatchFunction
 from tauloop.export.linuxcnc.machine import MachineLayout, Pin
 from tauloop.model.model import Model
 
-#: Groups of the leaf parameters that places and ratios may depend on.
-GEOMETRIC = ("geometry", "drive")
+#: Groups of the independent parameters that change positions and ratios.
+GEOMETRIC_GROUPS = ("geometry", "drive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +34,11 @@ class KinematicFunctions:
     """Programs between joints and coordinates.
 
     Attributes:
-        theta: names of the leaf parameters that they take.
-        used: numbers of those among them on which anything depends.
+        theta: names of the independent parameters that the programs take.
+        used: indices of the parameters that have an effect.
         inverse: from the platform's position to all coordinates and the joints.
         forward: from the actuators' positions at nominal ratios to all coordinates.
-        drive: from the joints to those positions.
+        drive: from the joints to the actuators' positions at nominal ratios.
     """
 
     theta: tuple[str, ...]
@@ -49,13 +49,13 @@ class KinematicFunctions:
 
 
 def kinematic_functions(model: Model) -> KinematicFunctions:
-    """The programs of a machine, with all leaf parameters left free on which they may depend.
+    """Return the programs of a machine, with all geometric parameters free.
 
     Raises:
-        AssemblyError: actuators do not determine the coordinates that they drive.
+        AssemblyError: the actuators do not determine the coordinates that they drive.
     """
     model = model.with_free_parameters(
-        p.name for p in model.mechanism.parameters if p.group in GEOMETRIC
+        p.name for p in model.mechanism.parameters if p.group in GEOMETRIC_GROUPS
     )
     joints = len(model.mechanism.actuators)
     spec = ProgramSpec(
@@ -89,14 +89,14 @@ def kinematic_functions(model: Model) -> KinematicFunctions:
     ports["position"] = replace(ports["position"], size=joints)
     forward = function("forward", model.actuators.program(KINEMATICS[0]), ["position"], ["q"])
     drive = function("drive", _drive_program(model), ["joint"], ["position"])
-    used = sorted(set().union(*map(_used, (inverse, forward, drive))))
+    used = sorted(set().union(*map(_used_parameters, (inverse, forward, drive))))
     return KinematicFunctions(
         theta=model.free, used=tuple(used), inverse=inverse, forward=forward, drive=drive
     )
 
 
 def _joints_program(state: MotionState) -> Program:
-    """All coordinates from the platform's, and the joints p = A(theta) q, with the ratios of the parameters."""
+    """Return all coordinates and the joints p = A(theta) q, with the ratios of the parameters."""
     placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
     q = state.configuration.q
     joint = (
@@ -106,7 +106,7 @@ def _joints_program(state: MotionState) -> Program:
 
 
 def _drive_program(model: Model) -> Program:
-    """Positions at nominal ratios A_0 from joints p at those of the parameters: A_0 A(theta)^-1 p."""
+    """Return positions at nominal ratios A_0 from joints p at given ratios: A_0 A(theta)^-1 p."""
     theta, ports = ca.SX.sym("theta", len(model.free)), model.actuators.ports
     values = nominal(model.mechanism, {name: theta[i] for i, name in enumerate(model.free)})
     A = ca.sparsify(transmission(model.mechanism, model.topology, values)[:, list(ports.v)])
@@ -120,13 +120,13 @@ def _drive_program(model: Model) -> Program:
     return Program(name="drive", steps=(step,), outputs=("position",), closed_forms=(), pivots=())
 
 
-def _used(function: CFunction) -> set[int]:
-    """Numbers of the leaf parameters that a program reads."""
+def _used_parameters(function: CFunction) -> set[int]:
+    """Return the indices of the parameters that a program reads."""
     used = set()
     for step in function.program.steps:
         if isinstance(step, Bounded) or "theta" not in step.inputs:
             continue
-        port = step.inputs.index("theta") + isinstance(step, Newton)  # behind Newton's unknowns
+        port = step.inputs.index("theta") + isinstance(step, Newton)  # after Newton's unknowns
         code = step.function.function
         for instruction in instructions(code, [True] * code.n_out()):
             if (
@@ -146,14 +146,14 @@ def header_text(
     functions: KinematicFunctions,
     pins: Sequence[Pin],
 ) -> str:
-    """The header of a module: programs, tables, and both ways between joints and world in LinuxCNC's units.
+    """Return the header of a module: programs, tables and conversions in LinuxCNC's units.
 
     Args:
-        module: the module's name.
-        note: text for the comment at the top.
+        module: name of the module.
+        note: comment at the top.
         model, layout: the machine.
         functions: its programs.
-        pins: of their parameters, in their order, and of the tool.
+        pins: pins of their parameters, in their order, and of the tool.
     """
     programs = c_source(
         [functions.inverse, functions.forward, functions.drive],
@@ -171,7 +171,7 @@ def _tables(
     functions: KinematicFunctions,
     pins: Sequence[Pin],
 ) -> Iterator[str]:
-    """What `conversions.c` and `module.c` take from a machine."""
+    """Yield the machine's tables for `conversions.c` and `module.c`."""
     sizes = {
         "JOINTS": len(layout.joints),
         "THETA": len(functions.theta),
@@ -221,13 +221,13 @@ def _note(pin: Pin) -> str:
 
 
 def _array(kind: str, name: str, size: str, values: Iterable[str], more: int = 0) -> str:
-    """A table, with a number more where it may else be empty."""
+    """Return a C table; `more` entries follow if it could otherwise be empty."""
     return f"static const {kind} tauloop_{name}[TAULOOP_{size} + {more}] = {{{', '.join(values)}}};"
 
 
-def _call(name: str, function: CFunction, known: str, wanted: str) -> Iterator[str]:
-    """A function with all arguments, which passes on those that the program takes."""
-    head = f"{known}, const double *theta, const double *start, {wanted}, double *health"
+def _call(name: str, function: CFunction, inputs: str, outputs: str) -> Iterator[str]:
+    """Yield a function that passes the arguments on that its program takes."""
+    head = f"{inputs}, const double *theta, const double *start, {outputs}, double *health"
     yield f"static void tauloop_{name}_solved({head})"
     yield "{"
     yield "    (void)theta;"

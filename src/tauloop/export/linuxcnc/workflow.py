@@ -1,4 +1,4 @@
-"""``tauloop export linuxcnc``: a kinematics module of a machine, and a headless simulation that runs it."""
+"""Export of a machine to LinuxCNC: a kinematics module, and a headless simulation of it."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource, Model, modelled
 
-#: Most signs of a machine's name in the names of component and files: pins need the rest of HAL's
-#: names.
-LONGEST_STEM = 20
-#: The licence of the module's own text; LinuxCNC asks every module to declare the GPL.
+#: Characters of a machine's name in the names of component and files; HAL's names need the rest for
+#: the pins.
+MAX_STEM_LENGTH = 20
+#: License of the module's own text; LinuxCNC requires every module to declare the GPL.
 LICENCE = "GPL-2.0-or-later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinuxcncOptions(Options):
-    """How a kinematics module is named, and what its simulation runs with.
+    """Name of a kinematics module, and settings of its simulation.
 
     Attributes:
-        name: first part of all names; the machine's without it. At most 20 signs are kept.
-        acceleration: largest acceleration along the axes in a simulation in LinuxCNC, m/s^2.
-        period: of a simulation in LinuxCNC, of its servo thread, s.
+        name: first part of all names, up to 20 characters; default: the machine's name.
+        acceleration: largest acceleration along the axes in the LinuxCNC simulation, m/s^2.
+        period: period of the servo thread in the LinuxCNC simulation, s.
 
     Examples:
         >>> import tauloop as tl
@@ -72,10 +72,10 @@ class LinuxcncOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinuxcncExport(ExportedCode):
-    """A kinematics module with its simulation; `name` is that of the component.
+    """A kinematics module with its simulation; `name` is the name of the component.
 
     Attributes:
-        pins: figures of the geometry on HAL pins.
+        pins: geometry on HAL pins.
         layout: the machine's joints and axes.
     """
 
@@ -91,23 +91,25 @@ def export_linuxcnc(
     *,
     progress: Progress | None = None,
 ) -> LinuxcncExport:
-    """A kinematics module for LinuxCNC in C, with the geometry on HAL pins, and a headless simulation.
+    """Export a kinematics module for LinuxCNC in C, with a headless simulation.
 
-    The module computes in mm and degrees. Its inverse goes from the tool's place x, y, z, a, b, c
-    with the rotation Rz(c) Ry(b) Rx(a) to the joints, on the branch of the reference pose; its
-    forward back again, near the last one. Both answer -1 out of reach, at a singularity and for
-    what is not a number. The same machine gives the same texts.
+    The geometry is on HAL pins. The module computes in mm and degrees. Its inverse kinematics goes
+    from the tool's x, y, z, a, b, c with the rotation Rz(c) Ry(b) Rx(a) to the joints, on the
+    branch
+    of the reference pose. Its forward kinematics starts from the last pose. Both return -1 out of
+    reach, at a singularity, and for an input that is not a number. The same machine gives the same
+    texts.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        folder: where the files are written (it is made where it is missing; other files in it are
-            left alone): all beside first, then renamed. They stay texts without it.
-        options: names and speeds.
-        progress: called with what is done and what there is to do.
+        folder: folder for the files. It is created if missing, and its other files are left alone.
+            Either all files are written or none. Without a folder the result holds the texts only.
+        options: name and speeds.
+        progress: called with the completed and the total number of stages.
 
     Raises:
-        InputError: a machine that LinuxCNC cannot drive, a name that gives no C identifier, a work
-            space that the machine does not reach, or a folder that cannot be written.
+        InputError: a machine that LinuxCNC cannot drive, a name that gives no C identifier, ranges
+            that the machine does not reach, or a folder that cannot be written.
         AssemblyError: the machine does not assemble as described.
 
     Examples:
@@ -152,15 +154,15 @@ def export_linuxcnc(
 
 
 def geometry_hal(machine: MachineSource, name: str | None = None) -> str:
-    """HAL lines that set a machine's geometry on the pins of its kinematics module, as a calibration finds it.
+    """Return HAL lines that set a machine's geometry on the pins of its kinematics module.
 
     Args:
-        machine: with the figures that are set, such as `Calibration.mechanism`; the module may come
-            from the nominal.
-        name: first part of the module's name, as it was exported; the machine's without it.
+        machine: the machine with the values to set, such as `Calibration.mechanism`; the module may
+            be that of the nominal machine.
+        name: first part of the module's name in its export; default: the machine's name.
 
     Raises:
-        InputError, AssemblyError: as `export_linuxcnc`.
+        InputError, AssemblyError: see `export_linuxcnc`.
 
     Examples:
         >>> import tauloop as tl
@@ -174,14 +176,14 @@ def geometry_hal(machine: MachineSource, name: str | None = None) -> str:
 
 
 def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -> str:
-    """The joints' sections of an INI file, which LinuxCNC takes by ``#INCLUDE``: homes follow a calibrated geometry.
+    """Return the joints' sections of an INI file for ``#INCLUDE``, with homes for the geometry.
 
     Args:
-        machine: with the figures that are set, such as `Calibration.mechanism`.
-        options: of the export.
+        machine: the machine with the values to set, such as `Calibration.mechanism`.
+        options: options of the export.
 
     Raises:
-        InputError, AssemblyError: as `export_linuxcnc`.
+        InputError, AssemblyError: see `export_linuxcnc`.
 
     Examples:
         >>> import tauloop as tl
@@ -197,13 +199,12 @@ def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -
 def _parts(
     model: Model, name: str | None
 ) -> tuple[str, str, MachineLayout, KinematicFunctions, tuple[Pin, ...]]:
-    """Names of files and component, joints and axes, programs, and pins."""
+    """Return names of files and component, joints and axes, programs, and pins."""
     if model.free:
-        what = f"leaves {', '.join(model.free)} free, and the module has pins for them all"
-        raise InputError.of(
-            "machine", what, "give the mechanism, or a model without free parameters"
-        )
-    stem = c_name(model.mechanism.name if name is None else name)[:LONGEST_STEM]
+        message = f"has free parameters ({', '.join(model.free)}), and the module has pins for all"
+        remedy = "give the mechanism, or a model without free parameters"
+        raise InputError.of("machine", message, remedy)
+    stem = c_name(model.mechanism.name if name is None else name)[:MAX_STEM_LENGTH]
     layout, module = machine_layout(model), f"{stem}_kins"
     functions = kinematic_functions(model)
     names = [functions.theta[k] for k in functions.used]
@@ -211,11 +212,13 @@ def _parts(
 
 
 def _module_text(module: str, note: str, mechanism: Mechanism) -> str:
-    """What LinuxCNC loads, how it is made, and what it says of itself when it is loaded."""
+    """Return the text of the module with its build command and its version."""
     head = (
         f"/* {comment(f'{module}: {note}')}. Build it as root: halcompile --install {module}.c */"
     )
-    speed = '#pragma GCC optimize("O2") /* LinuxCNC asks for small code: six legs gain a third */'
+    speed = (
+        '#pragma GCC optimize("O2") /* LinuxCNC sets -Os; with -O2 six legs are a third faster */'
+    )
     speed += f'\n#define TAULOOP_MADE "{_version()}, machine {_machine_hash(mechanism)[:16]}"'
     return (
         f'{head}\n{speed}\n#include "{module}.h"\n\n{c_file("tauloop.export.linuxcnc", "module.c")}'
@@ -229,7 +232,7 @@ def _manifest(
     pins: tuple[Pin, ...],
     files: Mapping[str, str],
 ) -> dict[str, object]:
-    """What was made, as plain data without time or place."""
+    """Return the manifest as plain data, without time or path."""
     data = {
         "tauloop": _version().removeprefix("Tauloop "),
         "name": module,

@@ -1,4 +1,4 @@
-"""The fit of encoders as C: a fixed number of Gauss-Newton steps per sample, and residuals."""
+"""The fit of encoder readings as C: a fixed number of Gauss-Newton steps, and residuals."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from tauloop.model.encoder_fit import WATCHED
 from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.observers.encoders import encoder_units, sensing
 
-#: Samples of the test program, how far its readings are off in deviations of the noise, and Gauss
-#: and Newton's steps of a sample: what is left falls by about its own size in each.
-SAMPLES, OFF, STEPS = 5, 3.0, 3
+#: Test program: number of samples, and size of the reading errors in standard deviations of the
+#: noise.
+TEST_SAMPLES, READING_ERRORS = 5, 3.0
+#: Gauss-Newton steps per sample; each step reduces the remaining error to about its square.
+GAUSS_NEWTON_STEPS = 3
 
 
 def export_encoder_fit(
@@ -38,25 +40,25 @@ def export_encoder_fit(
     name: str | None = None,
     folder: str | Path | None = None,
 ) -> Export:
-    """C source, header, test program and manifest of the fit of encoders, as `export_c` makes them.
+    """Export the fit of encoder readings as C, in the form of `export_c`.
 
     q, reading_residual, standardised, move = encoder_fit(reading, start): coordinates that close
-    the loops and agree best with all readings, as `fit_encoders` finds them, in three steps of
-    Gauss and Newton from the state that the actuators' encoders lead to. `start` is the last
-    sample's q. `move` is the largest part of the last step: rounding where the readings agree as
-    their noise has it.
+    the
+    loops and agree best with all readings, like `fit_encoders`, in three Gauss-Newton steps from
+    the
+    state that the actuators' encoders give. `start` is q of the last sample. `move` is the largest
+    component of the last step; it is rounding if the readings agree within their noise.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        encoders: actuators and coordinates, all actuators that lead the machine among them.
+        encoders: names of actuators and coordinates, including all leading actuators.
         noise: standard deviation of a reading, m or rad, one for all or by name.
-        name: first part of all names in C; the machine's without it.
-        folder: where the files are written; they stay texts without it.
+        name: first part of all C names; default: the machine's name.
+        folder: folder for the files; without it the result holds the texts only.
 
     Raises:
-        InputError: names that are none, a leading actuator that is missing, free parameters, noise
-            that is not positive, a name that gives no C identifier, or a folder that cannot be
-            written.
+        InputError: an unknown name, a missing leading actuator, free parameters, noise that is not
+            positive, a name that gives no C identifier, or a folder that cannot be written.
 
     Examples:
         >>> import tauloop as tl
@@ -69,26 +71,30 @@ def export_encoder_fit(
     deviations = _deviations(model, names, noise)
     stem = c_name(model.mechanism.name if name is None else name)
     ports, units = c_ports(model, model.actuators), encoder_units(model)
-    kinds = tuple(units[encoder] for encoder in names)
+    reading_units = tuple(units[encoder] for encoder in names)
     reading = CPort(
-        name="reading", size=len(names), columns=names, units=kinds, meaning="what encoders say"
+        name="reading",
+        size=len(names),
+        columns=names,
+        units=reading_units,
+        meaning="encoder readings",
     )
-    last = "largest part of the last step"
+    last = "largest component of the last step"
     outputs = (
         ports["q"],
         CPort(
             name="reading_residual",
             size=len(names),
             columns=names,
-            units=kinds,
-            meaning="readings less what q has",
+            units=reading_units,
+            meaning="readings minus the values at q",
         ),
         CPort(
             name="standardised",
             size=len(names),
             columns=names,
             units=("1",) * len(names),
-            meaning="residuals over what noise and the other encoders let expect: beyond 4 this one disagrees",
+            meaning="residuals over their expected deviation: above 4 this encoder disagrees",
         ),
         CPort(name="move", size=1, columns=("move",), units=("m or rad",), meaning=last),
     )
@@ -103,28 +109,28 @@ def export_encoder_fit(
         ),
         meaning="the state that agrees best with all encoders, and the residual of each",
         inputs=inputs,
-        expected=program.run(inputs, SAMPLES)[0],
+        expected=program.run(inputs, TEST_SAMPLES)[0],
     )
     notes = HeaderNotes(
         made_from=f"the machine {model.mechanism.name!r}",
         description=model.mechanism.description,
-        given="what encoders say",
+        given="the readings of the encoders",
         baked_in=list(model.mechanism.parameters),
     )
-    made = {
+    source = {
         "machine": {"name": model.mechanism.name},
         "noise": dict(zip(names, deviations.tolist(), strict=True)),
     }
-    return finished_export(stem, [case], notes, made, folder)
+    return finished_export(stem, [case], notes, source, folder)
 
 
 def _deviations(
     model: Model, names: tuple[str, ...], noise: float | Mapping[str, float]
 ) -> np.ndarray:
-    """Standard deviations of the readings (n_e,).
+    """Return the standard deviations of the readings (n_e,).
 
     Raises:
-        InputError: as of `export_encoder_fit`.
+        InputError: see `export_encoder_fit`.
     """
     problems = Problems(
         unknown_names(names, encoder_units(model), "no actuator or coordinate {!r}", "known are {}")
@@ -133,30 +139,30 @@ def _deviations(
         if leading not in names:
             problems.add(
                 "encoders",
-                f"none of {leading}, whose motion leads the machine",
-                "name those of all actuators",
+                f"{leading}, a leading actuator, is missing",
+                "name the encoders of all actuators",
             )
     if len(set(names)) < len(names):
-        problems.add("encoders", "are named twice", "name each of them once")
+        problems.add("encoders", "a name occurs twice", "name each encoder once")
     deviations = np.array(
         [noise.get(name, np.nan) if isinstance(noise, Mapping) else noise for name in names]
     )
     if model.free:
         problems.add(
-            "machine", "has free parameters", "export its mechanism, whose values are then baked in"
+            "machine", "has free parameters", "export its mechanism, with constant parameters"
         )
     if not (np.isfinite(deviations).all() and (deviations > 0).all()):
         problems.add(
             "noise",
-            "is missing, or not positive, for some encoder",
-            "a standard deviation, m or rad",
+            "is missing or not positive for an encoder",
+            "give a standard deviation, m or rad",
         )
     InputError.raise_if_any(problems)
     return deviations
 
 
 def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Program:
-    """Forward kinematics with G, and a step of Gauss and Newton behind it, again and again."""
+    """Return forward kinematics with G, and a Gauss-Newton step after it, repeatedly."""
     embedding, leading = model.actuators.program(EMBEDDING), model.actuators.ports.position.columns
     n, n_e = len(leading), len(names)
     reading = ca.SX.sym("reading", n_e)
@@ -164,11 +170,10 @@ def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Pr
     steps: list[Evaluate | Newton] = [
         _evaluate("begin", {"reading": reading}, {"at_0": first, "velocity": ca.SX(ca.DM.zeros(n))})
     ]
-    for k in range(STEPS + 1):
-        ending = f"_{k}" if k < STEPS else ""
-        steps += _again(
-            embedding, {"position": f"at_{k}", "start": f"q_{k - 1}" if k else "start"}, ending
-        )
+    for k in range(GAUSS_NEWTON_STEPS + 1):
+        ending = f"_{k}" if k < GAUSS_NEWTON_STEPS else ""
+        start = f"q_{k - 1}" if k else "start"
+        steps += _renamed_steps(embedding, {"position": f"at_{k}", "start": start}, ending)
         steps.append(_step(model, names, deviations, k))
     return Program(
         name="encoder_fit",
@@ -180,8 +185,10 @@ def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Pr
     )
 
 
-def _again(program: Program, names: Mapping[str, str], ending: str) -> list[Evaluate | Newton]:
-    """A program's steps once more: its inputs by other names, and all that it makes with an ending."""
+def _renamed_steps(
+    program: Program, names: Mapping[str, str], ending: str
+) -> list[Evaluate | Newton]:
+    """Return a program's steps with renamed inputs, and results with an ending."""
     known, steps = dict(names), list[Evaluate | Newton]()
     for step in program.steps:
         assert isinstance(step, Evaluate | Newton), "kinematics has no cables to share"
@@ -202,14 +209,11 @@ def _again(program: Program, names: Mapping[str, str], ending: str) -> list[Eval
 
 
 def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) -> Evaluate:
-    """The next positions of the actuators; behind the last step residuals and what they mean."""
+    """Return the next actuator positions; after the last step, residuals and their significance."""
     topology, n = model.topology, len(model.actuators.ports.velocity.columns)
     q, G = ca.SX.sym("q", topology.n_q), ca.SX.sym("G", topology.n_v * n)
-    reading, at, before = (
-        ca.SX.sym("reading", len(names)),
-        ca.SX.sym("at", n),
-        ca.SX.sym("before", n),
-    )
+    reading, position = ca.SX.sym("reading", len(names)), ca.SX.sym("at", n)
+    before = ca.SX.sym("before", n)
     driven, _ = actuator_motion(model.assembly, q, ca.SX(topology.n_v, 1))
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     state = [
@@ -222,29 +226,29 @@ def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) 
     H = ca.DM(sensing(model, names)) @ ca.reshape(G, topology.n_v, n)
     weighted = H / ca.repmat(ca.DM(deviations**2), 1, n)
     D, L, order = ca.ldl(ca.densify(weighted.T @ H))
-    ending = f"_{k}" if k < STEPS else ""
-    if k < STEPS:
+    ending = f"_{k}" if k < GAUSS_NEWTON_STEPS else ""
+    if k < GAUSS_NEWTON_STEPS:
         move = ca.ldl_solve(weighted.T @ residual, D, L, order)
         return _evaluate(
             f"fit_{k}",
-            {"reading": reading, f"at_{k}": at, f"q{ending}": q, f"G{ending}": G},
-            {f"at_{k + 1}": at + move},
+            {"reading": reading, f"at_{k}": position, f"q{ending}": q, f"G{ending}": G},
+            {f"at_{k + 1}": position + move},
         )
     spread = ca.ldl_solve(ca.DM.eye(n), D, L, order)
-    left = ca.vertcat(
+    remaining = ca.vertcat(
         *(
             1 - H[i, :] @ spread @ H[i, :].T / float(deviation) ** 2
             for i, deviation in enumerate(deviations)
         )
     )
-    deviation = ca.DM(deviations) * ca.sqrt(ca.fmax(left, WATCHED))
+    deviation = ca.DM(deviations) * ca.sqrt(ca.fmax(remaining, WATCHED))
     return _evaluate(
         "fit",
-        {"reading": reading, f"at_{k}": at, f"at_{k - 1}": before, "q": q, "G": G},
+        {"reading": reading, f"at_{k}": position, f"at_{k - 1}": before, "q": q, "G": G},
         {
             "reading_residual": residual,
-            "standardised": ca.if_else(left > WATCHED, residual / deviation, 0),
-            "move": ca.norm_inf(at - before),
+            "standardised": ca.if_else(remaining > WATCHED, residual / deviation, 0),
+            "move": ca.norm_inf(position - before),
         },
     )
 
@@ -257,15 +261,13 @@ def _evaluate(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.S
 
 
 def _samples(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> dict[str, np.ndarray]:
-    """Readings that are off, near states that close the loops."""
-    rng, q = (
-        np.random.default_rng(0),
-        np.resize(model.assembly.states, (SAMPLES, model.topology.n_q)),
-    )
+    """Return readings with errors, near states that close the loops."""
+    rng = np.random.default_rng(0)
+    q = np.resize(model.assembly.states, (TEST_SAMPLES, model.topology.n_q))
     driven = dict(
         zip((a.name for a in model.mechanism.actuators), model.actuator_position(q).T, strict=True)
     )
     columns = dict(zip(model.topology.coordinate_names, q.T, strict=True)) | driven
     exact = np.stack([columns[name] for name in names], axis=1)
-    readings = exact + OFF * deviations * rng.normal(size=exact.shape)
+    readings = exact + READING_ERRORS * deviations * rng.normal(size=exact.shape)
     return {"reading": np.ascontiguousarray(readings), "start": np.ascontiguousarray(q)}

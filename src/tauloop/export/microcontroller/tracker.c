@@ -7,11 +7,11 @@
 
 enum { MOTORS = @motors@, FORCES = @forces@, COORDINATES = @coordinates@, N = @n@, TRACKED = @tracked@, COLUMNS = N + 1 };
 
-/* Shares by which a lag follows in one sample: of the motion, and of the rows. */
+/* Share of a lag's error that one sample removes: for the motion, and for the rows. */
 static const double MOTION_SHARE = @motion_share@, ROW_SHARE = @row_share@, PERIOD = @period@;
-/* Share of the rows' memory in which a motor moved, above which its row counts. */
+/* A row counts if its motor moved in more than this share of the rows' memory. */
 static const double MOVING = @moving@;
-/* Largest rounding of a discriminant, and of loops that are closed, in shares of the machine's length. */
+/* Largest rounding error of a discriminant, and of closed loops relative to the machine's length. */
 static const double ROUNDING = 1e-8;
 static const double WEIGHT[FORCES] = {@weights@};
 static const double STANDSTILL[FORCES] = {@standstill@};
@@ -20,7 +20,7 @@ static const double STANDSTILL[FORCES] = {@standstill@};
 static const double STEP[TRACKED] = {@steps@};
 static const double RANGE[TRACKED] = {@ranges@};
 static const double START_Q[COORDINATES] = {@start@};
-/* Places of the parameters of the triangle among the columns of the rows. */
+/* Column of each parameter of the triangle in the rows. */
 static const int ORDER[N] = {@order@};
 static const double SAVED[N][COLUMNS] = {
 @triangle@
@@ -38,7 +38,7 @@ static void follow(double *lags, int count, int size, double share, int begun, d
     }
 }
 
-/* Put an equation below the triangle and rotate it away. */
+/* Append an equation to the triangle and eliminate it by rotations. */
 static void take(double triangle[N][COLUMNS], double row[COLUMNS])
 {
     int j, k;
@@ -58,7 +58,7 @@ static void take(double triangle[N][COLUMNS], double row[COLUMNS])
     }
 }
 
-/* Let a tracked parameter take its random step: its value before the step is rotated out. */
+/* Apply the random step of a tracked parameter: eliminate its value before the step by rotations. */
 static void wander(double triangle[N][COLUMNS], int place, double inverse)
 {
     double row[COLUMNS];

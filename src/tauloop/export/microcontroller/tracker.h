@@ -1,7 +1,7 @@
 /* @stem@_tracker: payload and friction while the machine moves; made by Tauloop, do not edit
  *
- * Call @stem@_tracker_begin once, and @stem@_tracker_step with each sample. Nothing is allocated, and every loop has
- * a fixed length. What an estimate tells is @delay@ s old. SI units, angles in radians.
+ * Call @stem@_tracker_begin once, and @stem@_tracker_step with each sample. No memory is allocated, and every loop has
+ * a fixed length. An estimate describes the state @delay@ s before it. SI units, angles in radians.
  *
 @parameters@
  */
@@ -29,7 +29,7 @@ typedef struct {
     double position_before[2][@motors@];
     double force_before[@forces@];
     double q[@coordinates@];
-    /* R and z with R x = z, x the parameters, those that are tracked first */
+    /* R and z with R x = z and the parameters x, tracked parameters first */
     double triangle[@n@][@n@ + 1];
     double deviation[@tracked@];
     int frozen[@tracked@];
@@ -40,8 +40,8 @@ typedef struct {
 /* Start from the saved fit, at rest at the first sample. */
 void @stem@_tracker_begin(@stem@_tracker *tracker);
 
-/* Take one sample: positions and forces of the motors. 1 after an update of the fit, 0 without one, -1 where the
-   sample is left out: a number is not finite, or the pose is out of reach. */
+/* Take one sample: positions and forces of the motors. Returns 1 after an update of the fit, 0 without one, and -1 if the
+   sample is ignored: a number is not finite, or the pose is out of reach. */
 int @stem@_tracker_step(@stem@_tracker *tracker, const double position[@motors@], const double force[@forces@]);
 
 /* Estimates of all parameters, in the order above. */

@@ -1,4 +1,4 @@
-"""The tracker of payload and friction as C: regressor, causal filters and the recursive fit, in fixed memory."""
+"""The tracker of payload and friction as C: regressor, causal filters and recursive fit."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ from tauloop.model import Model
 from tauloop.model.c_ports import c_ports
 from tauloop.model.model import MachineSource, modelled
 
-#: Samples of the test program, and the size of its motion, as a share of a radian or of the
-#: characteristic length.
-SAMPLES, SIZE = 5, 0.05
+#: Number of samples in the test program.
+TEST_SAMPLES = 5
 
 
 def rows_program(state: MotionState, columns: np.ndarray, offset: np.ndarray) -> Program:
-    """Program of the rows [Y C, Y o] of all actuators, stored by rows, and of the coordinates.
+    """Return the program of the rows [Y C, Y o] of all actuators, row by row, and of q.
 
     Args:
-        state: of the given motion.
+        state: the given motion.
         columns: C (n_pi, n).
         offset: o (n_pi,).
     """
@@ -64,31 +63,30 @@ def export_tracker(
     name: str | None = None,
     folder: str | Path | None = None,
 ) -> Export:
-    """C source and header of a tracker of payload and friction, and of the rows that it is fed with.
+    """Export a tracker of payload and friction as C, with the rows of its regression.
 
-    `NAME_tracker_step` takes one sample of positions and forces. Nothing is allocated, and every
-    loop has a fixed length. Estimates equal those of `track_parameters` up to rounding.
+    `NAME_tracker_step` takes one sample of positions and forces. It allocates no memory, and every
+    loop has a fixed length. Its estimates equal those of `track_parameters` up to rounding.
 
     Args:
         machine: the machine of the saved fit.
-        fit: what `identify` returned, or its JSON file.
-        options: what may change, and how fast.
-        filters: sampling, filters and speeds of standstill, such as those of a track
-            (`ParameterTrack.filters`).
-        name: first part of all names in C; the machine's without it.
-        folder: where the files are written; they stay texts without it.
+        fit: result of `identify`, or its JSON file.
+        options: parameters that may change, and their rates.
+        filters: sampling, filters and standstill speeds, such as `ParameterTrack.filters`.
+        name: first part of all C names; default: the machine's name.
+        folder: folder for the files; without it the result holds the texts only.
 
     Raises:
-        InputError: the fit is of another machine, the actuators are redundant, filters of another
-            machine, a name that gives no C identifier, or a folder that cannot be written.
+        InputError: a fit or filters of another machine, redundant actuators, a name that gives no C
+            identifier, or a folder that cannot be written.
     """
     options = options or TrackOptions()
     model = modelled(machine)
     start = tracker_start(model, fit, options)
     stem = c_name(model.mechanism.name if name is None else name)
     if len(filters.standstill) != len(start.noise):
-        what = f"has {len(filters.standstill)} speeds of standstill for {len(start.noise)} motors"
-        raise InputError.of("filters", what, "give one for each motor")
+        message = f"has {len(filters.standstill)} standstill speeds for {len(start.noise)} motors"
+        raise InputError.of("filters", message, "give one for each motor")
     case, has_start = _rows_case(model, start, stem)
     notes = HeaderNotes(
         made_from=f"the machine {model.mechanism.name!r}",
@@ -111,10 +109,10 @@ def export_tracker(
 
 
 def _rows_case(model: Model, start: TrackerStart, stem: str) -> tuple[Case, bool]:
-    """Return the function of the rows with samples of its test program, and whether it reads start values."""
+    """Return the rows' function with its test samples, and whether it reads start values."""
     spec = ProgramSpec(
         name="tracker_rows",
-        meaning="rows of the regression for the tracked parameters, and forces of what is known",
+        meaning="rows of the regression for the tracked parameters, and forces of known parameters",
         build=partial(rows_program, columns=start.columns, offset=start.offset),
         inputs=("position", "velocity", "acceleration"),
         outputs=("q", "rows"),
@@ -124,16 +122,18 @@ def _rows_case(model: Model, start: TrackerStart, stem: str) -> tuple[Case, bool
     ports = c_ports(model, model.actuators)
     actuators, force_units = model.output_ports("actuators")
     entries = [
-        (f"{actuator} / {column}", f"({unit})/({of})")
+        (f"{actuator} / {column}", f"({unit})/({column_unit})")
         for actuator, unit in zip(actuators, force_units, strict=True)
-        for column, of in zip((*start.names, "known"), (*start.parameter_units, "1"), strict=True)
+        for column, column_unit in zip(
+            (*start.names, "known"), (*start.parameter_units, "1"), strict=True
+        )
     ]
     rows = CPort(
         name="rows",
         size=len(entries),
         columns=tuple(entry for entry, _ in entries),
         units=tuple(unit for _, unit in entries),
-        meaning="rows of all actuators, each on the parameters of the tracker, and then the force of what is known",
+        meaning="rows of all actuators: derivatives by the tracked parameters, then the known force",
     )
     names = [*spec.inputs, *(["start"] * has_start)]
     function = CFunction(
@@ -143,7 +143,7 @@ def _rows_case(model: Model, start: TrackerStart, stem: str) -> tuple[Case, bool
         outputs=(ports["q"], rows),
     )
     inputs = _samples(model, has_start=has_start)
-    expected = program.run(inputs, SAMPLES)[0]
+    expected = program.run(inputs, TEST_SAMPLES)[0]
     return Case(
         function=function, meaning=spec.meaning, inputs=inputs, expected=expected
     ), has_start
@@ -152,14 +152,15 @@ def _rows_case(model: Model, start: TrackerStart, stem: str) -> tuple[Case, bool
 def _samples(model: Model, *, has_start: bool) -> dict[str, np.ndarray]:
     """Return motions of the test program, at assembled poses near the reference."""
     rng = np.random.default_rng(0)
-    q = np.resize(model.assembly.states, (SAMPLES, model.topology.n_q))
+    q = np.resize(model.assembly.states, (TEST_SAMPLES, model.topology.n_q))
     position = model.actuator_position(q)
     scale = np.where(
         [unit == "rad" for unit in model.actuator_units], 1.0, model.assembly.loops.length
     )
     inputs = {"position": position}
     inputs |= {
-        kind: rng.standard_normal(position.shape) * scale for kind in ("velocity", "acceleration")
+        quantity: rng.standard_normal(position.shape) * scale
+        for quantity in ("velocity", "acceleration")
     }
     if has_start:
         inputs["start"] = q
@@ -177,7 +178,7 @@ def _filled(name: str, tokens: dict[str, str]) -> str:
 def _tokens(
     model: Model, start: TrackerStart, filters: CausalFilters, stem: str, *, has_start: bool
 ) -> dict[str, str]:
-    """Return what stands in the places of the template's tokens; texts of the file are comments without their ends."""
+    """Return the values of the template's tokens; the machine's texts become safe comments."""
     fit = start.fit()
     tracked = [start.wander[name] for name in fit.tracked]
     elapsed = filters.interval * filters.period
@@ -214,7 +215,7 @@ def _tokens(
         "steps": _listed(1.0 / (item.rate * np.sqrt(elapsed)) for item in tracked),
         "ranges": _listed(item.range for item in tracked),
         "start": _listed(model.assembly.q),
-        "order": ", ".join(str(place) for place in fit.order),
+        "order": ", ".join(str(index) for index in fit.order),
         "triangle": ",\n".join(f"    {{{_listed(row)}}}" for row in fit.triangle),
         "call": f"{stem}_tracker_rows({', '.join(arguments)})",
     }
@@ -228,7 +229,7 @@ def _listed(values: object) -> str:
 def _manifest(
     start: TrackerStart, filters: CausalFilters, texts: dict[str, str]
 ) -> dict[str, object]:
-    """Return what the manifest says of the tracker."""
+    """Return the tracker's part of the manifest."""
     return {
         "parameters": [
             {"name": name, "unit": unit, "is_tracked": name in start.wander}

@@ -1,14 +1,15 @@
-"""A package of ROS 2 that describes a machine, and publishes its passive joints from the measured ones.
+"""A ROS 2 package with a machine's description and a node for its passive joints.
 
-URDF is a tree: of a machine with loops it has the joints, and nobody who reads it knows where the
-passive ones are. So the package brings the machine's forward kinematics in C, made of the very URDF
-that it holds.
+URDF is a tree, so it does not determine the passive joints of a machine with loops. The package
+therefore contains the machine's forward kinematics in C, made from its own URDF. Its node
+publishes the passive joints from the measured ones.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Mapping
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
@@ -31,15 +32,15 @@ from tauloop.formats.imported.motor_elements import ROS2_CONTROL
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.formats.urdf.transmission_writer import MOCK_HARDWARE
 from tauloop.formats.urdf.writer import to_urdf
-from tauloop.mechanism.expression import ONE, evaluate
+from tauloop.mechanism.expression import ONE, Expression, evaluate
 from tauloop.mechanism.model import JOINT_KINDS, Mechanism
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modelled
 
-#: Names that ROS has for packages (REP 144).
+#: Valid names of ROS packages (REP 144).
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
-_TEXTS = ("passive_joints.h", "passive_joints.c", "passive_joints_node.cpp")
-#: What the package needs, by the tag of package.xml.
+_SOURCE_FILES = ("passive_joints.h", "passive_joints.c", "passive_joints_node.cpp")
+#: Dependencies of the package, by the tag in package.xml.
 _NEEDS = (
     ("buildtool_depend", "ament_cmake"),
     *(("depend", package) for package in ("geometry_msgs", "rclcpp", "sensor_msgs", "tf2_ros")),
@@ -50,13 +51,13 @@ _NEEDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ros2Options(Options):
-    """What the package says of itself.
+    """Names in a ROS 2 package.
 
     Attributes:
-        package: its name; the machine's with ``_description`` behind it if empty.
-        maintainer: who answers for it.
-        email: where.
-        hardware: the plugin of ros2_control that moves the driven joints.
+        package: name of the package; default: the machine's name and ``_description``.
+        maintainer: maintainer of the package.
+        email: e-mail address of the maintainer.
+        hardware: ros2_control plugin that moves the driven joints.
 
     Examples:
         >>> import tauloop as tl
@@ -70,24 +71,24 @@ class Ros2Options(Options):
     hardware: str = MOCK_HARDWARE
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note signs that XML does not have."""
+        """Report characters that XML does not allow."""
         for name in ("maintainer", "email", "hardware"):
             if not getattr(self, name).isprintable():
                 problems.add(
                     name,
-                    f"{getattr(self, name)!r} has signs that cannot be printed",
+                    f"{getattr(self, name)!r} has characters that cannot be printed",
                     "leave them out",
                 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ros2Package(ExportedFiles):
-    """A package for ROS 2; its files are by their paths in it.
+    """A package for ROS 2; `files` has the contents by path.
 
     Attributes:
-        joints: the joints whose positions it publishes, as in the URDF.
-        driven: those among them that it must hear of.
-        notes: what is not as in the mechanism.
+        joints: joints whose positions it publishes, as in the URDF.
+        driven: joints whose positions it must receive.
+        notes: differences from the mechanism.
     """
 
     joints: tuple[str, ...]
@@ -97,7 +98,7 @@ class Ros2Package(ExportedFiles):
     @property
     @in_json()
     def package(self) -> str:
-        """Name of the package."""
+        """Return the name of the package."""
         return self.name
 
 
@@ -109,21 +110,21 @@ def export_ros2(
     *,
     progress: Progress | None = None,
 ) -> Ros2Package:
-    """A description package of ROS 2: URDF with ros2_control, launch file, and a node for the passive joints.
+    """Export a ROS 2 description package: URDF, ros2_control, launch file and kinematics node.
 
-    The kinematics are those of the URDF that is written, read back: q = q(motors) with the loops
-    closed, to a residual of 1e-9 m; a joint of the URDF is at q + offset.
+    The node's kinematics are made from the written URDF: q = q(motors) with closed loops, to a
+    residual of 1e-9 m. A URDF joint has the position q + offset.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        folder: where the files are written; they stay texts without it.
-        options: names.
-        progress: called with what is done and what there is to do.
+        folder: folder for the files; without it the result holds the texts only.
+        options: names in the package.
+        progress: called with the completed and the total number of stages.
 
     Raises:
         InputError: a name that ROS refuses, a folder that cannot be written, or one that holds
             another package.
-        DescriptionError: URDF does not represent the machine.
+        DescriptionError: URDF cannot represent the machine.
         AssemblyError: the machine does not assemble as described.
 
     Examples:
@@ -135,8 +136,10 @@ def export_ros2(
     options, mechanism = options or Ros2Options(), modelled(machine).mechanism
     name = options.package or f"{re.sub(r'[^a-z0-9_]', '_', mechanism.name.lower())}_description"
     if not _PACKAGE.fullmatch(name) or "__" in name:
-        what = f"{name!r} is no name of a package: ROS takes small letters, digits and single underscores (REP 144)"
-        raise InputError.of("package", what, "name it: Ros2Options(package='my_robot_description')")
+        message = f"{name!r} is not a valid package name: ROS allows lower-case letters, "
+        message += "digits and single underscores (REP 144)"
+        remedy = "name it: Ros2Options(package='my_robot_description')"
+        raise InputError.of("package", message, remedy)
     if folder is not None:
         refuse_another_project(Path(folder), name)
     written = to_urdf(mechanism, "meshes")
@@ -153,8 +156,8 @@ def export_ros2(
         ),
         progress=progress,
     )
-    folder_of_texts = resources("tauloop.export.ros2") / "texts"
-    texts = {f"src/{text}": (folder_of_texts / text).read_text("utf-8") for text in _TEXTS}
+    templates = resources("tauloop.export.ros2") / "texts"
+    texts = {f"src/{file}": (templates / file).read_text("utf-8") for file in _SOURCE_FILES}
     texts |= {
         f"src/{file}": kinematics.files[file]
         for file in ("machine.c", "machine.h", "machine_check.c")
@@ -164,19 +167,19 @@ def export_ros2(
         ("CMakeLists.txt", "CMakeLists.txt.in"),
         ("launch/display.launch.py", "display.launch.in"),
     ):
-        texts[target] = (folder_of_texts / source).read_text("utf-8").replace("@PACKAGE@", name)
+        texts[target] = (templates / source).read_text("utf-8").replace("@PACKAGE@", name)
     texts["urdf/machine.urdf"] = _in_package(written.text, name, options.hardware)
     texts["urdf/machine.urdf.side.yaml"] = written.side
     meshes = {
         f"{written.meshes.folder}/{file}": content
         for file, content in written.meshes.contents.items()
     }
-    # last is what makes it a package
+    # package.xml comes last: a folder with it is a package.
     texts["package.xml"] = _package_xml(name, mechanism, options)
     files: dict[str, str | bytes] = {**meshes, **texts}
     notes = list(written.notes)
     notes += [
-        f"{child} floats: the node publishes its place as a transform"
+        f"{child} floats: the node publishes its pose as a transform"
         for _, child, _ in joints.floating
     ]
     return Ros2Package(
@@ -190,7 +193,7 @@ def export_ros2(
 
 
 class _Joints:
-    """The joints of a URDF, as read, that turn or slide, and how motors and measured joints belong together."""
+    """The revolute and prismatic joints of a URDF, and the ratios between motors and joints."""
 
     def __init__(self, model: Model) -> None:
         mechanism, q = model.mechanism, list(model.topology.coordinate_names)
@@ -202,7 +205,7 @@ class _Joints:
         self._coordinates = [q.index(name) for name in self.names]
         values = mechanism.parameters.values
         self._offsets = [values.get(f"offsets.{name}", 0.0) for name in self.names]
-        # read from a URDF their frames are those of the links
+        # Read from a URDF, a floating joint's frames are those of its links.
         floating = [j for j in mechanism.joints if j.kind == "free" and not j.is_cut]
         first = JOINT_KINDS["free"].coordinates[0]
         self.floating = [
@@ -211,13 +214,16 @@ class _Joints:
         motors = {actuator.name: dict(actuator.drives) for actuator in mechanism.actuators}
         drives = [motors.get(name, {name: ONE}) for name in model.actuators.ports.position.columns]
         self.driven = tuple(dict.fromkeys(name for terms in drives for name in terms))
-        self._ratios = [
-            [evaluate(terms[n], values) if n in terms else 0.0 for n in self.driven]
-            for terms in drives
-        ]
+        self._ratios = [self._ratio_row(terms, values) for terms in drives]
+
+    def _ratio_row(
+        self, terms: Mapping[str, Expression], values: Mapping[str, float]
+    ) -> list[float]:
+        """Return the ratio of every driven joint in a motor's position."""
+        return [evaluate(terms[n], values) if n in terms else 0.0 for n in self.driven]
 
     def header(self) -> str:
-        """The tables for C."""
+        """Return the joint tables as a C header."""
         start = self._model.assembly.q
         sizes = {
             "JOINTS": len(self.names),
@@ -229,9 +235,9 @@ class _Joints:
         ratios = ", ".join(f"{{{_numbers(row)}}}" for row in self._ratios)
         coordinates = ", ".join(map(str, self._coordinates))
         names = ", ".join(c_string(name) for name in self.names)
-        places = ", ".join(str(self.names.index(name)) for name in self.driven)
+        driven = ", ".join(str(self.names.index(name)) for name in self.driven)
         lines = [
-            "/* Joints of urdf/machine.urdf, made by Tauloop: do not edit. Position there = coordinate + offset. */",
+            "/* Joints of urdf/machine.urdf, made by Tauloop: do not edit. URDF position = coordinate + offset. */",
             "#ifndef MACHINE_JOINTS_H",
             "#define MACHINE_JOINTS_H",
             *(f"#define MACHINE_{word} {size}" for word, size in sizes.items()),
@@ -240,10 +246,10 @@ class _Joints:
             f"static const char *const machine_joint_names[MACHINE_JOINTS] = {{{names}}};",
             f"static const int machine_joint_coordinates[MACHINE_JOINTS] = {{{coordinates}}};",
             f"static const double machine_joint_offsets[MACHINE_JOINTS] = {{{_numbers(self._offsets)}}};",
-            f"static const int machine_driven[MACHINE_DRIVEN] = {{{places}}};",
+            f"static const int machine_driven[MACHINE_DRIVEN] = {{{driven}}};",
             f"static const double machine_ratios[MACHINE_MOTORS][MACHINE_DRIVEN] = {{{ratios}}};",
             f"static const double machine_start[MACHINE_COORDINATES] = {{{_numbers(start)}}};",
-            "/* Links that float: parent, child, and which coordinate is the first of x, y, z, qw, qx, qy, qz. */",
+            "/* Floating links: parent, child, and index of the first coordinate of x, y, z, qw, qx, qy, qz. */",
             "static const struct { const char *parent, *child; int first; } machine_floating[MACHINE_FLOATING + 1] = {",
             *(
                 f"    {{{c_string(parent)}, {c_string(child)}, {k}}},"
@@ -279,7 +285,7 @@ def _package_xml(name: str, mechanism: Mechanism, options: Ros2Options) -> str:
 
 
 def _in_package(urdf: str, name: str, hardware: str) -> str:
-    """The URDF with meshes that are found through the package, and the hardware of ros2_control."""
+    """Return the URDF with meshes found through the package, and the ros2_control hardware."""
     robot = ElementTree.fromstring(urdf)
     for mesh in robot.iter("mesh"):
         mesh.set("filename", f"package://{name}/{mesh.get('filename')}")

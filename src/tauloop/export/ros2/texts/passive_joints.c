@@ -37,7 +37,7 @@ int passive_joints_compute(struct passive_joints *state, double position[MACHINE
             motor[i] += machine_ratios[i][k] * (state->driven[k] - machine_joint_offsets[machine_driven[k]]);
     }
     machine_kinematics(motor, rest, rest, state->q, q, health);
-    /* discriminants, pivots, and what Newton's loops leave: see machine.h */
+    /* discriminants, pivots and residuals of Newton's loops: see machine.h */
     if (!(health[0] >= 0.0 && health[1] > MACHINE_PIVOT && health[2] <= MACHINE_RESIDUAL)) return 2;
     for (int k = 0; k < MACHINE_COORDINATES; ++k)
         if (!isfinite(q[k])) return 2;

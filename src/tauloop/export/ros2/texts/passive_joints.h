@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 struct passive_joints {
-    double q[MACHINE_COORDINATES];  /* the last pose, from which the next is sought */
+    double q[MACHINE_COORDINATES];  /* the last pose, where the search for the next starts */
     double driven[MACHINE_DRIVEN];  /* the last measured positions */
     int is_known[MACHINE_DRIVEN];
 };
@@ -24,7 +24,7 @@ int passive_joints_take(struct passive_joints *state, const char *name, double p
    cannot be closed there (out of reach, or singular): nothing is written, and the last pose stays. */
 int passive_joints_compute(struct passive_joints *state, double position[MACHINE_JOINTS]);
 
-/* Place of a link that floats, as in machine_floating, in its parent's frame at the last pose: x, y, z, qw, qx, qy, qz. */
+/* Pose of a floating link of machine_floating in its parent's frame, at the last pose: x, y, z, qw, qx, qy, qz. */
 void passive_joints_floating(const struct passive_joints *state, int k, double pose[7]);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 // Subscribes to measured joints on /measured_joint_states and publishes all joints on /joint_states, the passive ones too,
-// and places of links that float as transforms.
+// and poses of floating links as transforms.
 #include <geometry_msgs/msg/transform_stamped.hpp>
 #include <rclcpp/rclcpp.hpp>
 #include <sensor_msgs/msg/joint_state.hpp>
