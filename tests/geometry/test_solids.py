@@ -17,7 +17,7 @@ from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix
 from tauloop.mechanism.solid import Mesh, Solid
-from tauloop.viewer.scene import EYE
+from tauloop.viewer.scene import CAMERA_DIRECTION
 
 MACHINES = (
     "delta",
@@ -160,7 +160,7 @@ def test_every_rod_motor_and_platform_is_seen_at_three_poses(name: str) -> None:
     )
     wanted = {(s.body, s.role) for s in solids if s.role in ("rod", "cable", "motor", "platform")}
     low, high = geometry.extent
-    eye = (low + high) / 2 + 1.37 * geometry.size * np.array(EYE)
+    eye = (low + high) / 2 + 1.37 * geometry.size * np.array(CAMERA_DIRECTION)
     for state in range(len(q)):
         points, owners = [], []
         for number, solid in enumerate(solids):

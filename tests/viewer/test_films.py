@@ -127,5 +127,5 @@ def test_an_mp4_without_ffmpeg_is_refused_with_another_way(
 
 
 def test_a_pose_is_no_film(tmp_path: Path) -> None:
-    with pytest.raises(tl.InputError, match="none to make a film of"):
+    with pytest.raises(tl.InputError, match="a film needs a motion"):
         tl.view(tl.load("five_bar")).save_film(tmp_path / "film.html")

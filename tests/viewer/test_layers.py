@@ -17,9 +17,16 @@ from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.singularities import singularities
 from tauloop.viewer import Playback, Viewer
 from tauloop.viewer.cloud import cloud, planes
-from tauloop.viewer.forces import FREE, PULLED, PUSHED, force_colour, motion_forces, rod_forces
+from tauloop.viewer.forces import (
+    COMPRESSION_COLOR,
+    TENSION_COLOR,
+    ZERO_COLOR,
+    force_colour,
+    motion_forces,
+    rod_forces,
+)
 from tauloop.viewer.layers import Layers
-from tauloop.viewer.marks import BEYOND, INSIDE, SINGULAR, path_colours
+from tauloop.viewer.marks import BEYOND_COLOR, SINGULAR_COLOR, WITHIN_COLOR, path_colours
 from tauloop.viewer.plots import motion_curves
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -88,14 +95,18 @@ def test_a_hanging_cable_is_pulled() -> None:
 
 
 def test_colours_of_rods_go_from_pulled_over_free_to_pushed() -> None:
-    assert [force_colour(share) for share in (-1.0, 0.0, 1.0)] == [PULLED, FREE, PUSHED]
+    assert [force_colour(share) for share in (-1.0, 0.0, 1.0)] == [
+        TENSION_COLOR,
+        ZERO_COLOR,
+        COMPRESSION_COLOR,
+    ]
 
 
 def test_the_box_colours_rods_and_names_forces(five_bar: tl.Model) -> None:
     model = tl.Model(tl.load("hexapod"))
     with shown(model, layers=Layers(forces=True)) as viewer:
         node = viewer.server.scene.get_handle_by_name("/machine/leg1.strut.upper/a9d3f2")
-        assert tuple(node.color) == (179, 88, 6)  # PUSHED
+        assert tuple(node.color) == (179, 88, 6)  # COMPRESSION_COLOR
         label = viewer.server.scene.get_handle_by_name("/drives/leg1.motor")
         assert label.text == "leg1.motor: 48.7 N"
         viewer.forces.box.value = False
@@ -131,7 +142,7 @@ def test_legends_say_the_largest_force_of_motors_of_each_unit() -> None:
     """Level, 3 kg at 0.4 m and 1 kg at 0.1 m hang on the shoulder, and nothing pushes; elsewhere it does."""
     polar = tl.Model(tl.loads(POLAR))
     with shown(polar, layers=Layers(forces=True)) as viewer:
-        assert viewer.forces._words.content.endswith("motors, at rest, up to 13 N m and 0 N")
+        assert viewer.forces._legend.content.endswith("motors, at rest, up to 13 N m and 0 N")
     points = cloud(polar, ("platform.x", "platform.y"), "force")
     reach = np.linalg.norm(points.places, axis=1)
     turn, push = (np.abs(points.places[:, i]) / reach for i in (0, 1))
@@ -264,7 +275,7 @@ def test_a_slice_goes_through_the_pose_shown() -> None:
 
 
 def test_what_is_no_slice_is_refused_with_those_that_are() -> None:
-    with pytest.raises(tl.InputError, match=r"no slice or cloud"):
+    with pytest.raises(tl.InputError, match="is not a slice or cloud"):
         tl.view(tl.load(CASES / "agile_eye.yaml"), tl.ViewOptions(workspace=("rx", "ry")))
     with pytest.raises(tl.InputError, match="unknown: 'rainbow'"):
         tl.ViewOptions(colouring="rainbow")
@@ -296,7 +307,7 @@ def test_limits_and_singular_poses_are_marked_where_they_are(five_bar: tl.Model)
         assert viewer.message.content == "Within reach."
     x = np.array([0.0, 0.15, reach[-1]])
     q = np.array([five_bar.platform.evaluate([value, 0.42]).q for value in x])
-    assert path_colours(five_bar, q) == [INSIDE, BEYOND, SINGULAR]
+    assert path_colours(five_bar, q) == [WITHIN_COLOR, BEYOND_COLOR, SINGULAR_COLOR]
 
 
 # A second machine
@@ -316,7 +327,7 @@ def test_another_machine_stands_beside_at_the_same_motors(five_bar: tl.Model) ->
         apart = machine_geometry(longer, ghost.q).tool[0] - viewer.geometry.tool[0]
         assert 1e-3 < np.linalg.norm(apart) < 1e-2
         assert f"tool {1e3 * np.linalg.norm(apart):.3g} mm" in ghost.words.content
-        assert viewer.server.scene.get_handle_by_name("/beside/link_1").position == pytest.approx(
+        assert viewer.server.scene.get_handle_by_name("/compared/link_1").position == pytest.approx(
             machine_geometry(longer, ghost.q).origins[
                 0, machine_geometry(longer, ghost.q).shape.index["link_1"]
             ]
@@ -334,5 +345,5 @@ def test_a_measured_log_goes_in_step_with_the_motion(five_bar: tl.Model) -> None
 
 
 def test_a_log_without_a_motion_is_refused() -> None:
-    with pytest.raises(tl.InputError, match="in step with a motion"):
+    with pytest.raises(tl.InputError, match="is shown with a motion, and there is no motion"):
         tl.ViewOptions(measured=Path("log.csv"))

@@ -30,8 +30,8 @@ from tauloop.geometry.clearance import rod_clearance
 from tauloop.geometry.machine_geometry import body_lines, machine_geometry
 from tauloop.logs import write_log
 from tauloop.viewer import Playback, Viewer, read_playback
-from tauloop.viewer.handles import MARGIN, Handles
-from tauloop.viewer.scene import EYE, LETTER, corners
+from tauloop.viewer.handles import RANGE_MARGIN, Handles
+from tauloop.viewer.scene import CAMERA_DIRECTION, LETTER, corners
 
 #: Rounding of coordinates of a few metres, m.
 ROUNDING = 1e-12
@@ -201,7 +201,7 @@ def test_a_picture_and_where_the_tool_is(tmp_path: Path) -> None:
 def test_what_cannot_be_reached_is_refused() -> None:
     with pytest.raises(PoseError, match="out of reach by"):
         tl.view(model("delta"), ViewOptions(position={"z": -0.9}))
-    with pytest.raises(InputError, match="given beside position"):
+    with pytest.raises(InputError, match="given together with position"):
         tl.view(model("delta"), ViewOptions(position={"z": -0.4}, motion=Path("a.csv")))
 
 
@@ -261,7 +261,7 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
         handles.moved(free.assembly.q, 0, 1.1 * upper)
     assert handles.moved(free.assembly.q, 0, 0.8 * upper)[0] == pytest.approx(0.8 * upper)
     # by a walk of 1 mm a step
-    border = upper - MARGIN * (upper - handles.handles[0].lower) / (1 + 2 * MARGIN)
+    border = upper - RANGE_MARGIN * (upper - handles.handles[0].lower) / (1 + 2 * RANGE_MARGIN)
     places = np.tile(free.platform_position(free.assembly.q), (400, 1))
     places[:, 0] += 1e-3 * np.arange(400)
     states = free.platform.evaluate(places, start=np.tile(free.assembly.q, (400, 1)))
@@ -365,7 +365,7 @@ def test_names_of_motors_do_not_cover_each_other_in_the_first_picture(name: str)
         geometry.drives[0][0],
         np.mean(geometry.extent, 0),
     )
-    eye = middle + 1.4 * geometry.size * np.array(EYE)
+    eye = middle + 1.4 * geometry.size * np.array(CAMERA_DIRECTION)
     looking = Rotation.align_vectors(
         [[0, 0, -1], [0, 1, 0]], [middle - eye, [0, 0, 1]], weights=[np.inf, 1]
     )[0]

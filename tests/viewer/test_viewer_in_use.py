@@ -19,8 +19,8 @@ from viewer_pages import opened, pause
 import tauloop as tl
 from tauloop.mechanism.solid import COLOURS
 from tauloop.viewer import Layers, Playback, Viewer
-from tauloop.viewer.film import RATE, SHORTEST
-from tauloop.viewer.pictures import WIDTH
+from tauloop.viewer.film import FRAME_RATE, MIN_FILM_DURATION
+from tauloop.viewer.pictures import PICTURE_WIDTH
 
 extra("viser")
 pytestmark = [
@@ -154,10 +154,10 @@ def test_buttons_save_a_picture_and_films(page: Page, show, tmp_path: Path) -> N
         click(page, button)
         until(page, (tmp_path / name).exists, f"{name} is saved")
     pixels = matplotlib.image.imread(tmp_path / "five_bar.png")[..., :3]
-    assert pixels.shape[1] == WIDTH
+    assert pixels.shape[1] == PICTURE_WIDTH
     assert (np.ptp(pixels, axis=2) > 0.15).sum() > 1000  # the ground is white and grey
     with Image.open(tmp_path / "five_bar.gif") as film:
-        assert film.n_frames == round(SHORTEST * RATE)
+        assert film.n_frames == round(MIN_FILM_DURATION * FRAME_RATE)
     # tests/viewer/test_films.py plays it
     assert "five_bar" in (tmp_path / "five_bar.html").read_text(encoding="utf-8")
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage
 
-#: Speeds at which a motion may be played.
-SPEEDS = ("1/100", "1/10", "1/4", "1/2", "1", "2")
+#: Playback speeds, as multiples of real time.
+PLAYBACK_SPEEDS = ("1/100", "1/10", "1/4", "1/2", "1", "2")
 
 
 class Clock:
-    """The panel of a motion: a slider of time, whether it plays, whether it starts again, and how fast it is.
+    """The panel of a motion: a slider for the time, play, loop and speed.
 
     Attributes:
-        slider: of the time, s.
+        slider: slider of the time, s.
         play, loop: check boxes.
-        speed: one of `SPEEDS`.
+        speed: drop-down list of `PLAYBACK_SPEEDS`.
     """
 
     def __init__(self, viewer: Stage, playback: Playback) -> None:
@@ -29,7 +29,7 @@ class Clock:
             )
             self.play = gui.add_checkbox("play", False)
             self.loop = gui.add_checkbox("loop", True)
-            self.speed = gui.add_dropdown("speed", SPEEDS, initial_value="1")
+            self.speed = gui.add_dropdown("speed", PLAYBACK_SPEEDS, initial_value="1")
         self.slider.on_update(lambda event: self.seek(float(event.target.value)))
 
     def seek(self, moment: float) -> None:
@@ -38,11 +38,11 @@ class Clock:
         self._viewer.show(self._playback.q[sample], sample=sample)
 
     def advance(self, elapsed: float) -> None:
-        """Let time pass while the motion plays, s; at its end it starts again, or stops."""
+        """Advance a playing motion by a time, s; at its end it starts again or stops."""
         if not self.play.value:
             return
-        part, _, whole = self.speed.value.partition("/")
-        moment = self.slider.value + elapsed * float(part) / float(whole or 1)
+        numerator, _, denominator = self.speed.value.partition("/")
+        moment = self.slider.value + elapsed * float(numerator) / float(denominator or 1)
         if moment > self._duration and not self.loop.value:
             moment, self.play.value = self._duration, False
         elif moment > self._duration:

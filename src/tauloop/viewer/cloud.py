@@ -1,4 +1,4 @@
-"""The workspace around the machine: a slice or a cloud of tool positions, coloured by what it is like there."""
+"""The workspace around the machine: a slice or a cloud of tool positions, colored by a property."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import rgb
 from tauloop.viewer.stage import Stage
 
-#: What points are coloured by.
+#: Properties that color the points.
 COLOURINGS = ("reach", "conditioning", "force")
-#: Points along the longest axis of a slice, and of a cloud.
-SLICE, CLOUD = 60, 18
-#: How far from the tool they are drawn, in largest dimensions of the machine: telescopic legs reach
-#: anywhere.
-NEARBY = 0.7
-#: The share of the points that a scale of colours tells apart: forces grow without bound towards
+#: Number of points along the longest axis of a slice, and of a cloud.
+SLICE_POINTS, CLOUD_POINTS = 60, 18
+#: Largest distance of the points from the tool, over the machine's largest dimension; telescopic
+#: legs have no limit of their own.
+MAX_DISTANCE = 0.7
+#: Quantile of the values at the end of the color scale, because forces grow without bound towards
 #: singularities.
-MOST_SHOWN = 0.95
-#: Colours of reasons, different in lightness too; poses out of reach are not shown.
+SCALE_QUANTILE = 0.95
+#: Colors of reasons, also different in lightness; poses out of reach are not shown.
 REASONS: Mapping[Reason, str] = {
     Reason.USABLE: "#9fd0f0",
     Reason.JOINT_LIMIT: "#e69f00",
@@ -42,15 +42,15 @@ REASONS: Mapping[Reason, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud:
-    """Points to be drawn.
+    """Colored tool positions of a workspace map.
 
     Attributes:
-        workspace: the map that they are of.
-        places: of the tool (N, 3), m.
-        values: what they are coloured by (N,): numbers of reasons, least distance to a singularity,
-            or force.
-        colours: (N, 3), 0 to 255.
-        legend: what the colours mean, in Markdown.
+        workspace: the map.
+        places: tool positions (N, 3), m.
+        values: values that determine the colors (N,): numbers of reasons, least distance to a
+            singularity, or force.
+        colours: colors (N, 3), 0 to 255.
+        legend: meaning of the colors, in Markdown.
     """
 
     workspace: Workspace
@@ -61,7 +61,7 @@ class Cloud:
 
 
 def planes(model: Model) -> tuple[tuple[str, ...], ...]:
-    """Slices and clouds that a machine has: pairs and triples of platform positions that are lengths."""
+    """Return a machine's slices and clouds: pairs and triples of positions that are lengths."""
     axes = pose_axes(model)
     lengths = [name for name, unit in zip(axes.columns, axes.units, strict=True) if unit == "m"]
     pairs = [(a, b) for i, a in enumerate(lengths) for b in lengths[i + 1 :]]
@@ -76,14 +76,14 @@ def cloud(
     Args:
         model: the machine.
         plane: two platform positions, or three.
-        colouring: one of `COLOURINGS`: "reach" (what excludes a pose), "conditioning" (least
-            distance to a singularity, 0 to 1), or "force" (largest force of an actuator at rest,
-            where a pose is usable; of cables the margin of their tensions).
-        q: coordinates (n_q,) whose other positions are kept; the reference pose without it.
+        colouring: one of `COLOURINGS`: "reach" (reason that excludes a pose), "conditioning" (least
+            distance to a singularity, 0 to 1), or "force" (largest actuator force at rest of usable
+            poses; with cables the margin of their tensions).
+        q: coordinates (n_q,) that fix the other positions; default: the reference pose.
 
     Raises:
-        InputError: an unknown colouring, or positions that are no lengths.
-        PoseError: the machine does not close there.
+        InputError: an unknown property, or positions that are not lengths.
+        PoseError: the machine does not close at this pose.
     """
     if colouring not in COLOURINGS:
         raise InputError.of(
@@ -95,15 +95,17 @@ def cloud(
     )
     fixed = {name: float(value) for name, value in held.items() if name not in plane}
     reach, size = section_axes(model, plane, None), machine_geometry(model, model.assembly.q).size
+    reach, size = section_axes(model, plane, None), machine_geometry(model, model.assembly.q).size
     ranges = {
         name: (
-            max(float(values[0]), held[name] - NEARBY * size),
-            min(float(values[-1]), held[name] + NEARBY * size),
+            max(float(values[0]), held[name] - MAX_DISTANCE * size),
+            min(float(values[-1]), held[name] + MAX_DISTANCE * size),
         )
         for name, values in reach.items()
     }
     widest = max(high - low for low, high in ranges.values())
-    step = float(f"{widest / (SLICE if len(plane) == 2 else CLOUD):.1g}")
+    points = SLICE_POINTS if len(plane) == 2 else CLOUD_POINTS
+    step = float(f"{widest / points:.1g}")
     area = workspace_grid(
         model, section_axes(model, plane, step, ranges), fixed=fixed, refined=False
     )
@@ -117,60 +119,59 @@ def cloud(
     known, q_known = known[reached], states.q[reached]
     places = machine_geometry(model, q_known).tool if len(known) else np.zeros((0, 3))
     if colouring == "reach":
-        kinds = [kind for kind in REASONS if (reason[known] == kind).any()]
+        reasons = [entry for entry in REASONS if (reason[known] == entry).any()]
         colours = np.array([rgb(REASONS[Reason(number)]) for number in reason[known]]).reshape(
             -1, 3
         )
         legend = "  \n".join(
-            f'<span style="color:{REASONS[kind]}">■</span> {kind.text}' for kind in kinds
+            f'<span style="color:{REASONS[entry]}">■</span> {entry.text}' for entry in reasons
         )
         return Cloud(
             workspace=area, places=places, values=reason[known], colours=colours, legend=legend
         )
-    figures = area.figures
+    measures = area.figures
     if colouring == "conditioning":
-        values = np.min(
-            [figures[name].ravel()[known] for name in ("serial", "parallel", "constraint")], axis=0
-        )
-        what = "distance to a singularity, 0 to 1"
+        distances = [measures[name].ravel()[known] for name in ("serial", "parallel", "constraint")]
+        values = np.min(distances, axis=0)
+        quantity = "distance to a singularity, 0 to 1"
     else:
-        values, what = _forces(model, q_known, figures["tension"].ravel()[known])
-    shown = np.isfinite(values)
-    values, places = values[shown], places[shown]
-    colours, legend = _scale(values, what)
+        values, quantity = _forces(model, q_known, measures["tension"].ravel()[known])
+    finite = np.isfinite(values)
+    values, places = values[finite], places[finite]
+    colours, legend = _scale(values, quantity)
     return Cloud(workspace=area, places=places, values=values, colours=colours, legend=legend)
 
 
 def _values(model: Model, axes: PoseAxes, q: np.ndarray) -> np.ndarray:
-    """Values (n,) of the axes of a map at coordinates (n_q,)."""
+    """Return the values (n,) of a map's axes at coordinates (n_q,)."""
     position = model.platform.ports.at(q)
     if axes.place is None:
         return np.asarray(position)
-    here, start = (
-        Rotation.from_quat(quaternion, scalar_first=True)
-        for quaternion in (position[axes.place : axes.place + 4], axes.start)
+    quaternion = position[axes.place : axes.place + 4]
+    rotation, start = (
+        Rotation.from_quat(quaternion, scalar_first=True) for quaternion in (quaternion, axes.start)
     )
     return np.concatenate(
-        [position[: axes.place], (here * start.inv()).as_rotvec(), position[axes.place + 4 :]]
+        [position[: axes.place], (rotation * start.inv()).as_rotvec(), position[axes.place + 4 :]]
     )
 
 
 def _forces(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarray, str]:
-    """The margin of cables, or the largest force of all actuators of a unit at rest."""
+    """Return the margin of cables, or the largest actuator force at rest, with its description."""
     if np.isfinite(tension).any():
         return tension, "margin of the cables' tensions, N"
     units = np.array(model.output_ports("actuators")[1])
     forces = np.abs(_holding(model, q))
     largest = {unit: forces[:, units == unit].max(axis=1) for unit in dict.fromkeys(units.tolist())}
     (first, values), *others = largest.items()
-    beside = "".join(
+    further = "".join(
         f"; others up to {np.nanmax(more, initial=0.0):.3g} {unit}" for unit, more in others
     )
-    return values, f"largest motor force at rest, {first}{beside}"
+    return values, f"largest motor force at rest, {first}{further}"
 
 
 def _holding(model: Model, q: np.ndarray) -> np.ndarray:
-    """Actuator forces (N, n_u) that hold poses (N, n_q); NaN where none do."""
+    """Return actuator forces (N, n_u) that hold poses (N, n_q); NaN if no forces hold a pose."""
     try:
         return motion_forces(model, Playback(time=np.zeros(len(q)), q=q)).force
     except PoseError:
@@ -179,31 +180,31 @@ def _holding(model: Model, q: np.ndarray) -> np.ndarray:
         return np.concatenate([_holding(model, half) for half in np.array_split(q, 2)])
 
 
-def _scale(values: np.ndarray, what: str) -> tuple[np.ndarray, str]:
-    """Colours (N, 3) that rise in lightness with a value, and their legend."""
+def _scale(values: np.ndarray, quantity: str) -> tuple[np.ndarray, str]:
+    """Return colors (N, 3) whose lightness increases with a value, and their legend."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     if not len(values):
-        return np.zeros((0, 3), dtype=int), "Nothing is in reach."
-    low, high = float(values.min()), float(np.quantile(values, MOST_SHOWN))
+        return np.zeros((0, 3), dtype=int), "No pose is in reach."
+    low, high = float(values.min()), float(np.quantile(values, SCALE_QUANTILE))
     shares = np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
     colours = np.round(255 * colormaps["viridis"](shares)[:, :3]).astype(int)
     stops = ", ".join(to_hex(colormaps["viridis"](x)) for x in (0.0, 0.5, 1.0))
     bar = f'<span style="display:inline-block;width:6em;height:0.8em;background:linear-gradient(90deg,{stops})"></span>'
     more = " and more" if values.max() > high else ""
-    return colours, f"{low:.3g} {bar} {high:.3g}{more}  \n{what}"
+    return colours, f"{low:.3g} {bar} {high:.3g}{more}  \n{quantity}"
 
 
 class CloudPanel:
-    """Chooses slice or cloud and colours, and draws them.
+    """The panel that chooses a slice or cloud with its colors, and draws it.
 
     Attributes:
-        cloud: what is drawn; None before.
+        cloud: what is drawn; None at first.
     """
 
     def __init__(self, viewer: Stage) -> None:
-        """Add the panel; a machine whose platform only turns has none."""
+        """Add the panel, unless the platform only rotates."""
         self._viewer = viewer
         self.cloud: Cloud | None = None
         self._node: Any = None
@@ -221,7 +222,7 @@ class CloudPanel:
         self.clear.on_click(lambda _: self.remove())
 
     def show(self, plane: tuple[str, ...], colouring: str) -> None:
-        """Draw a slice or a cloud through the pose shown; what is in the way is said."""
+        """Draw a slice or a cloud through the current pose; the panel shows an error."""
         viewer = self._viewer
         self._legend.content = "Mapping ..."
         try:
@@ -249,7 +250,7 @@ class CloudPanel:
         self._legend.content, self.clear.visible = self.cloud.legend, True
 
     def remove(self) -> None:
-        """Take it away."""
+        """Remove the points."""
         if self._node is not None:
             self._node.remove()
             self._node, self._legend.content, self.clear.visible = None, "", False

@@ -1,4 +1,4 @@
-"""A machine in motion as a file: a page that plays and turns in any browser, a GIF, or an MP4."""
+"""A machine in motion as a file: an HTML page that plays in any browser, a GIF, or an MP4."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from tauloop.display.renderers.solid_drawing import SolidDrawing
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
 
-#: A film lasts so long at least, s: quick motions are slowed down, and say so. So many pictures a
-#: second, and at most.
-SHORTEST, RATE, MOST = 4.0, 25.0, 300
-ENDINGS = (".html", ".gif", ".mp4")
+#: Shortest duration of a film, s: shorter motions are slowed down, and the heading states it.
+MIN_FILM_DURATION = 4.0
+#: Frames per second, and the largest number of frames.
+FRAME_RATE, MAX_FRAMES = 25.0, 300
+FILM_ENDINGS = (".html", ".gif", ".mp4")
 
 
 def film_problem(path: Path) -> Problem | None:
-    """Why a file of this name cannot become a film: its ending, or no ffmpeg for an MP4."""
+    """Return why a file of this name cannot become a film: unknown ending, or no ffmpeg for MP4."""
     ending = path.suffix.lower()
-    if ending not in ENDINGS:
+    if ending not in FILM_ENDINGS:
         return Problem(
             where=str(path),
             what=f"unknown ending {ending!r}",
-            remedy=f"choose one of {', '.join(ENDINGS)}",
+            remedy=f"choose one of {', '.join(FILM_ENDINGS)}",
         )
     if ending == ".mp4":
         if ffmpeg() is None:
@@ -47,7 +48,7 @@ def film_problem(path: Path) -> Problem | None:
 
 
 def ffmpeg() -> str | None:
-    """The program that writes MP4: on the path, or of the extra `film`; None without either."""
+    """Return the path of ffmpeg, from the search path or the extra `film`; None without either."""
     if on_path := shutil.which("ffmpeg"):
         return on_path
     try:
@@ -56,7 +57,7 @@ def ffmpeg() -> str | None:
         return None
     try:
         return str(get_ffmpeg_exe())
-    except RuntimeError:  # it brings none for this kind of computer
+    except RuntimeError:  # the package has no ffmpeg for this platform
         return None
 
 
@@ -71,16 +72,16 @@ def save_film(
 ) -> Path:
     """Write a motion as a film.
 
-    A page (``.html``) is one file that needs no network and no Python: it plays, is slowed, turned
-    and zoomed. GIF and MP4 show the machine from one side.
+    An HTML page is one file that needs no network and no Python: the viewer can play, slow down,
+    rotate and zoom. GIF and MP4 show the machine from one side.
 
     Args:
         model: the machine.
         q: its coordinates at N states (N, n_q).
-        time: of the states (N,), s.
-        path: the file; its ending says which kind.
-        title: heading; the machine's name if empty.
-        progress: called with what is done and what there is to do.
+        time: times of the states (N,), s.
+        path: the file; its ending determines the format.
+        title: heading; default: the machine's name.
+        progress: called with the completed and the total number of frames.
 
     Raises:
         InputError: an unknown ending, an MP4 without ffmpeg, times that do not increase, or a
@@ -92,10 +93,10 @@ def save_film(
         raise InputError(problem)
     if path.suffix.lower() == ".html":
         return write_text(path, film_page(model, q, time, title=title, progress=progress))
-    shown, lasts, heading = _shown(model, q, time, title)
-    geometry = machine_geometry(model, q[shown])
+    states, duration, heading = _sampled(model, q, time, title)
+    geometry = machine_geometry(model, q[states])
     draw = partial(
-        _pictures, model, geometry, heading, ending=path.suffix, lasts=lasts, progress=progress
+        _pictures, model, geometry, heading, ending=path.suffix, lasts=duration, progress=progress
     )
     return write_file(path, draw)
 
@@ -108,45 +109,47 @@ def film_page(
     title: str = "",
     progress: Progress | None = None,
 ) -> str:
-    """The text of the page of a film; see `save_film`, which also says what is raised."""
+    """Return the text of a film's page; see `save_film`."""
     from tauloop.viewer.recording import page
 
-    shown, lasts, heading = _shown(model, q, time, title)
+    states, duration, heading = _sampled(model, q, time, title)
     return page(
         model,
-        machine_geometry(model, q[shown]),
-        np.linspace(0.0, lasts, len(shown)),
+        machine_geometry(model, q[states]),
+        np.linspace(0.0, duration, len(states)),
         heading,
         progress,
     )
 
 
-def _shown(
+def _sampled(
     model: Model, q: np.ndarray, time: np.ndarray, title: str
 ) -> tuple[np.ndarray, float, str]:
-    """Numbers of the states that are shown, how long all last, s, and the heading."""
+    """Return the indices of the frames' states, the duration of the film, s, and the heading."""
     time = np.asarray(time, dtype=float)
     if time.shape != (len(q),) or len(time) < 2 or not (np.diff(time) > 0).all():
-        raise InputError.of(
-            "time", f"are no {len(q)} increasing numbers, at least two", "one for each state"
-        )
+        message = f"must be {len(q)} increasing numbers, at least two"
+        raise InputError.of("time", message, "give one time for each state")
     duration = float(time[-1] - time[0])
-    lasts = max(duration, SHORTEST)
-    shown = np.linspace(time[0], time[-1], min(round(RATE * lasts), MOST))
-    states = np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), shown))
-    slower = "" if lasts == duration else f", {lasts / duration:.3g} times slower"
+    film_duration = max(duration, MIN_FILM_DURATION)
+    count = min(round(FRAME_RATE * film_duration), MAX_FRAMES)
+    times = np.linspace(time[0], time[-1], count)
+    states = np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), times))
+    slower = ""
+    if film_duration != duration:
+        slower = f", {film_duration / duration:.3g} times slower"
     heading = title or model.mechanism.name
     if np.ptp(q, axis=0).any():
         heading += f": {duration:.3g} s{slower}"
-    return states, lasts, heading
+    return states, film_duration, heading
 
 
 def still(model: Model, q: np.ndarray) -> bytes:
-    """A picture (PNG) of a machine at coordinates (n_q,), as films show it."""
+    """Return a picture (PNG) of a machine at coordinates (n_q,), in the style of films."""
     figure, draw = _stage(model, machine_geometry(model, q[None]), "")
     draw(0)
     picture = BytesIO()
-    # nothing of versions
+    # Without versions of software, so that equal pictures are equal files.
     figure.savefig(picture, format="png", dpi=110, metadata={"Software": None})
     return picture.getvalue()
 
@@ -161,7 +164,7 @@ def _pictures(
     lasts: float,
     progress: Progress | None,
 ) -> None:
-    """Pictures one after the other, by Matplotlib's writers."""
+    """Write the frames by Matplotlib's writers."""
     from matplotlib import rc_context
     from matplotlib.animation import FFMpegWriter, PillowWriter
 
@@ -173,7 +176,7 @@ def _pictures(
     whole_path = path.with_suffix(ending)
     draw(0)
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # or the first picture would lie a pixel beside the others
+    figure.set_layout_engine("none")  # else the first frame is shifted by a pixel
     with (
         rc_context({"animation.ffmpeg_path": ffmpeg() or ""}),
         writer.saving(figure, str(whole_path), dpi=80),
@@ -188,7 +191,7 @@ def _pictures(
 def _stage(
     model: Model, geometry: MachineGeometry, heading: str
 ) -> tuple[Figure, Callable[[int], None]]:
-    """An empty picture, and what draws a state into it."""
+    """Return an empty figure, and a function that draws a state into it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     low, high = geometry.extent
@@ -209,7 +212,7 @@ def _stage(
 
 
 def _view(plane: tuple[int, ...]) -> tuple[float, float] | None:
-    """Elevation and azimuth (deg) from which a machine in a plane is seen; None in space."""
+    """Return elevation and azimuth (deg) of the view of a planar machine; None in space."""
     views: dict[tuple[int, ...], tuple[float, float]]
     views = {(0, 1): (90.0, -90.0), (0, 2): (0.0, -90.0), (1, 2): (0.0, 0.0)}
     return views.get(plane)

@@ -1,4 +1,4 @@
-"""Forces on the machine: arrows at motors and at the platform, rods coloured by tension and compression."""
+"""Forces on the machine: arrows at motors and platform, rods colored by tension and compression."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import rgb
 from tauloop.viewer.stage import Stage
 
-#: Of rods that are pushed, that are pulled, and that carry nothing: apart in hue and lightness.
-PUSHED, PULLED, FREE = "#b35806", "#053061", "#e8e4da"
-#: Colour of motor forces; length of the longest arrow and its thickness over the machine's largest
-#: dimension.
-MOTOR, LONGEST, SHAFT = "#b0301c", 0.22, 0.008
+#: Colors of rods in compression, in tension and without force, different in hue and lightness.
+COMPRESSION_COLOR, TENSION_COLOR, ZERO_COLOR = "#b35806", "#053061", "#e8e4da"
+#: Color of motor forces.
+MOTOR_COLOR = "#b0301c"
+#: Length of the longest arrow, and radius of its shaft, over the machine's largest dimension.
+ARROW_LENGTH, SHAFT_RADIUS = 0.22, 0.008
 
 
 def motion_forces(model: Model, playback: Playback) -> Forces:
-    """Inverse dynamics of a motion that is played back; at rest in every sample where there are no accelerations.
+    """Return inverse dynamics of a played motion; at rest in every sample without accelerations.
 
     Raises:
-        TauloopError: they are not determined.
+        TauloopError: the forces are not determined.
     """
     functions = model.motion(playback.entry)
     velocity, acceleration = playback.rates or np.zeros(
@@ -37,7 +38,7 @@ def motion_forces(model: Model, playback: Playback) -> Forces:
 
 
 def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
-    """Forces of rods by name (N,), N; positive where a rod is pushed together.
+    """Return the forces of rods by name (N,), N; positive in compression.
 
     The multiplier of a rod's equation (d.d - L^2) / (2 L) = 0 pushes its ends apart.
     """
@@ -52,19 +53,19 @@ def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
 
 
 def force_colour(share: float) -> str:
-    """The colour of a rod with this share of the largest force, from -1 (pulled) to 1 (pushed)."""
-    end, free = np.array(rgb(PUSHED if share > 0 else PULLED)), np.array(rgb(FREE))
-    red, green, blue = (
-        np.round(free + min(abs(share), 1.0) ** 0.7 * (end - free)).astype(int).tolist()
-    )
+    """Return the color of a rod with this share of the largest force, from -1 (tension) to 1."""
+    end = np.array(rgb(COMPRESSION_COLOR if share > 0 else TENSION_COLOR))
+    zero = np.array(rgb(ZERO_COLOR))
+    shade = zero + min(abs(share), 1.0) ** 0.7 * (end - zero)
+    red, green, blue = np.round(shade).astype(int).tolist()
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 class ForceLayer:
-    """Shows forces where a box is ticked: of the motion while that is shown, else of the machine at rest.
+    """A layer with the forces of the motion while it is shown, otherwise of the machine at rest.
 
     Attributes:
-        box: the check box.
+        box: check box that shows the layer.
     """
 
     def __init__(self, viewer: Stage, playback: Playback | None, *, is_on: bool) -> None:
@@ -75,11 +76,11 @@ class ForceLayer:
         gui = viewer.server.gui
         with gui.add_folder("Forces", expand_by_default=is_on):
             self.box = gui.add_checkbox("show", is_on)
-            self._words = gui.add_markdown("Arrows and colours.")
+            self._legend = gui.add_markdown("Arrows and colors.")
         self.box.on_update(lambda _: viewer.show(viewer.q, sample=viewer.sample))
 
     def follow(self, geometry: MachineGeometry, sample: int | None) -> None:
-        """Show the forces at the pose shown, which is a sample of the motion or None."""
+        """Show the forces at the current pose, which is a sample of the motion or None."""
         scene = self._viewer.scene
         if not self.box.value:
             if self._node is not None:
@@ -89,10 +90,10 @@ class ForceLayer:
             return
         model = self._viewer.model
         try:
-            still = Playback(time=np.zeros(1), q=self._viewer.q[None])
-            forces = self._of_motion(sample) if sample is not None else motion_forces(model, still)
+            at_rest = Playback(time=np.zeros(1), q=self._viewer.q[None])
+            forces = motion_forces(model, at_rest) if sample is None else self._of_motion(sample)
         except TauloopError as error:
-            self._words.content = f"Not determined: {error.problems[0].what}."
+            self._legend.content = f"Not determined: {error.problems[0].what}."
             scene.colour_rods({})
             return
         row = sample if sample is not None else 0
@@ -112,20 +113,19 @@ class ForceLayer:
             if sample is not None and self._playback and self._playback.rates
             else "at rest"
         )
-        words = "".join(
-            f'<span style="color:{colour}">■</span> {what} up to {value:.3g} N  \n'
-            for colour, what, value in (
-                (PUSHED, "compression", max(rods.values(), default=0.0)),
-                (PULLED, "tension", -min(rods.values(), default=0.0)),
+        legend = "".join(
+            f'<span style="color:{colour}">■</span> {name} up to {value:.3g} N  \n'
+            for colour, name, value in (
+                (COMPRESSION_COLOR, "compression", max(rods.values(), default=0.0)),
+                (TENSION_COLOR, "tension", -min(rods.values(), default=0.0)),
             )
             if value > 0.0
         )
-        most = " and ".join(
+        largest_motor = " and ".join(
             f"{value:.3g} {unit}" for unit, value in _largest(motors, units).items()
         )
-        self._words.content = (
-            f'{words}<span style="color:{MOTOR}">■</span> motors, {when}, up to {most}'
-        )
+        square = f'<span style="color:{MOTOR_COLOR}">■</span>'
+        self._legend.content = f"{legend}{square} motors, {when}, up to {largest_motor}"
 
     def _of_motion(self, sample: int) -> Forces:
         if self._motion is None:
@@ -140,35 +140,32 @@ class ForceLayer:
         motors: dict[str, float],
         units: dict[str, str],
     ) -> None:
-        """Arrows: of motors along their axes, of rods on the platform."""
-        size = LONGEST * self._viewer.scene.size
+        """Draw arrows: of motors along their axes, of rods at the platform."""
+        size = ARROW_LENGTH * self._viewer.scene.size
         lines, colours = [], []
-        most = _largest(motors, units)
-        for axis, origin, way in zip(
-            geometry.shape.drives, *(part[0] for part in geometry.drives), strict=True
-        ):
+        largest_by_unit = _largest(motors, units)
+        axes, origins, directions = geometry.shape.drives, *(item[0] for item in geometry.drives)
+        for axis, origin, direction in zip(axes, origins, directions, strict=True):
             if not axis.rod:
-                lines.append(
-                    [
-                        origin,
-                        origin + size * motors[axis.name] / (most[units[axis.name]] or 1.0) * way,
-                    ]
-                )
-                colours.append(rgb(MOTOR))
+                share = motors[axis.name] / (largest_by_unit[units[axis.name]] or 1.0)
+                lines.append([origin, origin + size * share * direction])
+                colours.append(rgb(MOTOR_COLOR))
         largest = max(map(abs, rods.values()), default=0.0) or 1.0
-        for segment, ends in zip(geometry.shape.segments, geometry.segments[0], strict=True):
+        for segment, endpoints in zip(geometry.shape.segments, geometry.segments[0], strict=True):
             if (
                 segment.name in rods
                 and segment.kind == "rod"
                 and geometry.shape.platform in segment.bodies
             ):
-                tip, other = ends if segment.bodies[0] == geometry.shape.platform else ends[::-1]
-                way = (tip - other) / np.linalg.norm(tip - other)
-                lines.append([tip, tip + size * rods[segment.name] / largest * way])
-                colours.append(rgb(PUSHED if rods[segment.name] > 0 else PULLED))
+                is_first = segment.bodies[0] == geometry.shape.platform
+                tip, other = endpoints if is_first else endpoints[::-1]
+                direction = (tip - other) / np.linalg.norm(tip - other)
+                force = rods[segment.name]
+                lines.append([tip, tip + size * force / largest * direction])
+                colours.append(rgb(COMPRESSION_COLOR if force > 0 else TENSION_COLOR))
         points = np.array(lines, dtype=np.float32).reshape(-1, 2, 3)
         if self._node is None:
-            radius = SHAFT * self._viewer.scene.size
+            radius = SHAFT_RADIUS * self._viewer.scene.size
             self._node = self._viewer.server.scene.add_arrows(
                 "/forces",
                 points,
@@ -185,8 +182,9 @@ class ForceLayer:
 
 
 def _largest(motors: dict[str, float], units: dict[str, str]) -> dict[str, float]:
-    """The largest amount of the motors of each unit."""
-    return {
-        unit: max(abs(motors[name]) for name in motors if units[name] == unit)
-        for unit in units.values()
-    }
+    """Return the largest motor force of each unit."""
+    largest = dict.fromkeys(units.values(), 0.0)
+    for name, value in motors.items():
+        unit = units[name]
+        largest[unit] = max(largest[unit], abs(value))
+    return largest

@@ -1,4 +1,4 @@
-"""A second machine in the scene, see-through: what was measured in step with the motion, or another model beside it."""
+"""A second, transparent machine in the scene: a measured motion, or another model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.viewer.stage import Stage
 
 
 class Ghost:
-    """Follows a log at the time shown, or the actuator positions shown.
+    """A transparent machine that follows a log in time, or the actuator positions shown.
 
     Attributes:
         q: its coordinates (n_q,).
@@ -23,13 +23,13 @@ class Ghost:
     def __init__(
         self, viewer: Stage, name: str, model: Model, measured: Playback | None = None
     ) -> None:
-        """Build it.
+        """Build its scene.
 
         Args:
-            viewer: that shows the machine.
-            name: node of the scene, and what it is called in the panel.
-            model: the other machine, or the same.
-            measured: what it follows in time; the actuators of the machine shown without it.
+            viewer: the viewer of the machine.
+            name: name of its node in the scene, and in the panel.
+            model: another machine, or the same.
+            measured: motion that it follows in time; default: the actuators of the machine shown.
         """
         self._viewer, self._name, self._model, self._measured = viewer, name, model, measured
         self.q = np.array(model.assembly.q if measured is None else measured.q[0])
@@ -38,17 +38,20 @@ class Ghost:
         self.words = viewer.server.gui.add_markdown("")
 
     def follow(self, geometry: MachineGeometry) -> None:
-        """Go where the log or the actuators are, and say how far its tool is from the machine's."""
+        """Move to the log's or the actuators' pose, and show the distance between the two tools."""
         try:
             self.q = self._next()
         except TauloopError as error:
-            self.words.content = f"**{self._name}** stays: {error.problems[0].what}"
+            self.words.content = f"**{self._name}** does not follow: {error.problems[0].what}"
             return
-        own = self._shape.at(self.q[None])
-        self._scene.show(own)
-        apart = 1e3 * float(np.linalg.norm(own.tool[0] - geometry.tool[0]))
-        turn = Rotation.from_matrix(own.tool_rotation[0] @ geometry.tool_rotation[0].T).magnitude()
-        self.words.content = f"**{self._name}** (see-through): tool {apart:.3g} mm and {np.degrees(turn):.3g} deg away"
+        ghost = self._shape.at(self.q[None])
+        self._scene.show(ghost)
+        distance = 1e3 * float(np.linalg.norm(ghost.tool[0] - geometry.tool[0]))
+        rotation = Rotation.from_matrix(ghost.tool_rotation[0] @ geometry.tool_rotation[0].T)
+        angle = np.degrees(rotation.magnitude())
+        self.words.content = (
+            f"**{self._name}** (transparent): tool {distance:.3g} mm and {angle:.3g} deg away"
+        )
 
     def _next(self) -> np.ndarray:
         viewer = self._viewer

@@ -1,4 +1,4 @@
-"""A gizmo at the tool: who drags it pulls the machine after it, through its closed loops, as far as they allow."""
+"""A gizmo at the tool: dragging it moves the machine as far as its closed loops allow."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from tauloop.viewer.handles import Handles
 from tauloop.viewer.stage import Stage
 
 #: Length of the gizmo's arrows over the machine's largest dimension.
-ARROWS = 0.2
-#: Steps of differences: share of the characteristic length (m), deg, pure numbers.
-DIFFERENCES = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
-#: Singular values below this share of the largest move nothing.
-MOVES = 1e-4
-#: Gauss-Newton steps of one drag, halvings of one step, and the least share by which a step must
-#: bring the tool nearer.
-STEPS, HALVINGS, NEARER = 4, 6, 1e-3
+ARROW_SIZE = 0.2
+#: Step of finite differences: share of the characteristic length (m), deg, pure numbers.
+DIFFERENCE_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
+#: Singular values below this share of the largest count as zero.
+RANK_TOLERANCE = 1e-4
+#: Gauss-Newton steps of one drag, halvings of one step, and the least relative decrease of the
+#: distance to the target in a step.
+MAX_STEPS, MAX_HALVINGS, MIN_DECREASE = 4, 6, 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFreedom:
-    """What the tool can do by itself at a pose.
+    """Independent motions of the tool at a pose.
 
     Attributes:
-        axes: whether it moves along x, y and z: of its own frame where it turns, else of the base.
-        turns: whether it turns otherwise than its place demands.
+        axes: whether it translates along x, y and z: of its own frame if it rotates independently,
+            otherwise of the base frame.
+        turns: whether it rotates independently of its position.
     """
 
     axes: tuple[bool, bool, bool]
@@ -39,29 +40,29 @@ class ToolFreedom:
 
 
 class Puller:
-    """Finds the assembled pose whose tool is nearest to one that is asked for.
+    """A solver for the assembled pose whose tool is nearest to a target.
 
-    Minimises |p - p*|^2 + L^2 |log(R* R^T)|^2 over the machine's handles by Gauss-Newton steps from
-    the present pose; each step is followed through the closed loops, and halved where they do not
-    close. L is the characteristic length, zero for a machine whose tool turns only as its place
-    demands.
+    It minimizes |p - p*|^2 + L^2 |log(R* R^T)|^2 over the machine's handles by Gauss-Newton steps
+    from the current pose. Each step follows the closed loops, and is halved where they do not
+    close.
+    L is the characteristic length, or zero for a machine whose tool does not rotate independently.
     """
 
     def __init__(
         self, handles: Handles, shape: MachineShape, limits: Limits, q: np.ndarray
     ) -> None:
-        """Look at what the tool can do.
+        """Determine the freedom of the tool.
 
         Args:
-            handles: by which the machine is moved.
-            shape: where its tool is.
-            limits: of its coordinates; stops stop the tool too.
+            handles: handles of the machine.
+            shape: shape of the machine with its tool.
+            limits: limits of its coordinates; the tool ends at stops too.
             q: an assembled pose (n_q,) inside the workspace.
         """
         self._handles, self._shape, self._limits = handles, shape, limits
         self._steps = np.array(
             [
-                DIFFERENCES[h.unit] * (shape.length if h.unit == "m" else 1.0)
+                DIFFERENCE_STEPS[h.unit] * (shape.length if h.unit == "m" else 1.0)
                 for h in handles.handles
             ]
         )
@@ -69,7 +70,7 @@ class Puller:
         J, R = self._jacobian(q), shape.at(q[None]).tool_rotation[0]
         turns = _rank(J) > _rank(J[:3])
         reach = np.linalg.norm((R if turns else np.eye(3)).T @ J[:3], axis=1)
-        along = reach > MOVES * max(float(np.linalg.norm(J, axis=1).max()), 1e-300)
+        along = reach > RANK_TOLERANCE * max(float(np.linalg.norm(J, axis=1).max()), 1e-300)
         x, y, z = along.tolist()
         self.freedom = ToolFreedom(axes=(x, y, z), turns=turns)
         self._weight = shape.length if turns else 0.0
@@ -77,31 +78,32 @@ class Puller:
     def pulled(
         self, q: np.ndarray, place: np.ndarray, R: np.ndarray
     ) -> tuple[np.ndarray, TauloopError | None]:
-        """The pose (n_q,) to which the machine follows its tool, and what keeps it from going all the way.
+        """Return the nearest pose (n_q,) to a tool target, and the error at which it ends.
 
         Args:
-            q: the present pose (n_q,).
-            place: where the tool is wanted (3,), m.
-            R: how it is wanted to stand (3, 3).
+            q: the current pose (n_q,).
+            place: target position of the tool (3,), m.
+            R: target rotation of the tool (3, 3).
         """
         obstacle: TauloopError | None = None
         gap = self._gap(q, place, R)
-        for _ in range(STEPS):
+        for _ in range(MAX_STEPS):
             try:
-                change = np.linalg.lstsq(self._jacobian(q), gap, rcond=MOVES)[0] * self._steps
+                solution = np.linalg.lstsq(self._jacobian(q), gap, rcond=RANK_TOLERANCE)[0]
+                change = solution * self._steps
             except TauloopError as error:
                 return q, error
             values = self._handles.values(q)
-            for halving in range(HALVINGS):
+            for halving in range(MAX_HALVINGS):
                 try:
                     tried = self._handles.at(q, values + change / 2**halving)
                     self._require_before_stops(q, tried)
                 except (PoseError, AssemblyError) as error:
                     obstacle = error
                     continue
-                left = self._gap(tried, place, R)
-                if np.linalg.norm(left) < (1.0 - NEARER) * np.linalg.norm(gap):
-                    q, gap = tried, left
+                remaining = self._gap(tried, place, R)
+                if np.linalg.norm(remaining) < (1.0 - MIN_DECREASE) * np.linalg.norm(gap):
+                    q, gap = tried, remaining
                     break
             else:
                 return q, obstacle
@@ -110,14 +112,14 @@ class Puller:
         return q, obstacle
 
     def _require_before_stops(self, q: np.ndarray, tried: np.ndarray) -> None:
-        """Refuse a pose that is farther beyond a stop than the present one."""
+        """Refuse a pose that exceeds a stop by more than the current pose does."""
         margin, before = self._limits.margins(np.stack([tried, q]), ("stop",))
         if ((margin < 0.0) & (margin < before)).any():
             (worst, *_) = self._limits.beyond(tried[None])
-            raise PoseError.of(worst.coordinate, worst.amount, "that is as far as it goes")
+            raise PoseError.of(worst.coordinate, worst.amount, "move it in another direction")
 
     def _gap(self, q: np.ndarray, place: np.ndarray, R: np.ndarray) -> np.ndarray:
-        """From the tool to where it is wanted (6,), m."""
+        """Return the vector from the tool to its target (6,), m."""
         return self._gaps(q[None], place, R)[0]
 
     def _gaps(self, q: np.ndarray, place: np.ndarray, R: np.ndarray) -> np.ndarray:
@@ -126,32 +128,32 @@ class Puller:
         return np.concatenate([place - geometry.tool, self._weight * turn], axis=1)
 
     def _jacobian(self, q: np.ndarray) -> np.ndarray:
-        """Motion of the tool (6, h) by one step of each handle; backwards where the workspace ends ahead."""
-        here, geometry = self._handles.values(q), self._shape.at(q[None])
-        columns = np.zeros((6, len(here)))
+        """Return the tool's motion (6, h) per handle step; backwards at the end of the workspace."""
+        values, geometry = self._handles.values(q), self._shape.at(q[None])
+        columns = np.zeros((6, len(values)))
         for i, step in enumerate(np.diag(self._steps)):
             try:
-                moved, sign = self._handles.at(q, here + step), 1.0
+                moved, sign = self._handles.at(q, values + step), 1.0
             except PoseError:
-                moved, sign = self._handles.at(q, here - step), -1.0
+                moved, sign = self._handles.at(q, values - step), -1.0
             columns[:, i] = -sign * self._gap(moved, geometry.tool[0], geometry.tool_rotation[0])
         return columns
 
 
 def _rank(matrix: np.ndarray) -> int:
     sizes = np.linalg.svd(matrix, compute_uv=False)
-    return int((sizes > MOVES * max(sizes.max(initial=0.0), 1e-300)).sum())
+    return int((sizes > RANK_TOLERANCE * max(sizes.max(initial=0.0), 1e-300)).sum())
 
 
 class Gizmo:
-    """Arrows and arcs at the tool, as far as the machine can use them."""
+    """Arrows and arcs at the tool, for the motions that the machine allows."""
 
     def __init__(self, viewer: Stage, puller: Puller, size: float) -> None:
-        """Put it at the tool.
+        """Put the gizmo at the tool.
 
         Args:
-            viewer: whose machine follows.
-            puller: that knows where to.
+            viewer: viewer of the machine.
+            puller: solver for the tool's motion.
             size: the machine's largest dimension, m.
         """
         self._viewer, self._puller = viewer, puller
@@ -160,8 +162,8 @@ class Gizmo:
         freedom = puller.freedom
         self.node = viewer.server.scene.add_transform_controls(
             "/gizmo",
-            scale=ARROWS * size,
-            # arcs stand between two of them
+            scale=ARROW_SIZE * size,
+            # Each arc is between two axes.
             active_axes=freedom.axes if any(freedom.axes) else (True, True, True),
             disable_axes=not any(freedom.axes),
             disable_sliders=sum(freedom.axes) < 2,
@@ -172,7 +174,7 @@ class Gizmo:
         self.node.on_update(self._dragged)
 
     def follow(self, geometry: MachineGeometry) -> None:
-        """Stand at the tool, but in a hand, which is ahead of it."""
+        """Move to the tool, except while the user drags the gizmo ahead of it."""
         if not self._held:
             self.node.position = geometry.tool[0]
             if self._puller.freedom.turns:
@@ -181,7 +183,7 @@ class Gizmo:
                 )
 
     def _dragged(self, event: Any) -> None:
-        """Pull the machine to the newest of the places that have come in while it moved."""
+        """Move the machine to the newest target that has arrived while it moved."""
         turn = Rotation.from_quat(event.target.wxyz, scalar_first=True).as_matrix()
         self._wanted = [(np.array(event.target.position), turn)]
         with self._viewer.lock:
@@ -191,4 +193,4 @@ class Gizmo:
                 q, obstacle = self._puller.pulled(q, *self._wanted.pop())
             self._viewer.show(q)
             if obstacle is not None:
-                self._viewer.explain(obstacle, "The tool stops here:")
+                self._viewer.explain(obstacle, "The tool cannot go further:")

@@ -1,4 +1,4 @@
-"""Who may look: whoever has the token in the path, and asks from the viewer's own page; for pages and websockets."""
+"""Access control of the viewer: a token in the path, and requests from its own page only."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from typing import Any
 from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 
-#: Bytes of a token: 128 bits are not guessed.
+#: Bytes of a token: 128 bits cannot be guessed.
 TOKEN_BYTES = 16
-#: The module of viser that starts servers; its handler of websockets tells its servers from others.
+#: The module of viser that starts servers; its websocket handler identifies servers of viser.
 STARTER = "viser.infra._infra"
-#: What pages get beside viser's own. Its camera listens to the keys of the whole document: what
-#: sits in the panel keeps its own. On a narrow screen the panel lies over the scene: it gets the
-#: lower part to itself. Viser's note on computers without a graphics card goes away by itself: it
-#: lies over the machine.
+#: Additions to viser's pages. Viser's camera listens to the keys of the whole document; controls in
+#: the panel keep their keys. On a narrow screen the panel covers the scene; it gets the lower part.
+#: Viser's note on computers without a graphics card covers the machine; it disappears by itself.
 ADDED = b"""<script>document.body.addEventListener('keydown', event => {
 if (event.target.closest('[role=slider], [role=tab], button, summary')) event.stopPropagation(); });</script>
 <style>@keyframes gone { to { visibility: hidden; } }
@@ -36,16 +35,16 @@ if (event.target.closest('[role=slider], [role=tab], button, summary')) event.st
 [style*="position: fixed"][style*="max-height: 60%"] [style="width: 20em;"] { width: 100% !important; }
 :has(> [style*="position: fixed"][style*="max-height: 60%"]) > [style*="flex-grow: 1"] {
 height: 55% !important; } }</style>"""
-#: Held while a server of ours starts, so that one guard is not put upon another.
+#: Held while a guarded server starts, so that one guard does not replace another.
 _STARTING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """What a request must bring to be served.
+    """Conditions for serving a request.
 
-    The token stands in the path, not in a cookie: cookies of 127.0.0.1 go to every port of this
-    computer, and viser's page makes the address of its websocket from its own path.
+    The token is in the path and not in a cookie, because cookies of 127.0.0.1 go to every port of
+    this computer, and viser's page derives the address of its websocket from its own path.
 
     Attributes:
         host: name or address that the server listens on.
@@ -56,23 +55,24 @@ class Guard:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(TOKEN_BYTES), repr=False)
 
     def url(self, port: int) -> str:
-        """Address for the browser."""
+        """Return the address for the browser."""
         return f"http://{_bracketed(self.host)}:{port}/{self.token}/"
 
     def refusal(
         self, path: str, hosts: Sequence[str], origins: Sequence[str], address: str, port: int
     ) -> str | None:
-        """Why a request is refused, as a sentence; None if it is not.
+        """Return why a request is refused, as a sentence; None if it is accepted.
 
-        A page of another site that has this computer's address by its name (DNS rebinding) has that
-        name in `Host`, any other page of the browser has its own in `Origin`.
+        A page of another site whose name has this computer's address (DNS rebinding) has that name
+        in
+        `Host`; any other page of the browser has its own name in `Origin`.
 
         Args:
-            path: of the request, with its query.
+            path: path of the request, with its query.
             hosts: its `Host` headers.
             origins: its `Origin` headers; browsers send one for every websocket.
-            address: of this end of its connection.
-            port: of this end of its connection.
+            address: local address of its connection.
+            port: local port of its connection.
         """
         if len(hosts) != 1 or hosts[0].lower() not in self._served(address, port):
             return (
@@ -93,11 +93,11 @@ class Guard:
         return None
 
     def within(self, path: str) -> str:
-        """A path of a request that is not refused, without the token."""
+        """Return the path of an accepted request without the token."""
         return path.removeprefix(f"/{self.token}") or "/"
 
     def _served(self, address: str, port: int) -> set[str]:
-        """What `Host` may say at an end of a connection: its address, the name listened on, names of this computer."""
+        """Return the valid values of `Host`: the local address, and names of this computer."""
         names = {self.host, address}
         if _is(address, "is_loopback"):
             names.add("localhost")
@@ -108,14 +108,15 @@ class Guard:
 
 
 def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
-    """Start a viser server that asks the guard first, for pages and websockets alike.
+    """Start a viser server that checks pages and websockets with a guard.
 
-    viser hands a function of its own to `websockets.asyncio.server.serve` and has no place for
-    another, so `serve` is exchanged while it starts; servers of other packages get the original.
+    viser passes its own function to `websockets.asyncio.server.serve` and accepts no other.
+    Therefore `serve` is replaced while the server starts; servers of other packages get the
+    original.
 
     Args:
-        guard: who is asked.
-        start: makes the `viser.ViserServer`, which is returned.
+        guard: the guard.
+        start: creates the `viser.ViserServer`, which is returned.
 
     Raises:
         EngineError: the server does not ask the guard; it is stopped.
@@ -130,7 +131,7 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
         ):
             options["process_request"] = _asking(guard, options["process_request"])
             options["logger"] = logging.getLogger("websockets.server.tauloop")
-            options["logger"].addFilter(_of_served)
+            options["logger"].addFilter(_is_served)
             asking.append(handler)
         return original(handler, *args, **options)
 
@@ -152,7 +153,7 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
 
 
 def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A `process_request` of websockets: refuses with 403, else what `answer` says of the path without the token."""
+    """Return a `process_request` that refuses with 403, or else returns viser's answer."""
 
     def process_request(connection: Any, request: Any) -> Any:
         headers = request.headers
@@ -176,7 +177,7 @@ def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, A
 
 
 def _with_additions(response: Any) -> Any:
-    """A page with what is `ADDED`."""
+    """Return a page with the text `ADDED`."""
     is_packed = response.headers.get("Content-Encoding") == "gzip"
     text = gzip.decompress(response.body) if is_packed else response.body
     before, end, after = text.rpartition(b"</body>")
@@ -187,8 +188,8 @@ def _with_additions(response: Any) -> Any:
     return replace(response, body=body)
 
 
-def _of_served(record: logging.LogRecord) -> bool:
-    """Whether a log record is about a connection that was served: what others send is no error of ours."""
+def _is_served(record: logging.LogRecord) -> bool:
+    """True for log records of served connections; malformed requests of others are not errors."""
     return record.getMessage() != "opening handshake failed"
 
 
@@ -200,11 +201,11 @@ def _is(host: str, kind: str) -> bool:
     try:
         return bool(getattr(ipaddress.ip_address(host), kind))
     except ValueError:
-        return False  # a name
+        return False  # a host name
 
 
 def viser_module() -> Any:
-    """The viser package.
+    """Return the viser package.
 
     Raises:
         EngineError: it is not installed.
@@ -221,6 +222,6 @@ def viser_module() -> Any:
 
 @contextlib.contextmanager
 def silent() -> Any:
-    """Keep viser from printing its banner: what is printed is the command's to say."""
+    """Keep viser from printing its banner; only the command prints."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield

@@ -1,4 +1,4 @@
-"""Numbers by which a person moves a machine: one for each position of the platform or of the actuators."""
+"""Handles that move a machine: one number for each position of the platform or of the actuators."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.model import Model, Motion
 
-#: How far a handle may go from where it stands at first: characteristic lengths, degrees, pure
-#: numbers.
-LONGEST, WIDEST, LARGEST = 4.0, 180.0, 1.0
-#: Tries over that range, of which those in reach without a gap make the range; how often the way
-#: from the last of them to the next is halved; and a margin around the range.
-TRIES, HALVINGS, MARGIN = 81, 8, 0.05
-#: Ranges end at multiples of these, which read well.
+#: Largest change of a handle from its first value: characteristic lengths, degrees, pure numbers.
+MAX_TRAVEL, MAX_ANGLE, MAX_NUMBER = 4.0, 180.0, 1.0
+#: Tested values over that range; those in reach without a gap make the range of the handle.
+RANGE_SAMPLES = 81
+#: Halvings of the interval between the last value in reach and the next one.
+RANGE_HALVINGS = 8
+#: Margin around the range, as a share of it.
+RANGE_MARGIN = 0.05
+#: Ranges end at multiples of these values, which are short numbers.
 RANGE_STEPS = {"m": 1e-3, "deg": 0.1, "1": 1e-2}
-#: How many degrees a rotation, given as a vector, has about each axis at most: it repeats beyond.
+#: Largest component of a rotation vector, deg: it repeats beyond.
 HALF_TURN = 180.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """One number.
+    """A number that moves a machine.
 
     Attributes:
-        name: of the position; a free platform's turn is ``.rx``, ``.ry``, ``.rz``: angle times
-            axis, in the base frame.
+        name: name of the position; the rotation of a free platform is ``.rx``, ``.ry``, ``.rz``:
+            angle times axis, in the base frame.
         unit: "m", "deg" or "1".
-        lower, upper: range worth trying: what is in reach of this handle alone, within the file's
-            limits.
+        lower, upper: range in reach of this handle alone, within the file's limits.
     """
 
     name: str
@@ -44,21 +45,19 @@ class Handles:
     """The handles of one entry of a machine."""
 
     def __init__(self, model: Model, functions: Motion, q: np.ndarray) -> None:
-        """Find the handles and their ranges.
+        """Determine the handles and their ranges.
 
         Args:
             model: the machine.
             functions: its entry: `model.platform` or `model.actuators`.
-            q: assembled coordinates (n_q,) around which ranges are sought.
+            q: assembled coordinates (n_q,) at the center of the ranges.
         """
         self._model, self._functions = model, functions
         port, shape = functions.ports.position, model.topology
         self._scale = np.array([np.pi / 180 if unit == "rad" else 1.0 for unit in port.units])
         names = [shape.coordinate_names[q0 : q0 + 4] for q0, _ in shape.quaternions]
         self._turns = [
-            port.columns.index(four[0])
-            for four in names
-            if all(name in port.columns for name in four)
+            port.columns.index(four[0]) for four in names if set(four) <= set(port.columns)
         ]
         self._in_turn = [i for first in self._turns for i in range(first, first + 4)]
         self._single = [i for i in range(port.size) if i not in self._in_turn]
@@ -77,21 +76,21 @@ class Handles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the handles."""
+        """Return the names of the handles."""
         return tuple(handle.name for handle in self.handles)
 
     def values(self, q: np.ndarray) -> np.ndarray:
-        """The handles (..., h), in their units, at coordinates (..., n_q)."""
+        """Return the handles (..., h), in their units, at coordinates (..., n_q)."""
         position = self._functions.ports.at(q)
-        parts = [(position / self._scale)[..., self._single]]
+        values = [(position / self._scale)[..., self._single]]
         for first in self._turns:
             quaternion = position[..., first : first + 4]
             turn = Rotation.from_quat(quaternion, scalar_first=True).as_rotvec(degrees=True)
-            parts.append(turn)
-        return np.concatenate(parts, axis=-1)
+            values.append(turn)
+        return np.concatenate(values, axis=-1)
 
     def moved(self, q: np.ndarray, number: int, value: float) -> np.ndarray:
-        """Coordinates (n_q,) after one handle has been moved while the others stay; followed from q.
+        """Return coordinates (n_q,) after moving one handle, followed from q; the others stay.
 
         Raises:
             PoseError: out of reach or singular: which loop, by how much.
@@ -102,7 +101,7 @@ class Handles:
         return self.at(q, values)
 
     def at(self, q: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Coordinates (n_q,) where all handles have these values (h,), in their units; followed from q.
+        """Return coordinates (n_q,) at values (h,) of all handles, in their units, followed from q.
 
         Raises:
             PoseError: out of reach or singular: which loop, by how much.
@@ -110,18 +109,17 @@ class Handles:
         """
         try:
             return np.asarray(self._functions.follow(self._position(values), start=q).q)
-        except InputError as error:  # the start of a later step of the way is not finite
-            far = np.flatnonzero(np.abs(values - self.values(q)) > 0.0)
-            ends = ", ".join(
-                f"{self.handles[i].name} = {values[i]:.5g} {self.handles[i].unit}" for i in far
+        except InputError as error:  # the start of a later step on the path is not finite
+            changed = np.flatnonzero(np.abs(values - self.values(q)) > 0.0)
+            target = ", ".join(
+                f"{self.handles[i].name} = {values[i]:.5g} {self.handles[i].unit}" for i in changed
             )
-            what = f"the way to {ends} cannot be followed: the iteration diverges"
-            raise PoseError.of(
-                "pose", what, "move it in smaller steps, or stay in the workspace"
-            ) from error
+            message = f"the path to {target} cannot be followed: the iteration diverges"
+            remedy = "move it in smaller steps, or stay in the workspace"
+            raise PoseError.of("pose", message, remedy) from error
 
     def _position(self, values: np.ndarray) -> np.ndarray:
-        """Positions of the entry (..., n) from handles (..., h)."""
+        """Return the entry's positions (..., n) at handles (..., h)."""
         position = np.zeros((*values.shape[:-1], self._functions.ports.position.size))
         count = len(self._single)
         position[..., self._single] = values[..., :count] * self._scale[self._single]
@@ -132,54 +130,46 @@ class Handles:
         return position
 
     def _ranges(self, units: list[str], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper values (h,): each handle's own reach from q, the others at rest, within the file's limits."""
-        here = self.values(q)
-        largest = np.array(
-            [
-                {"m": LONGEST * self._model.assembly.loops.length, "deg": WIDEST}.get(u, LARGEST)
-                for u in units
-            ]
-        )
-        middle = TRIES // 2
+        """Return the ranges (h,): each handle's reach from q, the others at rest, within limits."""
+        center = self.values(q)
+        travel = {"m": MAX_TRAVEL * self._model.assembly.loops.length, "deg": MAX_ANGLE}
+        largest = np.array([travel.get(unit, MAX_NUMBER) for unit in units])
+        middle = RANGE_SAMPLES // 2
         directions = np.eye(len(units))
-        offsets = np.linspace(-1.0, 1.0, TRIES) * largest[:, None]
-        reached = self._reached(here + offsets[..., None] * directions[:, None], q)
+        offsets = np.linspace(-1.0, 1.0, RANGE_SAMPLES) * largest[:, None]
+        reached = self._reached(center + offsets[..., None] * directions[:, None], q)
         last = np.cumprod(reached[:, middle + 1 :], axis=1).sum(axis=1)
         first = np.cumprod(reached[:, :middle][:, ::-1], axis=1).sum(axis=1)
         step = largest / middle
-        ends = np.stack([-first, last], axis=1) * step[:, None]
-        beyond = (
-            np.stack([-np.minimum(first + 1, middle), np.minimum(last + 1, middle)], axis=1)
-            * step[:, None]
-        )
-        for _ in range(HALVINGS):
-            tried = 0.5 * (ends + beyond)
-            within = self._reached(here + tried[..., None] * directions[:, None], q)
-            ends, beyond = np.where(within, tried, ends), np.where(within, beyond, tried)
-        margin = MARGIN * np.ptp(ends, axis=1)
-        lower, upper = here + ends[:, 0] - margin, here + ends[:, 1] + margin
+        inside = np.stack([-first, last], axis=1) * step[:, None]
+        next_first, next_last = np.minimum(first + 1, middle), np.minimum(last + 1, middle)
+        outside = np.stack([-next_first, next_last], axis=1) * step[:, None]
+        for _ in range(RANGE_HALVINGS):
+            tried = 0.5 * (inside + outside)
+            within = self._reached(center + tried[..., None] * directions[:, None], q)
+            inside, outside = np.where(within, tried, inside), np.where(within, outside, tried)
+        margin = RANGE_MARGIN * np.ptp(inside, axis=1)
+        lower, upper = center + inside[:, 0] - margin, center + inside[:, 1] + margin
         grid = np.array([RANGE_STEPS[unit] for unit in units])
-        lower, upper = (
-            np.round(np.floor(lower / grid) * grid, 6),
-            np.round(np.ceil(upper / grid) * grid, 6),
-        )
+        lower = np.round(np.floor(lower / grid) * grid, 6)
+        upper = np.round(np.ceil(upper / grid) * grid, 6)
         low, high = self._limits(len(units), *coordinate_limits(self._model.topology))
         lower, upper = np.maximum(lower, low), np.minimum(upper, high)
-        return np.minimum(lower, here), np.maximum(upper, here)
+        return np.minimum(lower, center), np.maximum(upper, center)
 
     def _reached(self, values: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Whether handles (..., h) have a pose that is regular and keeps the limits which q (n_q,) keeps."""
+        """True for handles (..., h) with a regular pose that keeps the limits that q (n_q,) keeps."""
         flat = self._position(values.reshape(-1, values.shape[-1]))
         states = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
         limits = self._model.limits
-        kept = ((limits.room(states.q) >= 0.0) | (limits.room(q[None]) < 0.0)).all(axis=1)
-        reached = states.health.is_reached & states.health.is_regular & kept
+        is_within = ((limits.room(states.q) >= 0.0) | (limits.room(q[None]) < 0.0)).all(axis=1)
+        reached = states.health.is_reached & states.health.is_regular & is_within
         return np.asarray(reached.reshape(values.shape[:-1]))
 
     def _limits(
         self, count: int, low: np.ndarray, high: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Limits (h,) of handles that move one coordinate alone, from those of coordinates (n_q,); others have none."""
+        """Return the limits (h,) of handles of a single coordinate; other handles have none."""
         entry = self._functions.ports
         lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
         lower[len(self._single) :], upper[len(self._single) :] = -HALF_TURN, HALF_TURN
@@ -187,8 +177,8 @@ class Handles:
             (rows,) = np.nonzero(entry.to_q[:, i])
             if len(rows) == 1 and np.count_nonzero(entry.to_q[rows[0]]) == 1:
                 j = entry.q[rows[0]]
-                ends = [limit[j] - entry.offset[rows[0]] for limit in (low, high)]
+                bounds = [limit[j] - entry.offset[rows[0]] for limit in (low, high)]
                 lower[k], upper[k] = sorted(
-                    end / entry.to_q[rows[0], i] / self._scale[i] for end in ends
+                    bound / entry.to_q[rows[0], i] / self._scale[i] for bound in bounds
                 )
         return lower, upper

@@ -1,4 +1,4 @@
-"""What a viewer shows beside a machine at a pose."""
+"""Additional layers of a viewer: logs, other machines, forces, workspace and modes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tauloop.viewer.playback import Playback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers(ReprMixin):
-    """All of it can be switched on in the panel too, but for other machines and logs.
+    """Layers of a viewer; the panel can switch on all except other machines and logs.
 
     Attributes:
-        measured: a log, shown see-through at the time of the motion.
-        beside: another machine, shown see-through at the same actuator positions.
+        measured: a log, shown transparent at the time of the motion.
+        beside: another machine, shown transparent at the same actuator positions.
         forces: whether forces are shown.
-        workspace: two or three platform positions whose slice or cloud is shown; none if empty.
-        colouring: what its points are coloured by: "reach", "conditioning" or "force".
-        modes: whose position is held while all modes are looked for at the start; None to wait for
+        workspace: two or three platform positions whose slice or cloud is shown; empty for none.
+        colouring: property that colors the points: "reach", "conditioning" or "force".
+        modes: entry whose position is held in a search for all modes at the start; None to wait for
             a click.
     """
 

@@ -1,4 +1,4 @@
-"""Marks where the machine is at its ends: joints beyond their limits, and poses near a singularity."""
+"""Marks in the scene: coordinates beyond their limits, and poses near a singularity."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ from tauloop.mechanism.poses import placement_pose
 from tauloop.model import Model
 from tauloop.viewer.stage import Stage
 
-#: What the machine does there, by `KINDS`.
+#: Effect of a singularity, by `KINDS`.
 EFFECTS = {
     "serial": "leg side: the platform cannot leave",
     "parallel": "platform side: motors lose hold",
     "constraint": "loops: a freedom is gained",
 }
-#: Pieces of a path that keep their limits, leave them, and pass near a singularity; different in
-#: lightness too.
-INSIDE, BEYOND, SINGULAR = RESIDUAL, "#e69f00", "#1f2328"
+#: Colors of a path within limits, beyond limits, and near a singularity; also different in
+#: lightness.
+WITHIN_COLOR, BEYOND_COLOR, SINGULAR_COLOR = RESIDUAL, "#e69f00", "#1f2328"
 
 
 def path_colours(model: Model, q: np.ndarray) -> list[str]:
-    """Colours of the samples (N, n_q) of a motion."""
+    """Return the colors of the samples (N, n_q) of a motion."""
     beyond = (model.limits.room(q) < 0.0).any(axis=1)
     measured = singularities(model, q)
     near = np.stack([measured.distance(kind) for kind in KINDS]).min(axis=0) < least_distance(model)
-    return np.where(near, SINGULAR, np.where(beyond, BEYOND, INSIDE)).tolist()
+    colours = np.where(near, SINGULAR_COLOR, np.where(beyond, BEYOND_COLOR, WITHIN_COLOR))
+    return colours.tolist()
 
 
 class Marks:
-    """Words in the scene at what is beyond its limits, and at the tool near a singularity."""
+    """Labels at coordinates beyond their limits, and at the tool near a singularity."""
 
     def __init__(self, viewer: Stage) -> None:
-        """Begin without any."""
+        """Start without labels."""
         self._viewer, self._near = viewer, least_distance(viewer.model)
         self._labels: dict[str, Any] = {}
 
     def follow(self, geometry: MachineGeometry) -> str:
-        """Mark the pose shown, and say the same in Markdown."""
+        """Mark the current pose, and return the same information in Markdown."""
         viewer = self._viewer
         model, q = viewer.model, viewer.q
         outside = {
@@ -54,7 +55,7 @@ class Marks:
         distances = {kind: float(measured.distance(kind)[0]) for kind in KINDS}
         near = [kind for kind in KINDS if distances[kind] < self._near]
         texts = {
-            f"limit/{name}": (f"{item.amount}", _place(model, name, geometry))
+            f"limit/{name}": (f"{item.amount}", _position(model, name, geometry))
             for name, item in outside.items()
         }
         if near:
@@ -80,15 +81,15 @@ class Marks:
         return "  \n".join(lines)
 
 
-def _place(model: Model, coordinate: str, geometry: MachineGeometry) -> np.ndarray:
-    """Where a coordinate is in the scene (3,), m: at its joint, amid its rod, else at the tool."""
-    for segment, ends in zip(geometry.shape.segments, geometry.segments[0], strict=True):
+def _position(model: Model, coordinate: str, geometry: MachineGeometry) -> np.ndarray:
+    """Return a coordinate's position in the scene (3,), m: its joint, its rod, else the tool."""
+    for segment, endpoints in zip(geometry.shape.segments, geometry.segments[0], strict=True):
         if segment.kind == "rod" and segment.name == coordinate:
-            return np.asarray(ends.mean(axis=0))
+            return np.asarray(endpoints.mean(axis=0))
     for joint in model.mechanism.joints:
         if coordinate == joint.name or coordinate in joint.velocity_names:
             if joint.child.body == geometry.shape.platform:
                 break
-            place = placement_pose(model.mechanism, joint.child).position
-            return np.asarray(geometry.fixed_to(joint.child.body, place[None])[0, 0])
+            position = placement_pose(model.mechanism, joint.child).position
+            return np.asarray(geometry.fixed_to(joint.child.body, position[None])[0, 0])
     return geometry.tool[0]

@@ -1,4 +1,4 @@
-"""Pictures and films of what is shown, to be saved by the browser."""
+"""Pictures and films of the scene, which the browser saves."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tauloop.viewer.film import ffmpeg, save_film
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage
 
-#: Longest time to wait for a picture of a page, s; and how large it is, pixels.
-PATIENCE, WIDTH = 60.0, 1600
+#: Longest time to wait for a picture of a page, s; and its width, pixels.
+PICTURE_TIMEOUT, PICTURE_WIDTH = 60.0, 1600
 
 
 class PicturePanel:
-    """A button for a picture of the scene, and one for each kind of film where there is a motion."""
+    """A button for a picture of the scene, and one for each film format if there is a motion."""
 
     def __init__(self, viewer: Stage, playback: Playback | None) -> None:
         """Add the panel."""
@@ -35,19 +35,22 @@ class PicturePanel:
                 self.film.on_click(
                     lambda event: self.save_film(event.client, event.target.value.lower())
                 )
-            self._words = gui.add_markdown("")
+            self._message = gui.add_markdown("")
 
     def save_picture(self, client: Any) -> None:
-        """Have a page save a picture of its own view."""
+        """Save a picture of a page's view in its browser."""
         from matplotlib.image import imsave
 
         try:
             aspect = client.camera.aspect
             drawn = client.get_render(
-                round(WIDTH / aspect), WIDTH, transport_format="png", timeout=PATIENCE
+                round(PICTURE_WIDTH / aspect),
+                PICTURE_WIDTH,
+                transport_format="png",
+                timeout=PICTURE_TIMEOUT,
             )
         except TimeoutError:
-            self._words.content = f"The page gave no picture within {PATIENCE:g} s."
+            self._message.content = f"The page returned no picture within {PICTURE_TIMEOUT:g} s."
             return
         buffer = io.BytesIO()
         imsave(buffer, np.ascontiguousarray(drawn), format="png")
@@ -55,10 +58,10 @@ class PicturePanel:
         client.send_file_download(name, buffer.getvalue(), save_immediately=True)
 
     def save_film(self, client: Any, kind: str) -> None:
-        """Have a page save the motion as a film: html, gif or mp4."""
+        """Save the motion as a film (html, gif or mp4) in the browser of a page."""
         viewer, playback = self._viewer, self._playback
         assert playback is not None
-        self._words.content = "Making the film ..."
+        self._message.content = "Making the film ..."
         try:
             with tempfile.TemporaryDirectory() as folder:
                 path = save_film(
@@ -66,11 +69,11 @@ class PicturePanel:
                 )
                 content = path.read_bytes()
         except TauloopError as error:
-            self._words.content = "\n".join(
+            self._message.content = "\n".join(
                 f"- {problem.what}; *{problem.remedy}*" for problem in error.problems
             )
             return
-        self._words.content = ""
+        self._message.content = ""
         client.send_file_download(
             f"{viewer.model.mechanism.name}.{kind}", content, save_immediately=True
         )

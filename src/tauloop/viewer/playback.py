@@ -1,4 +1,4 @@
-"""Motions from files, to be played back: what planning, dynamics, simulation and control write."""
+"""Motions to be played, from the files of planning, dynamics, simulation and control."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 class Playback(ReprMixin):
     """A machine's coordinates at times.
 
-    Attributes:
-        time: s (N,), from zero.
-        q: coordinates (N, n_q).
-        source: name of the file.
-        entry: whose positions it gave.
-        rates: velocities and accelerations of that entry (N, n) each, where it gave them.
-        force: of the actuators (N, n_u), where it gave them.
+    time: times, s (N,), from zero.
+    q: coordinates (N, n_q).
+    source: name of the file.
+    entry: entry whose positions the file has.
+    rates: velocities and accelerations of that entry (N, n) each, if the file has them.
+    force: forces of the actuators (N, n_u), if the file has them.
     """
 
     time: np.ndarray
@@ -43,11 +42,11 @@ class Playback(ReprMixin):
 
     @property
     def duration(self) -> float:
-        """Length of the motion, s."""
+        """Return the length of the motion, s."""
         return float(self.time[-1])
 
     def sample(self, time: float) -> int:
-        """Number of the sample nearest to a time, s."""
+        """Return the index of the sample nearest to a time, s."""
         after = int(np.clip(np.searchsorted(self.time, time), 1, max(len(self.time) - 1, 1)))
         after = min(after, len(self.time) - 1)
         before = max(after - 1, 0)
@@ -55,15 +54,15 @@ class Playback(ReprMixin):
 
 
 def read_playback(model: Model, path: str | Path) -> Playback:
-    """Read a log with columns time and position.NAME of the platform, or else of the actuators, and follow it.
+    """Read a log with time and position.NAME of the platform or the actuators, and follow it.
 
-    The file is a table, a bag of ROS, or a YAML that says what they hold
-    (`tauloop.logs.load_recording`).
+    The file is a table, a ROS bag, or a YAML file that describes them
+    (`tauloop.logs.load_recording`). The platform's positions are preferred.
 
     Raises:
         LogError: the file is damaged.
-        InputError: neither the platform's positions nor the actuators' are all there, in their
-            units.
+        InputError: neither all positions of the platform nor those of the actuators are in the log,
+            in their units.
         PoseError: a sample is out of reach: which loop, by how much.
         AssemblyError: the motion jumps.
     """
@@ -77,7 +76,7 @@ def read_playback(model: Model, path: str | Path) -> Playback:
         if not missing[functions.ports.entry]:
             q = functions.track(samples(log, "position", port.columns)).q
             ports = functions.ports
-            rates = [_columns(log, ports.motion[kind]) for kind in ("velocity", "acceleration")]
+            rates = [_columns(log, ports.motion[rate]) for rate in ("velocity", "acceleration")]
             names = tuple(actuator.name for actuator in model.mechanism.actuators)
             return Playback(
                 time=time - time[0],
@@ -91,7 +90,7 @@ def read_playback(model: Model, path: str | Path) -> Playback:
             )
     nearer = min(missing.values(), key=len)
     if not channels(log, "position"):
-        remedy = "give a table as `tauloop plan stroke --out` or `tauloop simulate --out` writes it"
+        remedy = "give a table such as from `tauloop plan stroke --out` or `tauloop simulate --out`"
         nearer = [
             Problem(
                 where="position", what="the log has no positions", remedy=remedy, file=str(path)
@@ -101,7 +100,7 @@ def read_playback(model: Model, path: str | Path) -> Playback:
 
 
 def _columns(log: xr.Dataset, port: Port) -> np.ndarray | None:
-    """The samples (N, n) of a port, or None where the log lacks one of them."""
+    """Return the samples (N, n) of a port, or None if the log lacks a column."""
     missing = channel_problems(
         log, {port.name: dict(zip(port.columns, port.units, strict=True))}, ""
     )

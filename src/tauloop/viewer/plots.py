@@ -1,4 +1,4 @@
-"""Plots of a motion in the panel, with a cursor at the time shown: positions, forces with their limits, power."""
+"""Plots of a motion with a cursor at the current time: positions, forces with limits, power."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tauloop.viewer.forces import motion_forces
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage
 
-#: Stretches of a motion of which a plot shows the extremes: as many as it has pixels.
-STRETCHES = 300
+#: Number of intervals whose extremes a plot shows, about one for each pixel.
+PLOT_INTERVALS = 300
 #: Height of a plot, pixels.
-HEIGHT = 150
+PLOT_HEIGHT = 150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """One plot.
+    """Curves of one plot.
 
     Attributes:
-        title: with its unit.
-        names: of the curves.
-        values: (N, n), in that unit.
-        limits: largest amount of each (n,); infinite without any.
+        title: title with the unit.
+        names: names of the curves.
+        values: values (N, n), in that unit.
+        limits: largest amount of each curve (n,); infinite without a limit.
     """
 
     title: str
@@ -40,15 +40,15 @@ class Curves:
 
 
 def motion_curves(model: Model, playback: Playback) -> tuple[Curves, ...]:
-    """What is plotted of a motion: actuator positions, their forces and their power, each unit by itself.
+    """Return the plots of a motion: positions, forces and power of actuators, one plot per unit.
 
-    Forces are those of the table, else those that the motion needs; there are none of a table
-    without accelerations.
+    Forces are those of the table, or else the forces that the motion needs. A table without
+    accelerations gives no needed forces.
     """
     actuators, units = model.mechanism.actuators, model.output_ports("actuators")[1]
     names = tuple(actuator.name for actuator in actuators)
     free = np.full(len(names), np.inf)
-    shown = {"N m": (180.0 / np.pi, "deg"), "N": (1e3, "mm")}  # a motor of torques turns
+    shown = {"N m": (180.0 / np.pi, "deg"), "N": (1e3, "mm")}  # motors with torques rotate
     curves = _by_unit("position", names, model.actuator_position(playback.q), units, free, shown)
     force, power = playback.force, None
     if playback.rates is not None:
@@ -64,35 +64,35 @@ def motion_curves(model: Model, playback: Playback) -> tuple[Curves, ...]:
 
 
 def _by_unit(
-    what: str,
+    quantity: str,
     names: tuple[str, ...],
     values: np.ndarray,
     units: tuple[str, ...],
     limits: np.ndarray,
     shown: dict[str, tuple[float, str]],
 ) -> tuple[Curves, ...]:
-    """Curves (N, n) of one kind, each unit in a plot of its own."""
+    """Return the curves (N, n) of one quantity, in one plot for each unit."""
     plots = []
     for unit in dict.fromkeys(units):
-        kept = [i for i, other in enumerate(units) if other == unit]
-        factor, word = shown.get(unit, (1.0, unit))
+        columns = [i for i, other in enumerate(units) if other == unit]
+        factor, shown_unit = shown.get(unit, (1.0, unit))
         plots.append(
             Curves(
-                title=f"{what} [{word}]",
-                names=tuple(names[i] for i in kept),
-                values=factor * values[:, kept],
-                limits=factor * limits[kept],
+                title=f"{quantity} [{shown_unit}]",
+                names=tuple(names[i] for i in columns),
+                values=factor * values[:, columns],
+                limits=factor * limits[columns],
             )
         )
     return tuple(plots)
 
 
 class Plots:
-    """The plots of a motion; the upright line in each is at the time shown.
+    """The plots of a motion, each with a vertical line at the current time.
 
     Attributes:
-        curves: what is plotted.
-        nodes: the plots, in that order.
+        curves: the curves of each plot.
+        nodes: the plots, in the same order.
     """
 
     def __init__(self, viewer: Stage, playback: Playback) -> None:
@@ -108,15 +108,14 @@ class Plots:
         self.follow(0)
 
     def _add(self, gui: Any, plot: Curves) -> None:
-        time, values = thin(self._playback.time, plot.values, STRETCHES)
+        time, values = thin(self._playback.time, plot.values, PLOT_INTERVALS)
         finite = np.flatnonzero(np.isfinite(plot.limits))
-        ends = sorted({float(sign * plot.limits[i]) for i in finite for sign in (-1.0, 1.0)})
-        low, high = (
-            float(x) for x in (min(values.min(), *ends, np.inf), max(values.max(), *ends, -np.inf))
-        )
+        limits = sorted({float(sign * plot.limits[i]) for i in finite for sign in (-1.0, 1.0)})
+        low = float(min(values.min(), *limits, np.inf))
+        high = float(max(values.max(), *limits, -np.inf))
         room = 0.05 * (high - low) or 1.0
         low, high = low - room, high + room
-        data = (time, *values.T, *(np.full(len(time), end) for end in ends))
+        data = (time, *values.T, *(np.full(len(time), limit) for limit in limits))
         series: list[dict[str, Any]] = [{"label": "t"}]
         series += [
             {
@@ -136,7 +135,7 @@ class Plots:
                 "dash": [2, 3],
                 "points": {"show": False},
             }
-        ] * len(ends)
+        ] * len(limits)
         series += [{"label": "now", "stroke": TEXT, "width": 1.2, "points": {"show": False}}]
         self._fixed.append((data, low, high))
         self.nodes.append(
@@ -144,7 +143,7 @@ class Plots:
                 data=(*data, np.full(len(time), low)),
                 series=tuple(series),
                 title=plot.title,
-                height=HEIGHT,
+                height=PLOT_HEIGHT,
                 scales={"x": {"time": False}, "y": {"range": (low, high)}},
                 axes=({}, {"space": 24, "size": 52}),
                 legend={"show": False},
@@ -152,7 +151,7 @@ class Plots:
         )
 
     def follow(self, sample: int | None) -> None:
-        """Put the cursors to a sample of the motion."""
+        """Move the cursors to a sample of the motion."""
         if sample is None or sample == self._shown:
             return
         self._shown = sample

@@ -1,4 +1,4 @@
-"""A motion as a page: one file that plays in any browser, with no network and no Python (viser's recording)."""
+"""A motion as an HTML page that plays without network and Python (a recording of viser)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tauloop.model import Model
 from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.scene import MachineScene
 
-#: The heading of a page, and what the page cannot do; over the picture, out of the way of the
-#: pointer. Viser's note on computers without a graphics card would lie over it and over the
+#: Heading of a page, and a note on its limits; over the picture, without catching the pointer.
+#: Viser's note on computers without a graphics card is hidden: it would cover the heading and the
 #: machine.
 HEADING = (
     "<style>#webgl-software-rendering {{ display: none }}</style>"
@@ -30,14 +30,14 @@ def page(
     heading: str,
     progress: Progress | None = None,
 ) -> str:
-    """The text of a page that plays a motion.
+    """Return the text of a page that plays a motion.
 
     Args:
         model: the machine.
         geometry: the machine at N states.
-        times: at which they are shown (N,), s, from 0.
-        heading: of the page, as text.
-        progress: called with what is done and what there is to do.
+        times: times of the states (N,), s, from 0.
+        heading: heading of the page, as text.
+        progress: called with the completed and the total number of states.
 
     Raises:
         EngineError: viser or trimesh is not installed.
@@ -53,9 +53,9 @@ def page(
             scene.draw_path(geometry.tool)
             recording = server.get_scene_serializer()
             stages = Stages(progress, len(times))
-            for state, lasts in stages.over(enumerate(np.diff(times, append=times[-1]))):
+            for state, duration in stages.over(enumerate(np.diff(times, append=times[-1]))):
                 scene.show(geometry, state)
-                recording.insert_sleep(float(lasts))
+                recording.insert_sleep(float(duration))
             text = str(recording.as_html())
         finally:
             server.stop()

@@ -1,4 +1,4 @@
-"""The scene: a machine's solids, the names of its actuators and its tool as nodes of a viser server, at any state."""
+"""The scene: a machine's solids, actuator names and tool as nodes of a viser server."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.solid import COLOURS
 from tauloop.model import Model
 
-#: Length of the tool's axes, and thickness of its path, as shares of the machine's largest
-#: dimension.
-TOOL, PATH = 0.07, 0.003
-#: From where the eye looks at first, rad of its field of view, and how far it keeps from where the
-#: machine just fits.
-EYE, FIELD, FAR = (0.42, -0.89, 0.18), 0.8, 1.1
-#: Width and height of a letter in the first picture, at a distance of one; and where the middle of
-#: a name lies whose corner is at its place.
+#: Length of the tool's axes, and thickness of its path, over the machine's largest dimension.
+TOOL_AXES, PATH_THICKNESS = 0.07, 0.003
+#: The first view: direction of the camera, its field of view, rad, and its distance over the
+#: distance at which the machine just fits.
+CAMERA_DIRECTION, FIELD_OF_VIEW, DISTANCE_RATIO = (0.42, -0.89, 0.18), 0.8, 1.1
+#: Width and height of a letter in the first picture, at unit distance.
 LETTER = (0.013, 0.032)
+#: Direction from a name's anchor to its middle, by the corner that is the anchor.
 CORNERS = {
     "top-left": (1, -1),
     "bottom-left": (1, 1),
     "top-right": (-1, -1),
     "bottom-right": (-1, 1),
 }
-#: Colour of a machine beside another, and how much of what is behind it it hides.
-GHOST, SEEN_THROUGH = "#7a4f9a", 0.38
-#: Strength of the light from all around, and what the floor throws back (of 255). It is no picture
-#: of surroundings: until one is unpacked, half a minute without a graphics card, viser keeps the
-#: machine all but white.
-LIGHT, THROWN_BACK = 3.0, 140
+#: Color and opacity of a second, transparent machine.
+GHOST_COLOR, GHOST_OPACITY = "#7a4f9a", 0.38
+#: Strength of the ambient light, and light reflected by the floor (of 255). An environment map is
+#: not used: viser needs half a minute to unpack it without a graphics card, and until then the
+#: machine is almost white.
+LIGHT_INTENSITY, FLOOR_LIGHT = 3.0, 140
 
 
 class MachineScene:
-    """Nodes of a machine, by name: ``/machine/BODY`` (and rods), ``/drives/NAME``, ``/tool``, ``/path``.
+    """Nodes of a machine: ``/machine/BODY`` (and rods), ``/drives/NAME``, ``/tool``, ``/path``.
 
     Attributes:
         size: the machine's largest dimension, m.
@@ -54,8 +53,9 @@ class MachineScene:
             server: a `viser.ViserServer`.
             model: the machine.
             geometry: the machine at its first state.
-            ghost: name of a see-through machine beside another, which has no names, no floor, and
-                looks from nowhere.
+            ghost: name of a second, transparent machine, which has no names, no floor and no
+                camera; empty
+                for the first.
 
         Raises:
             EngineError: trimesh is not installed.
@@ -75,8 +75,8 @@ class MachineScene:
                 f"{node_path(name, top)}/{colour[1:]}",
                 vertices=mesh.vertices.astype(np.float32),
                 faces=mesh.faces.astype(np.uint32),
-                color=rgb(GHOST if ghost else colour),
-                opacity=SEEN_THROUGH if ghost else None,
+                color=rgb(GHOST_COLOR if ghost else colour),
+                opacity=GHOST_OPACITY if ghost else None,
                 flat_shading=True,
                 cast_shadow=not ghost,
             )
@@ -94,11 +94,11 @@ class MachineScene:
         self.show(geometry)
 
     def _furnish(self, server: Any, geometry: MachineGeometry) -> None:
-        """Names, the tool's axes, the floor, light, and from where it is seen at first."""
+        """Add names, the tool's axes, the floor, light, and the first camera."""
         self._tool = self._scene.add_frame(
             "/tool",
-            axes_length=TOOL * self.size,
-            axes_radius=0.06 * TOOL * self.size,
+            axes_length=TOOL_AXES * self.size,
+            axes_radius=0.06 * TOOL_AXES * self.size,
             origin_radius=0.0,
         )
         self._scene.add_label("/tool/name", self.shape.platform)
@@ -113,21 +113,24 @@ class MachineScene:
             position=(middle[0], middle[1], low[2] - 0.02 * self.size),
         )
         self._scene.configure_environment_map(None)
-        self._scene.add_light_hemisphere("/light", ground_color=(THROWN_BACK,) * 3, intensity=LIGHT)
+        self._scene.add_light_hemisphere(
+            "/light", ground_color=(FLOOR_LIGHT,) * 3, intensity=LIGHT_INTENSITY
+        )
         camera = server.initial_camera
-        camera.fov, camera.look_at = FIELD, tuple(middle)
-        way = np.array(EYE)
+        camera.fov, camera.look_at = FIELD_OF_VIEW, tuple(middle)
+        direction = np.array(CAMERA_DIRECTION)
         if len(geometry.plane) == 2:
             across = 3 - sum(geometry.plane)
-            way = np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
-        far = FAR * 0.5 * max(float(np.linalg.norm(high - low)), self.size) / np.sin(0.5 * FIELD)
-        eye = middle + far * way / np.linalg.norm(way)
+            direction = np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
+        half_size = 0.5 * max(float(np.linalg.norm(high - low)), self.size)
+        distance = DISTANCE_RATIO * half_size / np.sin(0.5 * FIELD_OF_VIEW)
+        eye = middle + distance * direction / np.linalg.norm(direction)
         camera.position = tuple(eye)
         names = [axis.name for axis in self.shape.drives]
-        at = corners(names, geometry.drives[0][0], eye, middle)
+        anchors = corners(names, geometry.drives[0][0], eye, middle)
         self._names = {
             name: self._scene.add_label(f"/drives/{name}", name, anchor=corner)
-            for name, corner in zip(names, at, strict=True)
+            for name, corner in zip(names, anchors, strict=True)
         }
 
     def show(self, geometry: MachineGeometry, state: int = 0) -> None:
@@ -152,25 +155,29 @@ class MachineScene:
         )
 
     def draw_path(self, points: np.ndarray, colours: Sequence[str] | None = None) -> None:
-        """Draw the tool's path (N, 3), each piece in the colour of its first sample (N,)."""
+        """Draw the tool's path (N, 3), each segment in the color of its first sample (N,)."""
         if len(points) > 1:
-            ends = np.stack([points[:-1], points[1:]], axis=1)
+            segments = np.stack([points[:-1], points[1:]], axis=1)
             shades = np.array(
                 [rgb(colour) for colour in colours or (RESIDUAL,) * len(points)], dtype=np.uint8
             )
-            ends_shades = np.repeat(shades[:-1, None], 2, axis=1)
+            segment_shades = np.repeat(shades[:-1, None], 2, axis=1)
             self._scene.add_line_segments(
-                "/path", points=ends, colors=ends_shades, thickness=PATH * self.size
+                "/path",
+                points=segments,
+                colors=segment_shades,
+                thickness=PATH_THICKNESS * self.size,
             )
 
     def colour_rods(self, colours: Mapping[str, str]) -> None:
-        """Give rods other colours, by name; the rest have their own."""
-        for (name, own), node in self._drawn.items():
+        """Color rods by name; the others keep their own color."""
+        for (name, own_colour), node in self._drawn.items():
             rod = name.removesuffix(".lower").removesuffix(".upper")
-            node.color = rgb(colours[rod] if rod in colours and own != COLOURS["joint"] else own)
+            is_colored = rod in colours and own_colour != COLOURS["joint"]
+            node.color = rgb(colours[rod] if is_colored else own_colour)
 
     def name_drives(self, texts: Mapping[str, str]) -> None:
-        """Write other words at actuators, by name; the rest have their names."""
+        """Change the labels of actuators by name; the others show their names."""
         for name, node in self._names.items():
             node.text = texts.get(name, name)
 
@@ -178,13 +185,13 @@ class MachineScene:
 def corners(
     names: Sequence[str], places: np.ndarray, eye: np.ndarray, middle: np.ndarray
 ) -> list[Any]:
-    """Which corner of each name lies at its place, so that it covers as little of the names before it as can be.
+    """Return the corner of each name at its position, so that names overlap as little as possible.
 
     Args:
         names: N texts.
-        places: of them (N, 3), m.
-        eye: the camera (3,), m.
-        middle: what it looks at (3,), m.
+        places: their positions (N, 3), m.
+        eye: position of the camera (3,), m.
+        middle: point that it looks at (3,), m.
     """
     aside = np.cross([0.0, 0.0, 1.0], eye - middle)
     axes = np.array([aside, np.cross(eye - middle, aside), middle - eye])
@@ -205,11 +212,11 @@ def corners(
 
 
 def node_path(name: str, top: str = "/machine") -> str:
-    """The node of a body or rod."""
+    """Return the path of the node of a body or rod."""
     return f"{top}/{name.replace('/', '_')}"
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
-    """A colour in numbers from 0 to 255."""
-    red, green, blue = (round(255 * part) for part in to_rgb(colour))
+    """Return a color as three numbers from 0 to 255."""
+    red, green, blue = (round(255 * channel) for channel in to_rgb(colour))
     return red, green, blue

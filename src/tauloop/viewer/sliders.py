@@ -1,4 +1,4 @@
-"""Sliders: one for each number by which a person moves the machine, by the platform or by the actuators."""
+"""Sliders that move the machine: one for each position of the platform or of the actuators."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 from tauloop.common.errors import AssemblyError, TauloopError
 from tauloop.equations.ports import Entry
 from tauloop.model import Model
-from tauloop.viewer.handles import Handles
+from tauloop.viewer.handles import Handle, Handles
 from tauloop.viewer.stage import Stage
 
 #: Steps of sliders: m, deg, pure numbers.
-STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
+SLIDER_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
 
 
 class Sliders:
-    """The sliders of both entries, which follow the machine wherever it goes.
+    """The sliders of both entries, which follow every motion of the machine.
 
     Attributes:
-        handles: what they move, by entry.
-        sliders: one for each handle, by entry.
+        handles: handles that they move, by entry.
+        sliders: one slider for each handle, by entry.
     """
 
     def __init__(self, viewer: Stage, model: Model) -> None:
-        """Add a folder for each entry; a machine that an entry does not determine says so in its place."""
+        """Add a folder for each entry, or the reason if it does not determine the machine."""
         self._viewer, self._model, self._syncing = viewer, model, False
         self.handles: dict[Entry, Handles] = {}
         self.sliders: dict[Entry, list[Any]] = {}
@@ -38,10 +38,10 @@ class Sliders:
         try:
             handles = Handles(self._model, self._model.motion(entry), q)
         except AssemblyError as error:
-            gui.add_markdown(as_markdown(error, f"Not to be moved by its {entry.name}:"))
+            gui.add_markdown(as_markdown(error, f"Cannot be moved by its {entry.name}:"))
             return
         if any(handles.names == others.names for others in self.handles.values()):
-            return  # a machine whose independent coordinates are its motors'
+            return  # the independent coordinates of the platform are those of the motors
         with gui.add_folder(entry.name.capitalize()):
             self.handles[entry], self.sliders[entry] = handles, []
             for number, (handle, value) in enumerate(
@@ -51,16 +51,14 @@ class Sliders:
                     f"{handle.name} [{handle.unit}]" if handle.unit != "1" else handle.name,
                     min=handle.lower,
                     max=handle.upper,
-                    step=STEPS[handle.unit],
-                    initial_value=float(
-                        np.clip(rounded(value, STEPS[handle.unit]), handle.lower, handle.upper)
-                    ),
+                    step=SLIDER_STEPS[handle.unit],
+                    initial_value=_initial_value(handle, value),
                 )
                 slider.on_update(self._moves(entry, number))
                 self.sliders[entry].append(slider)
 
     def move(self, entry: Entry, number: int, value: float, dragged: Any = None) -> None:
-        """Move one handle: the machine follows, or stays and the panel says what is in the way."""
+        """Move one handle: the machine follows, or stays and the panel shows the reason."""
         with self._viewer.lock:
             try:
                 self._viewer.show(self.handles[entry].moved(self._viewer.q, number, value), dragged)
@@ -68,7 +66,7 @@ class Sliders:
                 self._viewer.explain(error)
 
     def _moves(self, entry: Entry, number: int) -> Callable[[Any], None]:
-        """What happens when a slider moves: nothing while it only follows the machine."""
+        """Return the callback of a slider, which ignores changes that follow the machine."""
 
         def moved(event: Any) -> None:
             with self._viewer.lock:
@@ -78,7 +76,7 @@ class Sliders:
         return moved
 
     def follow(self, q: np.ndarray, dragged: Any) -> None:
-        """Stand where the machine stands, but not the one in the user's hand: he is ahead already."""
+        """Move all sliders to the machine's pose, except the slider that the user drags."""
         self._syncing = True
         try:
             for entry, sliders in self.sliders.items():
@@ -90,12 +88,18 @@ class Sliders:
 
 
 def rounded(value: float, step: float) -> float:
-    """A value as a slider of such steps shows it."""
+    """Return a value rounded to the step of a slider."""
     return round(float(value), round(-np.log10(step))) + 0.0
 
 
+def _initial_value(handle: Handle, value: float) -> float:
+    """Return a slider's first value within its range."""
+    step = SLIDER_STEPS[handle.unit]
+    return float(np.clip(rounded(value, step), handle.lower, handle.upper))
+
+
 def as_markdown(error: TauloopError, heading: str) -> str:
-    """An error's problems as a list for the panel."""
+    """Return an error's problems as a list for the panel."""
     lines = [f"**{heading}**", ""]
     for problem in error.problems:
         place = f" (line {problem.line})" if problem.line is not None else ""

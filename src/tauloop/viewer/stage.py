@@ -1,4 +1,4 @@
-"""What the parts of a viewer may ask of it, and it of a view: they know these alone, and not each other."""
+"""Interfaces of a viewer and a view, through which the panels work without knowing each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tauloop.viewer.scene import MachineScene
 
 
 class Stage(Protocol):
-    """A viewer, as its parts see it; see `Viewer`."""
+    """A viewer as its panels use it; see `Viewer`."""
 
     server: Any
     model: Model
@@ -26,36 +26,36 @@ class Stage(Protocol):
 
     @property
     def moment(self) -> float:
-        """The time shown, s; zero without a motion."""
+        """Return the current time, s; zero without a motion."""
 
     def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
         """Show the machine at assembled coordinates (n_q,)."""
 
-    def replace(self, view: Sight) -> None:
+    def replace(self, view: ViewState) -> None:
         """Show another machine in place of this one."""
 
     def explain(self, error: TauloopError, heading: str = ...) -> None:
-        """Say in the panel what is in the way."""
+        """Show in the panel why the machine cannot move."""
 
     def warn(self, text: str) -> None:
-        """Say what is wrong with the files that are watched."""
+        """Show what is wrong with the watched files."""
 
 
-class Sight(Protocol):
-    """What is shown, as a file's reader gives it; see `View`."""
+class ViewState(Protocol):
+    """A machine with pose, motion and layers; see `View`."""
 
     @property
     def model(self) -> Model:
-        """The machine."""
+        """Return the machine."""
 
     @property
     def q(self) -> np.ndarray:
-        """Its coordinates (n_q,)."""
+        """Return its coordinates (n_q,)."""
 
     @property
     def playback(self) -> Playback | None:
-        """Its motion."""
+        """Return its motion."""
 
     @property
     def layers(self) -> Layers:
-        """What is shown beside it."""
+        """Return its additional layers."""

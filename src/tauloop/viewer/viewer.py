@@ -1,4 +1,4 @@
-"""The viewer: a viser server with a machine, what moves it by hand, and a clock to play a motion by."""
+"""The viewer: a viser server with a machine, controls that move it, and a clock for a motion."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tauloop.viewer.playback import Playback
 from tauloop.viewer.plots import Plots
 from tauloop.viewer.scene import MachineScene
 from tauloop.viewer.sliders import Sliders, as_markdown
-from tauloop.viewer.stage import Sight
+from tauloop.viewer.stage import ViewState
 from tauloop.viewer.watch import Watch
 
-#: Pictures per second while a motion plays.
-RATE = 30.0
-#: How long a page takes until it has its measures and its camera, s.
-SETTLING = 2.0
-#: What the panel says while nothing is wrong.
+#: Frames per second while a motion plays.
+VIEWER_FRAME_RATE = 30.0
+#: Time until a page knows its size and its camera, s.
+SETTLING_TIME = 2.0
+#: Message of the panel without an error.
 WITHIN = "Within reach."
 
 
@@ -47,18 +47,18 @@ class Viewer:
     Attributes:
         server: the `viser.ViserServer`.
         model: the machine.
-        q: coordinates (n_q,) of the pose shown.
+        q: coordinates (n_q,) of the current pose.
         lock: held while the pose changes.
         scene: the machine's nodes.
-        sliders: by entry, one slider per handle.
-        gizmo: by which the tool is dragged; None where the machine does not move.
-        warning: what is wrong with the files that are watched; hidden while nothing is.
-        message: what is wrong with the pose that was asked for last.
-        clock, plots: of the motion that is played back; None without one.
-        sample: of the motion that is shown; None where the machine has been moved by hand.
-        ghosts: what is shown see-through beside the machine.
-        forces, modes, workspace: panels of these; None where the machine does not move.
-        pictures: panel of what can be saved.
+        sliders: sliders by entry, one for each handle.
+        gizmo: control that drags the tool; None for a machine that does not move.
+        warning: errors in the watched files; hidden without an error.
+        message: error of the last requested pose.
+        clock, plots: controls and plots of the motion; None without a motion.
+        sample: sample of the motion that is shown; None after the machine was moved by hand.
+        ghosts: transparent machines next to the machine.
+        forces, modes, workspace: panels; None for a machine that does not move.
+        pictures: panel that saves pictures and films.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class Viewer:
 
         Args:
             model: the machine.
-            q: coordinates (n_q,) at which it stands at first; the reference pose, or the motion's
-                first, without it.
-            playback: a motion to be played.
-            layers: what else is shown.
-            host: address to listen on; 127.0.0.1 is seen from this computer alone.
-            port: port to listen on; the next one that is free if it is taken, any free one if 0.
+            q: coordinates (n_q,) of the first pose; default: the first pose of the motion, or the
+                reference pose.
+            playback: a motion to play.
+            layers: additional layers.
+            host: address to listen on; 127.0.0.1 is visible on this computer only.
+            port: port to listen on; the next free one if it is in use, any free one if 0.
 
         Raises:
             EngineError: viser is not installed, or its server cannot be guarded.
@@ -95,9 +95,9 @@ class Viewer:
                     host=host, port=port, label=model.mechanism.name, verbose=False
                 ),
             )
-        # nothing leaves this computer
+        # No link leads to an outside server.
         self.server.gui.configure_theme(show_logo=False, show_share_button=False)
-        self.server.gui.main_panel.dock_right()  # beside the machine, never over it
+        self.server.gui.main_panel.dock_right()  # next to the machine, never over it
         self.server.on_client_connect(
             lambda client: keep_in_view(client, self.server.initial_camera)
         )
@@ -113,36 +113,36 @@ class Viewer:
         self.ghosts: list[Ghost]
         self._build(model, np.array(start if q is None else q), playback, layers or Layers())
 
-    def replace(self, view: Sight) -> None:
-        """Show another machine in place of this one, from the same side; where it can, at the same platform position.
+    def replace(self, view: ViewState) -> None:
+        """Show another machine from the same side, at the same platform position if possible.
 
         Args:
-            view: of the machine; its pose counts where the machine has none there, and where its
-                motion begins.
+            view: the machine; its own pose is shown if it cannot reach that position, or if it has
+                a motion.
         """
         with self.lock:
             start = np.array(view.q)
             if view.playback is None:
                 start = _at_the_position_of(self.model, self.q, view.model, start)
-            # a mesh that cannot be read is refused before the old scene goes
+            # A mesh that cannot be read is refused before the old scene is removed.
             parts(machine_solids(view.model))
             self.server.scene.reset()
             self.server.gui.reset()
             self._build(view.model, start, view.playback, view.layers)
 
-    def watch(self, files: Iterable[str | Path], load: Callable[[], Sight]) -> None:
-        """Show the machine anew whenever one of its files is saved; while one is wrong the last good picture stays.
+    def watch(self, files: Iterable[str | Path], load: Callable[[], ViewState]) -> None:
+        """Show the machine again whenever a file is saved; after an error the picture stays.
 
         Args:
-            files: to look at.
-            load: makes what is shown of them, such as ``lambda: tl.view(tl.load("my.yaml"))``.
+            files: files to watch.
+            load: loads the view from the files, such as ``lambda: tl.view(tl.load("my.yaml"))``.
         """
         self._watch = Watch(self, map(Path, files), load)
 
     def _build(
         self, model: Model, q: np.ndarray, playback: Playback | None, layers: Layers
     ) -> None:
-        """Make the scene and the panel of a machine."""
+        """Build the scene and the panel of a machine."""
         self.model, self.q, self.sample = model, q, None if playback is None else 0
         self._shape = machine_shape(model.assembly.loops)
         geometry = self.geometry
@@ -158,19 +158,19 @@ class Viewer:
         if layers.measured is not None:
             self.ghosts.append(Ghost(self, "measured", model, layers.measured))
         if layers.beside is not None:
-            self.ghosts.append(Ghost(self, "beside", layers.beside))
+            self.ghosts.append(Ghost(self, "compared", layers.beside))
         if playback is not None:
             self.plots = Plots(self, playback)
-        self._hands = Sliders(self, model)
+        self._sliders = Sliders(self, model)
         self.gizmo = None
-        if handles := next(iter(self._hands.handles.values()), None):
-            with contextlib.suppress(TauloopError):  # where it starts it cannot be dragged
+        if handles := next(iter(self._sliders.handles.values()), None):
+            with contextlib.suppress(TauloopError):  # the tool cannot be dragged from this pose
                 self.gizmo = Gizmo(
                     self, Puller(handles, self._shape, model.limits, q), geometry.size
                 )
         self._marks = Marks(self)
         self.forces = self.modes = self.workspace = None
-        if self._hands.handles:  # it is driven, and moves
+        if self._sliders.handles:  # the machine is driven and moves
             self.forces = ForceLayer(self, playback, is_on=layers.forces)
             self.modes = ModeButtons(self)
             self.workspace = CloudPanel(self)
@@ -183,48 +183,48 @@ class Viewer:
 
     @property
     def geometry(self) -> MachineGeometry:
-        """Where the parts of the machine are at the pose shown."""
+        """Return the machine's geometry at the current pose."""
         return self._shape.at(self.q[None])
 
     @property
     def moment(self) -> float:
-        """The time shown, s; zero without a motion."""
+        """Return the current time, s; zero without a motion."""
         return 0.0 if self.clock is None else float(self.clock.slider.value)
 
     @property
     def url(self) -> str:
-        """Address for the browser, with the token without which nothing is served."""
+        """Return the address for the browser, with the token that every request needs."""
         return self._guard.url(self.port)
 
     @property
     def sliders(self) -> dict[Entry, list[Any]]:
-        """The sliders by entry."""
-        return self._hands.sliders
+        """Return the sliders by entry."""
+        return self._sliders.sliders
 
     def move(self, entry: Entry, number: int, value: float) -> None:
-        """Move one handle: the machine follows, or stays where it is and the panel says what is in the way.
+        """Move one handle: the machine follows, or stays and the panel shows the reason.
 
         Args:
-            entry: whose handle.
-            number: of the handle.
-            value: in the handle's unit.
+            entry: entry of the handle.
+            number: index of the handle.
+            value: value in the handle's unit.
         """
-        self._hands.move(entry, number, value)
+        self._sliders.move(entry, number, value)
 
     def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
         """Show the machine at assembled coordinates.
 
         Args:
             q: coordinates (n_q,).
-            dragged: the slider in the user's hand, if any; all others follow.
-            sample: of the motion, where the pose is one of it.
+            dragged: the slider that the user drags, if any; all others follow.
+            sample: index of the sample if the pose is one of the motion.
         """
         with self.lock:
             self.q, self.sample = np.array(q), sample
             geometry = self.geometry
             self.scene.show(geometry)
             self.message.content = self._marks.follow(geometry) or WITHIN
-            self._hands.follow(self.q, dragged)
+            self._sliders.follow(self.q, dragged)
             for ghost in self.ghosts:
                 ghost.follow(geometry)
             if self.plots is not None:
@@ -234,17 +234,17 @@ class Viewer:
             if self.gizmo is not None:
                 self.gizmo.follow(geometry)
 
-    def explain(self, error: TauloopError, heading: str = "The machine stays where it is:") -> None:
-        """Say in the panel what is in the way."""
+    def explain(self, error: TauloopError, heading: str = "The machine does not move:") -> None:
+        """Show in the panel why the machine cannot move."""
         self.message.content = as_markdown(error, heading)
 
     def warn(self, text: str) -> None:
-        """Say above everything else what is wrong with the files that are watched; nothing if empty."""
+        """Show above everything else what is wrong with the watched files; nothing if empty."""
         with self.lock:
             self.warning.content, self.warning.visible = text, bool(text)
 
     def advance(self, elapsed: float) -> None:
-        """Let the clock run while the motion plays, and look at the files that are watched.
+        """Advance the clock of a playing motion, and check the watched files.
 
         Args:
             elapsed: time that has passed, s.
@@ -258,7 +258,7 @@ class Viewer:
         """Serve until it is stopped or interrupted (Ctrl-C)."""
         last = time.monotonic()
         try:
-            while not self._ended.wait(1.0 / RATE):
+            while not self._ended.wait(1.0 / VIEWER_FRAME_RATE):
                 now = time.monotonic()
                 self.advance(now - last)
                 last = now
@@ -275,26 +275,25 @@ class Viewer:
 
 
 def keep_in_view(client: Any, start: Any) -> None:
-    """Keep the eye of a page that is higher than wide so far back that its width holds what its height would.
+    """Move the camera of a page that is higher than wide back until the machine fits its width.
 
     Args:
-        client: the page, which tells another camera than its first one until it has settled, and
-            other measures.
-        start: the camera that it begins with.
+        client: the page, which reports a different camera and size until it has settled.
+        start: its first camera.
     """
     camera, begin, share = client.camera, time.monotonic(), 1.0
 
     def fit(_: Any) -> None:
         nonlocal share
         before, share = share, min(camera.aspect, 1.0)
-        if time.monotonic() - begin < SETTLING:  # what the page answers has its measures by then
-            at, away = np.array(start.look_at), np.array(start.position) - start.look_at
+        if time.monotonic() - begin < SETTLING_TIME:  # the page then knows its size
+            target, away = np.array(start.look_at), np.array(start.position) - start.look_at
         elif share != before:
-            at, away = camera.look_at, before * (camera.position - camera.look_at)
+            target, away = camera.look_at, before * (camera.position - camera.look_at)
         else:
             return
-        camera.position = at + away / share
-        camera.look_at = at  # it has gone along with the eye
+        camera.position = target + away / share
+        camera.look_at = target  # setting the position has moved it too
 
     fit(None)
     camera.on_update(fit)
@@ -303,7 +302,7 @@ def keep_in_view(client: Any, start: Any) -> None:
 def _at_the_position_of(
     before: Model, q: np.ndarray, after: Model, otherwise: np.ndarray
 ) -> np.ndarray:
-    """Coordinates (n_q,) of a machine where its platform is as another's at q; others where it has no such pose."""
+    """Return coordinates (n_q,) at another machine's platform position, or a default."""
     try:
         old, new = before.platform.ports, after.platform
         if old.position.columns == new.ports.position.columns:

@@ -1,4 +1,4 @@
-"""The editing loop: a machine is shown anew when one of its files is saved, and what is wrong with them is said."""
+"""The editing loop: the viewer shows a machine, or its errors, when one of its files is saved."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from pathlib import Path
 
 from tauloop.common.errors import TauloopError
 from tauloop.viewer.sliders import as_markdown
-from tauloop.viewer.stage import Sight, Stage
+from tauloop.viewer.stage import Stage, ViewState
 
-#: Seconds between two looks. What has changed is read when it is the same at two looks: an editor
-#: may still be writing.
-PERIOD = 0.25
+#: Time between two checks, s. A change is read when two checks agree, because an editor may still
+#: be
+#: writing.
+CHECK_INTERVAL = 0.25
 
 
 class Watch:
-    """Looks at files again and again; while they are wrong the last good picture stays.
+    """A watch on files; while they have errors, the last good picture stays.
 
     Attributes:
-        problem: what is wrong with the files as they are; "" while nothing is.
+        problem: errors in the current files; "" without an error.
     """
 
-    def __init__(self, viewer: Stage, files: Iterable[Path], load: Callable[[], Sight]) -> None:
-        """Take what is shown for what the files have now.
+    def __init__(self, viewer: Stage, files: Iterable[Path], load: Callable[[], ViewState]) -> None:
+        """Take the current view for the present content of the files.
 
         Args:
-            viewer: that shows the machine.
-            files: of the machine; meshes that it names are watched too.
-            load: reads them.
+            viewer: viewer of the machine.
+            files: files of the machine; meshes that it names are watched too.
+            load: reads the files.
         """
         self._viewer, self._files, self._load = viewer, tuple(files), load
         self._shown = self._seen = self._state()
@@ -45,16 +46,16 @@ class Watch:
                 view = self._load()
                 self.problem = ""
                 self._viewer.replace(view)
-                self._shown = self._seen = self._state()  # of its meshes
+                self._shown = self._seen = self._state()  # with its meshes
             except TauloopError as error:
                 self.problem = as_markdown(
-                    error, "The file is wrong; this is the machine as it was:"
+                    error, "The file has errors; the view shows the machine before the change:"
                 )
                 self._viewer.warn(self.problem)
-        self._next = time.monotonic() + PERIOD
+        self._next = time.monotonic() + CHECK_INTERVAL
 
     def _state(self) -> tuple[tuple[int, int] | None, ...]:
-        """Time and size of every file; None for one that is not there."""
+        """Return time and size of every file; None for a missing file."""
         meshes = [
             solid.mesh
             for solid in self._viewer.model.mechanism.solids

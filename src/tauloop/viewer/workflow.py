@@ -1,4 +1,4 @@
-"""One call from a machine and options to what there is to see of it: a pose, or a motion from a table."""
+"""View of a machine in one call: a pose, or a motion from a table."""
 
 from __future__ import annotations
 
@@ -38,29 +38,30 @@ from tauloop.viewer.viewer import Viewer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: A viewer in a notebook.
+#: Frame of the viewer in a notebook.
 FRAME = '<iframe src="{}" style="width:100%;height:560px;border:0" allow="fullscreen"></iframe>'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions(Options):
-    """A pose or a motion to look at; the reference pose where nothing is given.
+    """Pose or motion to view, and additional layers; the default is the reference pose.
 
     Attributes:
-        position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); the rest as
-            at the reference.
-        entry: coordinates in which the position is given: platform or actuators.
-        motion: motion from a table with time and position.NAME of the platform or the actuators,
-            which is played; from Python a `Playback` too.
-        simulation: the same, of what `tauloop simulate --out` or `control --out` has written.
-        measured: show this log, as that of a motion, see-through beside the motion.
-        beside: compare with this machine (shipped or a file), which is shown see-through at the
-            same actuator positions, such as the calibrated one.
-        forces: show forces: arrows at motors and platform, rods by tension and compression.
+        position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); other
+            coordinates are those of the reference pose.
+        entry: coordinates of the position: platform or actuators.
+        motion: motion to play, from a table with time and position.NAME of the platform or the
+            actuators; from Python also a `Playback`.
+        simulation: motion to play, from the output of `tauloop simulate --out` or `control --out`.
+        measured: show a log of the same format as the motion, transparent, next to the motion.
+        beside: compare with this machine (shipped or a file), such as the calibrated one; it is
+            shown
+            transparent at the same actuator positions.
+        forces: show forces: arrows at motors and platform, rods colored by tension and compression.
         workspace: show a slice or cloud of the workspace over two or three platform positions, such
             as 'x,z'.
-        colouring: color by a property of the workspace.
-        modes: look for all modes at the first pose: at its 'actuators' (assembly modes) or
+        colouring: color the workspace by this property.
+        modes: search all modes at the first pose: of its 'actuators' (assembly modes) or of the
             'platform' (working modes).
 
     Examples:
@@ -85,30 +86,32 @@ class ViewOptions(Options):
     modes: Entry | None = None
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Refuse several of one kind."""
+        """Report several motions, and a log without a motion."""
         if self.measured is not None and self.motion is None and self.simulation is None:
             problems.add(
                 "measured",
-                "is shown in step with a motion, and there is none",
+                "is shown with a motion, and there is no motion",
                 "give the motion too",
             )
         names = [
             name for name in ("position", "motion", "simulation") if getattr(self, name) is not None
         ]
         if len(names) > 1:
-            problems.add(names[-1], f"given beside {', '.join(names[:-1])}", "give one of them")
+            problems.add(
+                names[-1], f"given together with {', '.join(names[:-1])}", "give one of them"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class View(Result):
-    """A machine at a pose, or in motion; diagnostics state what lies beyond a stop.
+    """A machine at a pose or in motion; diagnostics report coordinates beyond a stop.
 
     Attributes:
         model: the machine.
         q: its coordinates (n_q,), at the start of a motion.
         playback: the motion.
-        geometry: where its parts are, at all samples of a motion.
-        layers: what else the viewer shows.
+        geometry: geometry of its bodies, at all samples of a motion.
+        layers: additional layers of the viewer.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -121,7 +124,7 @@ class View(Result):
     layers: Layers = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """All coordinates: over the time of a motion, else of the pose."""
+        """Yield all coordinates, over the time of a motion or of the pose."""
         topology, over = self.model.topology, TIME if self.playback is not None else ("pose",)
         if self.playback is not None:
             yield time_axis(self.playback.time)
@@ -132,24 +135,24 @@ class View(Result):
 
     @property
     def status(self) -> Status:
-        """OK: whoever looks at a machine judges by eye."""
+        """Return OK: the user judges a view by eye."""
         return Status.OK
 
     @property
     @in_json("tool_m")
     def tool(self) -> np.ndarray:
-        """Tool centre point at the start (3,), m."""
+        """Return the tool center point at the start (3,), m."""
         return self.geometry.tool[0]
 
     @property
     @in_json()
     def bodies(self) -> dict[str, np.ndarray]:
-        """Origins (3,) of the bodies at the start by name, m."""
+        """Return the origins (3,) of the bodies at the start by name, m."""
         origins = self.geometry.origins[0]
         return {body.name: origins[i] for i, body in enumerate(self.geometry.shape.bodies)}
 
     def picture(self) -> Figure:
-        """The drawing of it, by solids where trimesh is installed; see `machine_figure`."""
+        """Return the drawing, with solids if trimesh is installed; see `machine_figure`."""
         motion = self.playback
         note = "" if motion is None else f"start of {motion.source}, {motion.duration:.4g} s"
         solids = solid_drawing(self.model, self.geometry)
@@ -158,35 +161,37 @@ class View(Result):
         )
 
     def save_film(self, path: str | Path, progress: Progress | None = None) -> Path:
-        """Write the motion as a film: a page that plays and turns, a GIF or an MP4; see `tauloop.viewer.save_film`.
+        """Write the motion as a film (HTML, GIF or MP4); see `tauloop.viewer.save_film`.
 
         Args:
-            path: the file; its ending says which kind.
-            progress: called with what is done and what there is to do.
+            path: the file; its ending determines the format.
+            progress: called with the completed and the total number of frames.
 
         Raises:
             InputError: there is no motion, or the file cannot be written.
         """
         if self.playback is None:
-            raise InputError.of("motion", "there is none to make a film of", "name a table of one")
+            raise InputError.of(
+                "motion", "is missing: a film needs a motion", "name a table with one"
+            )
         return save_film(self.model, self.playback.q, self.playback.time, path, progress=progress)
 
     @cached_property
     def inline(self) -> Viewer:
-        """The viewer that a notebook shows, on a free port of this computer; one for all cells that show this view."""
+        """Return the viewer of a notebook, on a free port; all cells with this view share it."""
         viewer = self.viewer(port=0)
-        Thread(target=viewer.run, daemon=True).start()  # its clock
+        Thread(target=viewer.run, daemon=True).start()
         return viewer
 
     def _repr_html_(self) -> str:
-        """The viewer as a frame in a notebook; what is missing for it, in its words."""
+        """Return the viewer as a frame in a notebook, or what is missing for it."""
         try:
             return FRAME.format(html.escape(self.inline.url))
         except EngineError as error:
             return f"<pre>{html.escape(str(error))}</pre>"
 
     def viewer(self, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
-        """A server for the browser; see `Viewer`, which also says what is raised."""
+        """Return a server for the browser; see `Viewer`."""
         return Viewer(
             self.model, q=self.q, playback=self.playback, layers=self.layers, host=host, port=port
         )
@@ -194,16 +199,18 @@ class View(Result):
 
 @keywords(ViewOptions)
 def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
-    """Pose a machine, or read a motion of it, to look at it in the browser (`View.viewer`) or as a `View.picture`.
+    """Return a view of a machine's pose or motion, for the browser or as a picture.
+
+    `View.viewer` serves it in the browser, `View.picture` draws it.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: which pose or motion.
+        options: pose or motion.
 
     Raises:
         InputError: wrong names or units.
         LogError: a damaged table.
-        PoseError: out of reach: which loop, by how much.
+        PoseError: a pose is out of reach: which loop, by how much.
 
     Examples:
         >>> import tauloop as tl
@@ -231,8 +238,8 @@ def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
 
 
 def _layers(model: Model, options: ViewOptions) -> Layers:
-    """What is shown beside the machine."""
-    measured, beside = options.measured, options.beside
+    """Return the additional layers."""
+    measured, compared = options.measured, options.beside
     names = pose_axes(model).columns if options.workspace else ()
     plane = tuple(full_name(names, name, "workspace") for name in options.workspace)
     if plane and plane not in planes(model):
@@ -241,11 +248,11 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
             or "none: its platform does not move along axes"
         )
         raise InputError.of(
-            "workspace", f"{','.join(plane)} is no slice or cloud", f"choose one of {choices}"
+            "workspace", f"{','.join(plane)} is not a slice or cloud", f"choose one of {choices}"
         )
     return Layers(
         measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
-        beside=None if beside is None else modelled(beside),
+        beside=None if compared is None else modelled(compared),
         forces=options.forces,
         workspace=plane,
         colouring=options.colouring,
@@ -254,9 +261,9 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
 
 
 def _pose(model: Model, options: ViewOptions) -> np.ndarray:
-    """Coordinates (n_q,) of the pose that is asked for."""
+    """Return the coordinates (n_q,) of the requested pose."""
     if options.position is None:
-        return model.assembly.q  # also of a machine that lacks motors, and so has no entries
+        return model.assembly.q  # a machine without motors has no entries
     functions = model.motion(options.entry)
     ports = functions.ports
     values = named_values(ports.position, "position", options.position, ports.at(model.assembly.q))

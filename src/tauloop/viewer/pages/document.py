@@ -1,7 +1,7 @@
-"""A page of sections, each of pieces: one file, nothing from outside, every name as text.
+"""A page of sections with pieces: one file without outside content, with all names escaped.
 
-A tree of elements is built and written by the standard library, which escapes all text; data of
-figures stand in scripts of JSON, in which nothing can end a script.
+A tree of elements is built and written by the standard library, which escapes all text. Data of
+plots are in JSON scripts, which cannot end early.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from tauloop.display.pieces import MotionScene, Paragraph, Picture, Piece, Plot,
 from tauloop.viewer.pages.plotly_renderer import figure
 from tauloop.viewer.pages.scenes import scene_page
 
-#: Browsers let a page with this rule, and the frames in it, fetch nothing that the page does not
-#: hold.
-INSIDE = "default-src data: blob: 'unsafe-inline' 'unsafe-eval'"
-#: Characters of a cell for which a column of a page is too narrow.
-LONG = 48
-#: Characters, a gap of two behind each column, that stand side by side on a telephone.
-NARROW = 40
-#: What stands above doubts, and above what a section says of its own making.
-CAREFUL, MADE = "What to be careful about", "What was done, with which files"
+#: With this rule, browsers let a page and its frames fetch no content from outside.
+CONTENT_POLICY = "default-src data: blob: 'unsafe-inline' 'unsafe-eval'"
+#: Cells with more characters make a table long: its rows are stacked on a narrow screen.
+LONG_CELL = 48
+#: Characters that fit next to each other on a telephone, with a gap of two after each column.
+NARROW_SCREEN = 40
+#: Headings of doubts, and of the provenance of a section.
+DOUBTS_HEADING, PROVENANCE_HEADING = "What to be careful about", "What was done, with which files"
 
 
 def write_page(
@@ -47,11 +46,11 @@ def write_page(
 
     Args:
         path: the file.
-        title: heading; a page of one record has that record's alone.
-        records: what it shows, a section each: doubts come first, then the machine beside what
-            moves with it, then the rest in order, and how it was made.
+        title: heading; a page with one record has that record's heading only.
+        records: records, one section each: doubts first, then the machine next to its plots over
+            time, then the rest in order, and the provenance.
         introduction: paragraphs below the heading.
-        progress: called with what is done and what there is to do.
+        progress: called with the completed and the total number of pieces.
 
     Raises:
         EngineError: plotly or viser is not installed, and a plot or a machine in motion is shown.
@@ -60,10 +59,10 @@ def write_page(
     html = ET.Element("html", lang="en")
     head = add(html, "head")
     add(head, "meta", charset="utf-8")
-    add(head, "meta", **{"http-equiv": "Content-Security-Policy", "content": INSIDE})
+    add(head, "meta", **{"http-equiv": "Content-Security-Policy", "content": CONTENT_POLICY})
     add(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
     add(head, "title", title)
-    add(head, "style", _own("page.css"))
+    add(head, "style", _resource("page.css"))
     body = add(html, "body")
     if len(records) != 1:
         add(body, "h1", title)
@@ -80,7 +79,7 @@ def write_page(
         _section(body, shown, str(number), stages)
     if any(isinstance(piece, Plot) for shown in records for piece in shown.pieces):
         add(body, "script", _packed_plotly(), type="text/plain", id="plotly")
-        add(body, "script", _own("page.js"))
+        add(body, "script", _resource("page.js"))
     written = write_text(
         path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n"
     )
@@ -89,8 +88,8 @@ def write_page(
 
 
 def _section(body: ET.Element, shown: PageRecord, name: str, stages: Stages) -> None:
-    part = add(body, "section", id=name)
-    heading = add(part, "h2", shown.title)
+    section = add(body, "section", id=name)
+    heading = add(section, "h2", shown.title)
     add(heading, "span", shown.status, class_=f"status {shown.status}")
     doubts = [
         piece for piece in shown.pieces if isinstance(piece, Paragraph) and piece.tone == "doubtful"
@@ -101,28 +100,30 @@ def _section(body: ET.Element, shown: PageRecord, name: str, stages: Stages) -> 
         if isinstance(piece, MotionScene) or getattr(piece, "over_time", False)
     ]
     rest = [piece for piece in shown.pieces if piece not in doubts and piece not in moving]
-    if lines := [doubt for doubt in stages.over(doubts) if not doubt.text.startswith("status: ")]:
-        careful = add(part, "div", class_="careful")
-        add(careful, "h3", CAREFUL)
+    lines = [doubt for doubt in stages.over(doubts) if not doubt.text.startswith("status: ")]
+    if lines:
+        careful = add(section, "div", class_="careful")
+        add(careful, "h3", DOUBTS_HEADING)
         items = add(careful, "ul")
         for doubt in lines:
             add(items, "li", doubt.text.removeprefix("doubtful: "))
-    if scenes := [piece for piece in moving if isinstance(piece, MotionScene)]:
-        bench = add(part, "div", class_="bench" if len(scenes) < len(moving) else "")
+    scenes = [piece for piece in moving if isinstance(piece, MotionScene)]
+    if scenes:
+        bench = add(section, "div", class_="bench" if len(scenes) < len(moving) else "")
         _put(add(bench, "div", class_="scenes"), stages.over(scenes))
         if len(scenes) < len(moving):
             _put(add(bench, "div"), stages.over(piece for piece in moving if piece not in scenes))
     elif moving:
-        _put(add(part, "div", class_="plots"), stages.over(moving))
-    _put(part, stages.over(rest))
+        _put(add(section, "div", class_="plots"), stages.over(moving))
+    _put(section, stages.over(rest))
     if shown.made:
-        details = add(part, "details", open="")
-        add(details, "summary", MADE)
+        details = add(section, "details", open="")
+        add(details, "summary", PROVENANCE_HEADING)
         _put(add(details, "div", class_="made"), shown.made)
 
 
 def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
-    """Put pieces one after the other; plots that follow each other are next to each other where there is room."""
+    """Put pieces one after the other; adjacent plots share a row where there is room."""
     row: ET.Element | None = None
     for piece in pieces:
         if isinstance(piece, Plot) and parent.get("class") is None and parent.tag == "section":
@@ -136,7 +137,7 @@ def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
 @singledispatch
 def _element(piece: Any, parent: ET.Element) -> None:
     """Put a piece into an element."""
-    raise TypeError(f"{type(piece).__name__} is no piece of a page")
+    raise TypeError(f"{type(piece).__name__} is not a piece of a page")
 
 
 @_element.register
@@ -148,7 +149,7 @@ def _paragraph(piece: Paragraph, parent: ET.Element) -> None:
     elif piece.tone == "item":
         items = parent[-1] if len(parent) and parent[-1].tag == "ul" else add(parent, "ul")
         add(items, "li", piece.text)
-    elif not piece.text.startswith("status: "):  # it stands beside the heading
+    elif not piece.text.startswith("status: "):  # the heading shows the status
         add(parent, "p", piece.text, class_=piece.tone if piece.tone != "plain" else "")
 
 
@@ -157,12 +158,9 @@ def _table(piece: Table, parent: ET.Element) -> None:
     longest = max((len(text) for cells in piece.cells for text in cells), default=0)
     heads = [_in_one_line(head) for head in piece.heads]
     columns = zip(heads, *piece.cells, strict=True)
-    across = sum(
-        2 + max(len(line) for text in column for line in text.split("\n")) for column in columns
-    )
-    parent = add(
-        parent, "div", class_="table long" if longest > LONG or across > NARROW else "table"
-    )
+    width = sum(2 + _width(column) for column in columns)
+    is_long = longest > LONG_CELL or width > NARROW_SCREEN
+    parent = add(parent, "div", class_="table long" if is_long else "table")
     if piece.title:
         add(parent, "h3", piece.title)
     table = add(add(parent, "div", class_="wide"), "table")
@@ -177,12 +175,17 @@ def _table(piece: Table, parent: ET.Element) -> None:
         line = add(rows, "tr")
         for text, kind, head in zip(cells, kinds, heads, strict=True):
             cell = add(line, "td", text, class_=kind, **{"data-head": head})
-            if "\n" in text:  # the paper's figure above ours
+            if "\n" in text:  # the value of the paper above the value of Tauloop
                 cell.text = ""
-                for i, part in enumerate(text.split("\n")):
-                    add(cell, "span", part, class_="lower" if i else "upper")
+                for i, value in enumerate(text.split("\n")):
+                    add(cell, "span", value, class_="lower" if i else "upper")
     if piece.note:
         add(parent, "p", piece.note, class_="note")
+
+
+def _width(column: Iterable[str]) -> int:
+    """Return the number of characters in the longest line of a column."""
+    return max(len(line) for text in column for line in text.split("\n"))
 
 
 def _in_one_line(head: str) -> str:
@@ -244,7 +247,7 @@ def _packed_plotly() -> str:
     return base64.b64encode(gzip.compress(code, mtime=0)).decode()
 
 
-def _own(name: str) -> str:
+def _resource(name: str) -> str:
     return files("tauloop.viewer.pages").joinpath(name).read_text(encoding="utf-8")
 
 

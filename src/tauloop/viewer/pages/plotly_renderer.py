@@ -1,21 +1,21 @@
-"""Plots as figures of Plotly: plain data, every text in them escaped."""
+"""Plots as Plotly figures: plain data with escaped texts."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tauloop.display.palette import FAINT, TEXT
 from tauloop.display.pieces import Plot, PlotSpan, PlotTrace
 from tauloop.display.renderers.appearance import Appearance, appearances
 
-#: Pixels of a point.
+#: Pixels per point.
 PIXELS = 4 / 3
 _MARKERS = {"plus": "cross-thin", "triangle-down": "triangle-down"}
 
 #: Height of a plot, and of one row of names at the side, pixels.
-HEIGHT, ROW = 290, 22
+FIGURE_HEIGHT, ROW_HEIGHT = 290, 22
 
 
 def figure(plot: Plot) -> dict[str, Any]:
@@ -41,10 +41,10 @@ def _layout(plot: Plot) -> dict[str, Any]:
     x, y = _axis(plot.x, plot.log_x), _axis(plot.y, plot.log_y)
     if plot.y_range and plot.log_y is False:
         y["range"] = list(plot.y_range)
-    height = HEIGHT
+    height = FIGURE_HEIGHT
     if plot.sideways:
         names = [str(name) for trace in plot.traces for name in trace.x]
-        height = max(200, 110 + ROW * len(dict.fromkeys(names)))
+        height = max(200, 110 + ROW_HEIGHT * len(dict.fromkeys(names)))
         category = {
             "autorange": "reversed",
             "type": "category",
@@ -60,7 +60,7 @@ def _layout(plot: Plot) -> dict[str, Any]:
     if plot.equal:
         y |= {"scaleanchor": "x"}
     if plot.equal or plot.grid or plot.polar:
-        height = round(1.6 * HEIGHT)
+        height = round(1.6 * FIGURE_HEIGHT)
     layout: dict[str, Any] = {
         "height": height,
         "margin": {"l": 64, "r": 34, "t": 34, "b": 46},
@@ -108,7 +108,7 @@ def _axis(title: str, is_log: bool) -> dict[str, Any]:
 
 
 def _trace(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
-    texts = [_text(value) if isinstance(value, str) else value for value in trace.x]
+    texts = _texts(trace.x)
     across, up = (trace.y, texts) if plot.sideways else (texts, trace.y)
     base: dict[str, Any] = {"name": _text(trace.name), "x": list(across), "y": list(up)}
     if plot.polar:
@@ -144,8 +144,8 @@ def _trace(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
         drawn["line"] = {"color": look.color, "width": width, "dash": look.dash} | shape
     if look.opacity < 1:
         drawn["opacity"] = look.opacity
-    kind = "scatterpolar" if plot.polar else "scatter"
-    return base | {"type": kind, "connectgaps": False, **drawn}
+    trace_type = "scatterpolar" if plot.polar else "scatter"
+    return base | {"type": trace_type, "connectgaps": False, **drawn}
 
 
 def _bars(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
@@ -228,11 +228,7 @@ def _annotation(span: PlotSpan) -> dict[str, Any]:
 
 def _maps(plot: Plot) -> Iterator[dict[str, Any]]:
     """Yield the classes of a map, its values, and their contours."""
-    x, y = (
-        [_text(value) if isinstance(value, str) else value for value in values]
-        for values in (plot.grid_x, plot.grid_y)
-    )
-    axes = {"x": x, "y": y, "name": ""}
+    axes = {"x": _texts(plot.grid_x), "y": _texts(plot.grid_y), "name": ""}
     if plot.class_grid:
         count = len(plot.classes)
         scale = []
@@ -288,6 +284,11 @@ def _class_entry(name: str, color: str) -> dict[str, Any]:
     }
 
 
+def _texts(values: Iterable[Any]) -> list[Any]:
+    """Return values with escaped texts."""
+    return [_text(value) if isinstance(value, str) else value for value in values]
+
+
 def _text(text: str) -> str:
-    """Return a text as Plotly shows it: it reads tags, among them links."""
+    """Return an escaped text: Plotly interprets tags, including links."""
     return html.escape(text, quote=False)

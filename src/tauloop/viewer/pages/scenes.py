@@ -1,4 +1,4 @@
-"""A machine of a record in motion: a page in a frame of the page, which says what time it shows."""
+"""A record's machine in motion: a page in a frame, which reports its time to the page around it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from tauloop.formats import loads
 from tauloop.model import Model
 from tauloop.viewer.film import film_page, still
 
-#: What the frame tells the page around it: the share of the film that is over, wherever viser's
-#: slider stands.
-FOLLOWED = """<script>
+#: Script that reports the finished share of the film, from viser's slider, to the page around it.
+REPORT_SCRIPT = """<script>
 (() => {
   let last = -1;
-  const tell = () => {
+  const report = () => {
     const slider = document.querySelector("[role=slider]");
     if (slider) {
       const share = Number(slider.ariaValueNow) / Number(slider.ariaValueMax);
       if (share !== last && share >= 0) parent.postMessage({share: last = share}, "*");
     }
-    requestAnimationFrame(tell);
+    requestAnimationFrame(report);
   };
-  tell();
+  report();
 })();
 </script>"""
 
@@ -32,15 +31,17 @@ def scene_page(scene: MotionScene) -> tuple[str, bytes]:
     """Return the text of the page in the frame, and a picture (PNG) of the first state for print.
 
     Raises:
-        TauloopError: the machine's description is damaged, or its states are none of it.
+        TauloopError: the machine's description is damaged, or its states do not fit.
         EngineError: viser or trimesh is not installed.
     """
     model = Model(loads(scene.machine))
     q, time = np.array(scene.q, dtype=float), np.array(scene.time, dtype=float)
     if q.ndim != 2 or q.shape[1] != model.topology.n_q:
         raise TauloopError.of(
-            "q", f"has states of shape {q.shape[1:]}", f"give {model.topology.n_q} coordinates each"
+            "q",
+            f"has states of shape {q.shape[1:]}",
+            f"give {model.topology.n_q} coordinates per state",
         )
     text = film_page(model, q, time)
     before, end, after = text.rpartition("</body>")
-    return before + FOLLOWED + end + after, still(model, q[0])
+    return before + REPORT_SCRIPT + end + after, still(model, q[0])

@@ -1,4 +1,4 @@
-"""A first look at a machine: a page with a tour of its work volume, and what to do next."""
+"""A first look at a machine: a page with a tour of its workspace, and next steps."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tauloop.model.model import MachineSource, modelled
 from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_stroke
 from tauloop.viewer.pages.workflow import write_report
 
-#: Shares of the way from the reference pose to the limits that are tried, one after the other.
-SHARES = (0.7, 0.4, 0.2, 0.1)
-#: Time of the tour of a machine whose file states no limits of force or speed, s.
-UNHURRIED = 6.0
-#: How far a coordinate without limits goes, rad and m.
-FAR = {"rad": 0.3, "m": 0.05}
-#: Corners of the tour, in shares of the way along up to three coordinates.
+#: Tried sizes of the tour, as shares of the distance from the reference pose to the limits.
+TOUR_SHARES = (0.7, 0.4, 0.2, 0.1)
+#: Time of the tour of a machine without limits of force or speed in its file, s.
+DEFAULT_TOUR_TIME = 6.0
+#: Distance that a coordinate without limits moves, rad and m.
+DEFAULT_DISTANCES = {"rad": 0.3, "m": 0.05}
+#: Corners of the tour, as shares of the distance along up to three coordinates.
 CORNERS = np.array([[1, 0, 1], [0, 1, 0], [-1, 0, -1], [0, -1, 0]], dtype=float)
 
 
@@ -37,10 +37,10 @@ class Demo(Result):
     """A page with a machine in motion.
 
     Attributes:
-        machine: its name.
+        machine: name of the machine.
         planned: the tour.
         path: the page.
-        size: bytes of it.
+        size: size of the page, bytes.
     """
 
     machine: str
@@ -49,30 +49,30 @@ class Demo(Result):
     size: int
 
     def variables(self) -> Iterator[Variable]:
-        """Those of the tour."""
+        """Yield the numbers of the tour."""
         return self.planned.variables()
 
     def next_steps(self, called: str) -> tuple[str, ...]:
-        """What to do next, a line each; `called` is the name or file by which commands know the machine."""
+        """Return the next steps, one per line; `called` is the name or file of the machine."""
         return (
             f"open {self.path} in a browser: it plays, turns and zooms without Python",
             f"tauloop view {called}: move it by hand, as far as its loops close",
-            f"tauloop new mine --template {called}: the same machine with dimensions of your own",
+            f"tauloop new mine --template {called}: the same machine with your own dimensions",
             "tauloop check mine.yaml: do its loops close, is it driven, where is it weak?",
-            "tauloop dynamics mine.yaml: forces of its motors; tauloop -h for all else",
+            "tauloop dynamics mine.yaml: forces of its motors; tauloop -h for all other commands",
         )
 
 
 @keywords()
 def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None = None) -> Demo:
-    """Write a page with a machine on a tour of its work volume: in 3D, with its stroke and the forces of its motors.
+    """Write a page with a machine on a tour of its workspace: in 3D, with its motor forces.
 
-    The tour goes as fast as the limits of the machine's file allow.
+    The tour is as fast as the limits in the machine file allow.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         path: the page (HTML).
-        progress: called with what is done and what there is to do.
+        progress: called with the completed and the total number of stages.
 
     Raises:
         PoseError: the machine cannot leave its reference pose.
@@ -100,34 +100,35 @@ def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None 
 
 
 def _tour(model: Model) -> PlannedMotion:
-    """The largest tour that the machine can do, as fast as it can."""
+    """Return the largest tour that the machine can run, as fast as it can."""
     error: TauloopError | None = None
-    for share in SHARES:
+    for share in TOUR_SHARES:
         for entry in (PLATFORM, ACTUATORS):
-            if not (corners := list(_corners(model, entry, share))):
+            corners = list(_corners(model, entry, share))
+            if not corners:
                 continue
-            for time in (None, UNHURRIED):
-                way = tuple(corners[:-1])
+            for time in (None, DEFAULT_TOUR_TIME):
                 options = StrokeOptions(
-                    shape="spline", via=way, end=corners[-1], entry=entry, time=time
+                    shape="spline",
+                    via=tuple(corners[:-1]),
+                    end=corners[-1],
+                    entry=entry,
+                    time=time,
                 )
                 try:
                     return plan_stroke(model, options)
                 except (InputError, PoseError) as caught:
                     error = error or caught
     raise error or PoseError.of(
-        model.mechanism.name, "has nothing that moves", "`tauloop check` says more"
+        model.mechanism.name, "has no coordinate that moves", "see `tauloop check`"
     )
 
 
 def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, float]]:
-    """Points of the tour by names of the entry's coordinates; none where these are orientations alone."""
-    port, limits, home = (
-        model.motion(entry).ports.position,
-        model.limits,
-        model.motion(entry).ports.at(model.assembly.q),
-    )
-    ends = {
+    """Yield the points of the tour by coordinate; none if the entry has orientations alone."""
+    motion, limits = model.motion(entry), model.limits
+    port, home = motion.ports.position, motion.ports.at(model.assembly.q)
+    ranges = {
         name: (low, high)
         for name, low, high in zip(limits.names, limits.lower, limits.upper, strict=True)
     }
@@ -136,19 +137,19 @@ def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, flo
         for i, name in enumerate(port.columns)
         if name.rpartition(".")[2] not in QUATERNION_SUFFIXES
     ]
-    moved = sorted(free, key=lambda i: port.columns[i] not in ends)[: CORNERS.shape[1]]
-    if not moved:
+    chosen = sorted(free, key=lambda i: port.columns[i] not in ranges)[: CORNERS.shape[1]]
+    if not chosen:
         return
-    open_ends = (-np.inf, np.inf)
-    ways = [[end - home[i] for end in ends.get(port.columns[i], open_ends)] for i in moved]
-    fars = [FAR.get(port.units[i], 0.0) for i in moved]
-    reach = [
-        np.nan_to_num(way, neginf=-far, posinf=far) for way, far in zip(ways, fars, strict=True)
-    ]
+    reach = []
+    for i in chosen:
+        low, high = ranges.get(port.columns[i], (-np.inf, np.inf))
+        default = DEFAULT_DISTANCES.get(port.units[i], 0.0)
+        distances = [low - home[i], high - home[i]]
+        reach.append(np.nan_to_num(distances, neginf=-default, posinf=default))
     for corner in (*CORNERS, np.zeros(CORNERS.shape[1])):
-        if len(moved) == 1 and not corner[0] and corner[1]:
-            continue  # the same place as the one before
+        if len(chosen) == 1 and not corner[0] and corner[1]:
+            continue  # the same point as the last one
         yield {
             port.columns[i]: float(home[i] + share * (high if step > 0 else -low) * step)
-            for i, step, (low, high) in zip(moved, corner, reach, strict=False)
+            for i, step, (low, high) in zip(chosen, corner, reach, strict=False)
         }

@@ -1,4 +1,4 @@
-"""One call from results, or their files, to a page: `write_report`."""
+"""Reports in one call: from results or their files to an HTML page."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tauloop.viewer.pages.document import write_page
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions(Options):
-    """How a report is written.
+    """Options of a report.
 
     Attributes:
         title: heading of a report of several results.
-        film: whether the machine is shown in motion; it takes 0.9 MB for each result that has one.
+        film: show the machine in motion; this adds 0.9 MB for each result with a motion.
 
     Examples:
         >>> import tauloop as tl
@@ -41,12 +41,12 @@ class ReportOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenReport(Result):
-    """A report that was written.
+    """A written report.
 
     Attributes:
         path: the page.
-        size: bytes of it.
-        records: what it shows.
+        size: size of the page, bytes.
+        records: its records.
     """
 
     path: Path
@@ -65,7 +65,7 @@ class WrittenReport(Result):
     @property
     @in_json("results")
     def result_rows(self) -> list[dict[str, Any]]:
-        """What the page shows of every result."""
+        """Return the contents of the page for every result."""
         shown = self.records
         return records(
             kind=[item.kind for item in shown],
@@ -93,15 +93,14 @@ def write_report(
     """Write results as one HTML page that plays, needs no network and can be printed.
 
     Args:
-        results: one or several: results of workflows, their records, or JSON files that commands
+        results: one or several results of workflows, their records, or JSON files that commands
             wrote with ``--out``.
         path: the page.
-        options: how.
-        progress: called with what is done and what there is to do.
+        options: title and film.
+        progress: called with the completed and the total number of stages.
 
     Raises:
-        InputError: a file that is no result, or a damaged one, with everything that is wrong; or no
-            result at all.
+        InputError: a file that is not a result, a damaged file, or no result; all errors at once.
         EngineError: plotly or viser is not installed.
 
     Examples:
@@ -121,10 +120,7 @@ def write_report(
         problems.add("results", "there is none", "give at least one")
     InputError.raise_if_any(problems)
     if not options.film:
-        records = [
-            replace(item, pieces=tuple(p for p in item.pieces if not isinstance(p, MotionScene)))
-            for item in records
-        ]
+        records = [_without_scenes(record) for record in records]
     title = options.title if len(records) > 1 else records[0].title
     written = write_page(path, title, records, progress=progress)
     return WrittenReport(
@@ -134,3 +130,9 @@ def write_report(
         diagnostics=(),
         provenance=provenance(options={"title": options.title, "film": options.film}, packages=()),
     )
+
+
+def _without_scenes(record: PageRecord) -> PageRecord:
+    """Return a record without machines in motion."""
+    pieces = [piece for piece in record.pieces if not isinstance(piece, MotionScene)]
+    return replace(record, pieces=tuple(pieces))
