@@ -502,7 +502,7 @@ def test_the_program_lists_its_commands():
 
 
 def test_a_command_of_a_distribution_that_is_not_installed_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr("tauloop.cli.app.BROUGHT", "tauloop.commands.of.nobody")
+    monkeypatch.setattr("tauloop.cli.app.COMMAND_ENTRY_POINTS", "tauloop.commands.of.nobody")
     assert "reproduce" in run("--help").output
     assert "pip install ./papers" in " ".join(run("paper", "reproduce", code=2).stderr.split())
     run("produce", code=2)

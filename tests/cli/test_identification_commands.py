@@ -131,7 +131,7 @@ def test_words_of_identify_that_cannot_be_read_are_told_at_once() -> None:
         f"{problem['where']}: {problem['what']}"
         for problem in problems("identify", "five_bar", "l.csv", *words)
     ] == [
-        "--scan-orders: '1.5' is no whole number",
+        "--scan-orders: '1.5' is not a whole number",
         "--scan-cutoffs: '20;40': ';40' is not a unit",
         "--known: 'tip_mass' is not NAME=VALUE",
         "--stribeck: a is given twice",

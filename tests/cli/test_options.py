@@ -162,7 +162,7 @@ def test_what_is_refused_is_said_of_the_option_and_all_at_once() -> None:
         "plain, fancy",
     ):
         assert part in text
-    assert "'2x' is no number" in str(called("--cutoffs", "1,2x"))
+    assert "'2x' is not a number" in str(called("--cutoffs", "1,2x"))
     assert "'arm' is not NAME=VALUE" in str(called("--masses", "arm"))
     both = str(called("--place", "nowhere", "--count", "12"))
     assert "--place: 'nowhere' is unknown" in both

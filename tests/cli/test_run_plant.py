@@ -94,7 +94,7 @@ def test_a_plant_ends_with_its_command(ending: signal.Signals, wait: str, tmp_pa
     # the signal came before the command was ready to wait for its plant
     elif command.returncode != 128 + ending:
         assert command.returncode == 2, complaint
-        assert "before its first step: there is nothing to write" in complaint
+        assert "before its first step, so there is nothing to write" in complaint
 
 
 def answer(link: PlantClient, count: int) -> int:

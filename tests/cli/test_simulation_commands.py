@@ -95,7 +95,7 @@ def test_events_that_cannot_be_read_are_refused(text):
     ("options", "words"),
     [
         (("--route", "shortest"), "'shortest' is unknown"),
-        (("--free", "--force", "leg1.motor=1"), "means nothing beside --free"),
+        (("--free", "--force", "leg1.motor=1"), "has no effect with --free"),
         (("--stiff", "--fixed-step", "0.1"), "given beside step"),
         (("--tolerance", "1e-20"), "no step can meet"),
         (("--fixed-step", "-1"), "must be positive"),

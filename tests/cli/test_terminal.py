@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from tauloop.cli import main
 from tauloop.cli.app import app
-from tauloop.cli.terminal.screen import STEERING, Screen, json_text, visible
+from tauloop.cli.terminal.screen import CONTROL_CHARACTERS, Screen, json_text, visible
 
 FULL = Path("/dev/full")
 #: A colour, a bell, a window's title, a carriage return, C1, a turn of direction, half of a
@@ -64,7 +64,7 @@ def test_a_console_prints_them_written_out_and_keeps_its_own_styles():
     text = stream.getvalue()
     assert text.startswith("\x1b[1m")
     rest = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    assert STEERING.search(rest) is None
+    assert CONTROL_CHARACTERS.search(rest) is None
     assert r"\x9b31m\u202egnp.exe" in rest
 
 
@@ -98,7 +98,7 @@ def test_a_doubtful_result_names_its_file_as_it_is(quiet, tmp_path, monkeypatch)
 
 def test_json_says_the_same_with_escapes():
     text = json_text({"name": STEERS})
-    assert STEERING.search(text) is None
+    assert CONTROL_CHARACTERS.search(text) is None
     assert json.loads(text) == {"name": STEERS}
 
 
@@ -110,7 +110,7 @@ def test_a_machine_file_cannot_steer_the_terminal(command, tmp_path):
     path.write_text(MACHINE, encoding="utf-8")
     result = CliRunner().invoke(app, [word.format(path) for word in command])
     assert result.exit_code in (0, 1)
-    assert STEERING.search(result.output) is None
+    assert CONTROL_CHARACTERS.search(result.output) is None
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -120,7 +120,7 @@ def test_messages_cannot_steer_the_terminal(as_json, tmp_path):
     path.write_text(MACHINE.replace("type: revolute", 'type: "rev\\e[31molute"'), encoding="utf-8")
     result = CliRunner().invoke(app, ["check", str(path), *(["--json"] if as_json else [])])
     assert result.exit_code == 2
-    assert STEERING.search(result.output) is None
+    assert CONTROL_CHARACTERS.search(result.output) is None
     assert "olute" in result.output
 
 

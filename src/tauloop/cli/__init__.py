@@ -36,10 +36,10 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while it is still being imported ends it without a traceback."""
+    """Run the command line; Ctrl-C during its import ends it without a traceback."""
     prepare_process()
-    # what is imported stays: to look through it for garbage, now and at the end, is a tenth of a
-    # look-up
+    # Imported objects stay until the end. A garbage collection over them, now and at the end, would
+    # take a tenth of the time of a short command.
     gc.disable()
     try:
         from tauloop.cli.app import main as run

@@ -1,7 +1,7 @@
-"""The command line's frame: its commands, each imported only when it is called.
+"""The command line: its commands, each imported only when it is called.
 
-Exit codes: 0 all is well; 1 the command ran and found something wrong (a failed check, a doubtful
-result); 2 the input cannot be used.
+Exit codes: 0 success; 1 the command ran and found a fault (a failed check, a doubtful result); 2
+invalid input.
 """
 
 from __future__ import annotations
@@ -34,20 +34,19 @@ from tauloop.common.deprecated import REMOVED_IN
 from tauloop.common.extensions import installed_plugins
 from tauloop.mechanism.suggestions import suggestion
 
-#: CommandGroup of the entry points by which other distributions bring commands: name of the command, and
-#: its function.
-BROUGHT = "tauloop.commands"
+#: Group of the entry points of commands in other distributions.
+COMMAND_ENTRY_POINTS = "tauloop.commands"
 
 
-#: Both ways to ask for help.
+#: Options that print the help.
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class Quick:
-    """A command whose values are converted here where that is plain: Typer imports Pydantic for any, for 0.1 s."""
+    """A command that converts plain values itself; for these Typer would import Pydantic, 0.1 s."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Options and arguments, ``--help`` among them."""
+        """Return options and arguments, including ``--help``."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in params:
             vars(parameter).setdefault("process_value", functools.partial(_processed, parameter))
@@ -55,7 +54,7 @@ class Quick:
 
 
 def _processed(parameter: Any, ctx: Any, value: Any) -> Any:
-    """What Typer makes of a value: plainly of nothing, text, numbers and words; it makes the rest, and names faults."""
+    """Return Typer's value: here for missing values, text, numbers and words, else by Typer."""
     descriptor = getattr(parameter, "type_descriptor", None)  # since 0.29
     kind = descriptor.annotation if descriptor is not None and not descriptor.is_ranged else None
     missing = value is None and descriptor is not None and not parameter.required
@@ -70,33 +69,33 @@ def _processed(parameter: Any, ctx: Any, value: Any) -> Any:
 
 
 class QuickCommand(Quick, TyperCommand):
-    """A command with it, that keeps its words, and shows how it is called where an argument is missing or wrong."""
+    """A quick command that keeps its words, and shows an example for a wrong argument."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """See `TyperCommand`; the words are kept for reports."""
-        from tauloop.cli.output import WORDS
+        """Parse the arguments as `TyperCommand`, and keep the words for reports."""
+        from tauloop.cli.output import COMMAND_WORDS
 
-        WORDS.set((*ctx.command_path.split(), *args))
+        COMMAND_WORDS.set((*ctx.command_path.split(), *args))
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
-            # what is missing has no message
+            # A missing argument has no message.
             if isinstance(error.param, TyperArgument) or not error.message:
                 error.message = f"{error.message} {self.epilog or ''}".strip()
             raise
 
 
 class FirstWord(QuickCommand):
-    """What completes the first word behind a command that takes a machine, for which that command is not imported."""
+    """A stand-in that completes a command's machine without importing the command."""
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Options are the command's own, which is imported for them."""
+        """Complete options by the command itself, which is imported for this."""
         group = ctx.parent.command
-        own = group.get_command(ctx.parent, ctx.info_name)
+        command = group.get_command(ctx.parent, ctx.info_name)
         return list(
-            own.shell_complete(
-                own.make_context(ctx.info_name, [], resilient_parsing=True), incomplete
+            command.shell_complete(
+                command.make_context(ctx.info_name, [], resilient_parsing=True), incomplete
             )
         )
 
@@ -106,9 +105,9 @@ def _first_word(machine: Annotated[str, typer.Argument(autocompletion=machines)]
 
 
 class LazyGroup(Quick, TyperGroup):
-    """Commands that are imported when they are used: pictures and data frames are slow to import.
+    """Commands that are imported when they are used, because pictures and tables import slowly.
 
-    Subclasses state which there are.
+    Subclasses state the commands.
     """
 
     def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:
@@ -124,7 +123,7 @@ class LazyGroup(Quick, TyperGroup):
         return [*self.entries()]
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Return commands that begin so, with their summaries; none of them is imported."""
+        """Return matching commands with their summaries, without importing them."""
         if incomplete.startswith("-"):
             return list(super().shell_complete(ctx, incomplete))
         entries = self.entries()
@@ -142,7 +141,7 @@ class LazyGroup(Quick, TyperGroup):
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command of the first word; suggest one in the place of an unknown one."""
+        """Return the command of the first word; suggest a command for an unknown word."""
         known = self.list_commands(ctx)
         if args[0] not in known and not args[0].startswith("-"):
             hint = suggestion(args[0], known) or f"choose among {', '.join(known)}"
@@ -155,7 +154,7 @@ class LazyGroup(Quick, TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command or group of that name, or None."""
+        """Return the command or group of a name, or None."""
         entry = self.entries().get(cmd_name)
         if entry is None:
             return None
@@ -169,7 +168,7 @@ class Subgroup(LazyGroup):
     """The commands below one word of the top level."""
 
     def __init__(self, name: str) -> None:
-        """Make the group of a name."""
+        """Create the group of a name."""
         entry = TOP_LEVEL[name]
         assert isinstance(entry, CommandGroup)
         self._commands = entry.commands
@@ -182,11 +181,11 @@ class Subgroup(LazyGroup):
         )
 
     def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:
-        """Return its commands."""
+        """Return the commands of the group."""
         return self._commands
 
     def path_of(self, name: str) -> str:
-        """Return the group's name and the command's."""
+        """Return the group's name and the command's name."""
         return f"{self.name} {name}"
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -196,10 +195,10 @@ class Subgroup(LazyGroup):
 
 
 class PaperGroup(LazyGroup):
-    """The commands of the second distribution, which need not be installed."""
+    """The commands of the second distribution, which may not be installed."""
 
     def __init__(self) -> None:
-        """Make the group."""
+        """Create the group."""
         super().__init__(
             name="paper",
             help=PAPER.summary,
@@ -209,19 +208,19 @@ class PaperGroup(LazyGroup):
         )
 
     def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:
-        """Return its commands."""
+        """Return the commands of the group."""
         return PAPER.commands
 
     def path_of(self, name: str) -> str:
-        """Return the group's name and the command's."""
+        """Return the group's name and the command's name."""
         return f"paper {name}"
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command of the distribution; refuse it where that is not installed."""
+        """Return a command of the distribution; fail if it is not installed."""
         entry = PAPER.commands.get(cmd_name)
         if entry is None:
             return None
-        point = installed_plugins(BROUGHT).get(PAPER_ENTRY_POINT)
+        point = installed_plugins(COMMAND_ENTRY_POINTS).get(PAPER_ENTRY_POINT)
         if point is None:
             return ctx.fail(f"paper {cmd_name} is not installed: {PAPER_REMEDY}")
         module = importlib.import_module(point.module)
@@ -232,10 +231,10 @@ class PaperGroup(LazyGroup):
 
 
 class TopLevel(LazyGroup):
-    """All commands and groups, and the commands that installed packages bring."""
+    """All commands and groups, including commands of installed packages."""
 
     def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:
-        """Return the commands and groups of Tauloop itself."""
+        """Return Tauloop's own commands and groups."""
         return {**TOP_LEVEL, "paper": PAPER}
 
     def path_of(self, name: str) -> str:
@@ -243,7 +242,7 @@ class TopLevel(LazyGroup):
         return name
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words; names of earlier versions are replaced with a warning."""
+        """Parse the words; names of earlier versions are replaced with a warning."""
         words, pairs = renewed(args)
         if not ctx.resilient_parsing:
             for old, new in pairs:
@@ -252,11 +251,11 @@ class TopLevel(LazyGroup):
         return list(super().parse_args(ctx, words))
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands and groups, with those of installed packages."""
+        """Return the names of all commands and groups, including those of installed packages."""
         return [*self.entries(), *_others()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command or group of that name, or None."""
+        """Return the command or group of a name, or None."""
         if cmd_name == "paper":
             return PaperGroup()
         if cmd_name in self.entries():
@@ -265,10 +264,10 @@ class TopLevel(LazyGroup):
         return built(cmd_name, others[cmd_name].load()) if cmd_name in others else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands, for which none of them is imported."""
+        """Write the list of commands without importing them."""
         groups = {**GROUPS, "paper": PAPER}
         others = {
-            name: f"CommandEntry of {entry.dist.name}."
+            name: f"Command of {entry.dist.name}."
             for name, entry in _others().items()
             if entry.dist
         }
@@ -283,21 +282,21 @@ class TopLevel(LazyGroup):
 
 
 def _line(name: str, entry: CommandEntry | CommandGroup) -> tuple[str, str]:
-    """Return the line of a command in the help; that of a group has its commands."""
+    """Return the line of a command in the help; a group's line includes its commands."""
     if isinstance(entry, CommandEntry):
         return name, entry.summary
     return name, f"{entry.summary.removesuffix('.')}: {', '.join(entry.commands)}."
 
 
 def _others() -> dict[str, Any]:
-    """Return the entry points of commands of installed packages, by name."""
-    points = installed_plugins(BROUGHT)
+    """Return the entry points of commands in installed packages, by name."""
+    points = installed_plugins(COMMAND_ENTRY_POINTS)
     names = sorted({*points} - {*TOP_LEVEL, PAPER_ENTRY_POINT})
     return {name: points[name] for name in names}
 
 
 def built(name: str, function: Any, example: str = "") -> Any:
-    """Return the command of a function, whose help ends with an example."""
+    """Return the command of a function; its help ends with an example."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
     epilog = f"Example: tauloop {example}" if example else None
     single.command(name, cls=QuickCommand, epilog=epilog)(function)
@@ -305,7 +304,7 @@ def built(name: str, function: Any, example: str = "") -> Any:
 
 
 def find_command(path: str) -> Any:
-    """Return the command of a path such as ``plan stroke``, imported."""
+    """Return the imported command of a path such as ``plan stroke``."""
     group: Any = typer.main.get_command(app)
     for word in path.split():
         group = group.get_command(None, word)
@@ -315,7 +314,7 @@ def find_command(path: str) -> Any:
 app = typer.Typer(
     cls=TopLevel,
     name="tauloop",
-    help="Parallel robots: one description of a machine gives its kinematics, dynamics, simulation and identification.",
+    help="Parallel robots: kinematics, dynamics, simulation and identification from one description.",
     no_args_is_help=True,
     add_completion=True,
     context_settings=HELP,
@@ -336,7 +335,7 @@ def _frame(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Make a group of the commands above."""
+    """Take the options of the top level."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the running command was asked for that commands need not take themselves: how it prints, and its usual files."""
+"""Settings of the running command that commands need not take as arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tauloop.mechanism.model import Mechanism
 
-#: Set for the time of a command, by the option's name in Python.
+#: Options of every command, set while a command runs, by their names in Python.
 ASKED: ContextVar[Mapping[str, Any]] = ContextVar("ASKED", default=MappingProxyType({}))
 
 
@@ -19,10 +19,10 @@ MACHINE: ContextVar[Mechanism | None] = ContextVar("MACHINE", default=None)
 
 
 def is_quiet() -> bool:
-    """Whether the command that runs was told to print problems alone (`--quiet`)."""
+    """True if the running command prints problems only (`--quiet`)."""
     return bool(ASKED.get().get("quiet"))
 
 
 def is_json() -> bool:
-    """Whether the command that runs prints for machines (`--json`)."""
+    """True if the running command prints JSON (`--json`)."""
     return bool(ASKED.get().get("as_json"))

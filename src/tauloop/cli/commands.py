@@ -1,7 +1,7 @@
-"""The commands of ``tauloop``: where each is, what it is for, and which function of Python it calls.
+"""The commands of ``tauloop``: module, summary, and the Python functions that they call.
 
-The help, the completion of the tab key, the pages of the documentation and the tests of the grammar
-(docs/decisions/command-line.md) all follow from the tables below.
+Help, tab completion, documentation pages and the tests of the grammar
+(docs/decisions/command-line.md) follow from the tables below.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 
 class CommandEntry(NamedTuple):
-    """A command: it parses its words, calls one function, and prints the result.
+    """A command: it parses its arguments, calls one function, and prints the result.
 
     Attributes:
-        module: the module below `tauloop.cli` that contains it.
+        module: its module below `tauloop.cli`.
         function: its function there.
-        summary: one line of the list of commands.
-        python: the functions of Python that it calls, of which the first has the same meaning as
-            the command; empty where the command has no counterpart.
+        summary: its line in the list of commands.
+        python: the Python functions that it calls; the first has the same meaning as the command;
+            empty for a command without a counterpart.
     """
 
     module: str
@@ -28,11 +28,11 @@ class CommandEntry(NamedTuple):
 
 
 class CommandGroup(NamedTuple):
-    """Several commands below one word, which does nothing alone but print its help.
+    """Commands below one word, which alone prints their help.
 
     Attributes:
-        summary: one line of the list of commands.
-        commands: by their names.
+        summary: its line in the list of commands.
+        commands: its commands by name.
     """
 
     summary: str
@@ -124,7 +124,7 @@ RUN = CommandGroup(
     },
 )
 
-#: What the top level contains, by the section of the help, in its order.
+#: Contents of the top level by sections of the help, in order.
 SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
     "Start": {
         "demo": CommandEntry(
@@ -134,7 +134,10 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
             ("tl.demo",),
         ),
         "new": CommandEntry(
-            "start.new", "new", "Write a machine file of your dimensions.", ("tl.new_machine",)
+            "start.new",
+            "new",
+            "Write a machine file with your own dimensions.",
+            ("tl.new_machine",),
         ),
         "list": CommandEntry(
             "start.list",
@@ -361,12 +364,12 @@ GROUPS: Mapping[str, CommandGroup] = {
         "Many samples of a calculation: tolerances, sensitivities, sweeps.",
         {
             "run": CommandEntry(
-                "study.run", "run", "Compute a study, or what is missing of it.", ("tl.run_study",)
+                "study.run", "run", "Compute a study, or its missing samples.", ("tl.run_study",)
             ),
             "show": CommandEntry(
                 "study.show",
                 "show",
-                "Show the results of the samples that are computed.",
+                "Show the results of the computed samples.",
                 ("tl.study.read_results",),
             ),
         },
@@ -395,8 +398,9 @@ GROUPS: Mapping[str, CommandGroup] = {
         },
     ),
 }
-#: CommandGroup and commands of Tauloop's second distribution, and how it is installed. The commands are
-#: functions in the module of its entry point.
+#: Group and commands of Tauloop's second distribution. The commands are functions in the module of
+#: its
+#: entry point.
 PAPER = CommandGroup(
     "Experiments of papers (the distribution tauloop-papers).",
     {
@@ -409,7 +413,7 @@ PAPER = CommandGroup(
 PAPER_ENTRY_POINT = "reproduce"
 PAPER_REMEDY = "run `pip install ./papers` in a clone of Tauloop (the distribution tauloop-papers)"
 
-#: All commands and groups of the top level, by name, without that of papers.
+#: All commands and groups of the top level by name, except those of papers.
 TOP_LEVEL: Mapping[str, CommandEntry | CommandGroup] = {
     **{name: entry for section in SECTIONS.values() for name, entry in section.items()},
     **GROUPS,
@@ -422,16 +426,16 @@ def _flat() -> dict[str, CommandEntry]:
         if isinstance(entry, CommandEntry):
             commands[name] = entry
         else:
-            commands |= {f"{name} {kind}": command for kind, command in entry.commands.items()}
+            commands |= {f"{name} {word}": command for word, command in entry.commands.items()}
     return commands
 
 
-#: All commands by their words, such as ``plan stroke``.
+#: All commands by their path, such as ``plan stroke``.
 COMMANDS: Mapping[str, CommandEntry] = _flat()
 
 
 def command_words(words: list[str]) -> str:
-    """Return the words of a command line that name its command, or "" where they name none."""
+    """Return the words of a command line that name its command, or ""."""
     for count in (2, 1):
         path = " ".join(words[:count])
         if path in COMMANDS:

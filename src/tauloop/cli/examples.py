@@ -1,4 +1,4 @@
-"""An example of each command, with which its help ends; `examples.txt` has one in each line."""
+"""An example of each command at the end of its help; `examples.txt` has one per line."""
 
 from __future__ import annotations
 

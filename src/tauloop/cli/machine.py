@@ -1,4 +1,4 @@
-"""The machine that the command line names: shipped, a YAML file, a URDF with a side file, or an MJCF."""
+"""The machine of a command line: shipped or a file, with the options of its import."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LineArgument = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportArguments:
-    """How a machine is read, and which of its parameters differ; each field is an option."""
+    """Options of how a machine is read; each field is an option."""
 
     side: Annotated[
         Path | None,
@@ -55,7 +55,7 @@ class ImportArguments:
         typer.Option(
             "--platform-body",
             metavar="BODY",
-            help="Of a URDF, SDF or MJCF: the body that does the work.",
+            help="Platform body, for a URDF, SDF or MJCF.",
         ),
     ] = None
     independent: Annotated[
@@ -63,7 +63,7 @@ class ImportArguments:
         typer.Option(
             "--independent",
             metavar="NAMES",
-            help="Of a URDF, SDF or MJCF: the independent coordinates, with commas.",
+            help="Independent coordinates, separated by commas, for a URDF, SDF or MJCF.",
         ),
     ] = None
     motors: Annotated[
@@ -71,14 +71,14 @@ class ImportArguments:
         typer.Option(
             "--motors",
             metavar="NAMES",
-            help="Of a URDF, SDF or MJCF: the motors, with commas: joints, or motors that the file states.",
+            help="Motors, separated by commas (joints, or motors in the file), for a URDF, SDF or MJCF.",
         ),
     ] = None
     rods: Annotated[
         bool,
         typer.Option(
             "--rods",
-            help="Of a URDF, SDF or MJCF: make rods of links with ball joints at both ends, their spin locked.",
+            help="Replace links with ball joints at both ends by rods with locked spin, for a URDF, SDF or MJCF.",
         ),
     ] = False
     gravity: Annotated[
@@ -86,7 +86,7 @@ class ImportArguments:
         typer.Option(
             "--gravity",
             metavar="X,Y,Z",
-            help="Of a URDF or MJCF that does not say it, m/s^2: 0,0,-9.81.",
+            help="Gravity, such as 0,0,-9.81 (m/s^2), for a URDF or MJCF that does not state it.",
         ),
     ] = None
     keyframe: Annotated[
@@ -94,7 +94,7 @@ class ImportArguments:
         typer.Option(
             "--keyframe",
             metavar="NAME",
-            help="Of an MJCF: the keyframe that the machine starts at.",
+            help="Keyframe at which the machine starts, for an MJCF.",
         ),
     ] = None
     model_name: Annotated[
@@ -102,13 +102,13 @@ class ImportArguments:
         typer.Option(
             "--model-name",
             metavar="NAME",
-            help="Of an SDF world with several machines: the one that is meant.",
+            help="Name of the machine in an SDF world with several machines.",
         ),
     ] = None
     origins: Annotated[
         bool,
         typer.Option(
-            "--origins", help="Of a URDF: parameters of all six numbers of every origin, zeros too."
+            "--origins", help="Make all six numbers of every URDF origin parameters, also zeros."
         ),
     ] = False
 
@@ -117,7 +117,7 @@ class ImportArguments:
         typer.Option(
             "--xacro",
             metavar="NAME:=VALUE",
-            help="Of a xacro: the value of an argument. May be repeated.",
+            help="Value of an argument of a xacro file. May be repeated.",
         ),
     ] = None
     package_folder: Annotated[
@@ -125,12 +125,12 @@ class ImportArguments:
         typer.Option(
             "--package-folder",
             metavar="FOLDER",
-            help="Folder of a package or model, or of several, that a URDF, SDF or xacro names. May be repeated.",
+            help="Folder of packages or models that a URDF, SDF or xacro names. May be repeated.",
         ),
     ] = None
 
     def options(self) -> ImportOptions | None:
-        """Options of the import; None where none is given."""
+        """Return the options of the import; None without options."""
         options = ImportOptions(
             gravity=_vector(self.gravity) if self.gravity else None,
             platform=self.platform_body or "",
@@ -148,27 +148,28 @@ class ImportArguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetArguments(ImportArguments):
-    """The same, and values of parameters."""
+    """Options of how a machine is read, and values of its parameters."""
 
     values: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Change parameters for this run, such as 'arm_length=0.3 m'; numbers alone are SI. May be repeated.",
+            help="Change parameters for this run, such as 'arm_length=0.3 m'; numbers without a unit are in "
+            "SI units. May be repeated.",
             autocompletion=parameters,
         ),
     ] = None
 
 
-#: A parameter with this annotation stands for all of `SetArguments`:
-#: `tauloop.cli.output.reports_errors` spreads it out.
+#: A parameter with this annotation becomes all options of `SetArguments` by
+#: `tauloop.cli.output.reports_errors`.
 SideOption = SetArguments | None
 
 FormulationOption = Annotated[
     str,
     typer.Option(
-        help=f"How the forces are found: {', '.join(formulation.name for formulation in FORMULATIONS)}."
+        help=f"Formulation of the dynamics: {', '.join(formulation.name for formulation in FORMULATIONS)}."
     ),
 ]
 
@@ -180,41 +181,44 @@ WithinLimitsOption = Annotated[
     ),
 ]
 
-#: Text: Typer would import Pydantic for a number, a tenth of a second.
+#: Text, because for a number Typer would import Pydantic, which takes a tenth of a second.
 WorkersOption = Annotated[
     str,
     typer.Option(
-        "--workers", "-j", metavar="N", help="Number of parallel workers; no result depends on it."
+        "--workers",
+        "-j",
+        metavar="N",
+        help="Number of parallel workers; results do not depend on it.",
     ),
 ]
 
 
-def load_machine(name: str, beside: ImportArguments | None = None) -> Mechanism:
-    """The machine of that name or file."""
-    beside = beside or ImportArguments()
-    mechanism = load(name, beside.side, options=beside.options())
-    if isinstance(beside, SetArguments) and beside.values:
-        mechanism = _with_values(mechanism, beside.values)
+def load_machine(name: str, arguments: ImportArguments | None = None) -> Mechanism:
+    """Return the machine of a name or file."""
+    arguments = arguments or ImportArguments()
+    mechanism = load(name, arguments.side, options=arguments.options())
+    if isinstance(arguments, SetArguments) and arguments.values:
+        mechanism = _with_values(mechanism, arguments.values)
     MACHINE.set(mechanism)
     return mechanism
 
 
 def load_model(
     name: str,
-    beside: ImportArguments | None = None,
+    arguments: ImportArguments | None = None,
     *,
     within_limits: bool = False,
     threads: str = "1",
     **options: Any,
 ) -> Model:
-    """The model of that machine, announced; `options` are the model's."""
-    from tauloop.model import Model  # a machine that is only read needs none
+    """Return the model of a machine, with its notes printed; `options` are the model's options."""
+    from tauloop.model import Model  # commands that only read a machine do not need it
 
     if (count := thread_count(threads)) > 1:
         from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
 
         options["evaluator"] = Compiled(at_least=WORTH_COMPILING, threads=count)
-    return announced(Model(load_machine(name, beside), **options), within_limits)
+    return announced(Model(load_machine(name, arguments), **options), within_limits)
 
 
 def thread_count(text: str) -> int:
@@ -227,14 +231,14 @@ def thread_count(text: str) -> int:
 
 
 def announced(model: Model, within_limits: bool = False) -> Model:
-    """The same model; notes on standard error where its reference pose is not its file's, or lies beyond a stop.
+    """Return the model, and print notes on a replaced reference pose or one beyond a stop.
 
     Args:
         model: the machine.
         within_limits: whether a reference pose beyond a stop is refused.
 
     Raises:
-        PoseError: it is: which coordinates, and by how much.
+        PoseError: the reference pose is refused: which coordinates, and by how much.
     """
     if within_limits:
         require_within_limits(model.limits.diagnostics(model.assembly.q))
@@ -248,7 +252,7 @@ def announced(model: Model, within_limits: bool = False) -> Model:
 
 
 def _with_values(mechanism: Mechanism, texts: list[str]) -> Mechanism:
-    """Return the machine with other values of some parameters, written with units or in SI units.
+    """Return the machine with other parameter values, with units or in SI units.
 
     Raises:
         InputError: a name is not a parameter, or a value is not a quantity of its kind; all of them.
@@ -270,19 +274,19 @@ def _with_values(mechanism: Mechanism, texts: list[str]) -> Mechanism:
 
 
 def _names(option_name: str, text: str | None) -> tuple[str, ...]:
-    """Names with commas between them; none without a text."""
+    """Return names separated by commas; none without a text."""
     if text is None:
         return ()
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise InputError.of(
-            option_name, f"{text!r} has an empty name", "write names with commas between them"
+            option_name, f"{text!r} has an empty name", "separate names by single commas"
         )
     return names
 
 
 def _vector(text: str) -> tuple[float, ...]:
-    """Three finite numbers with commas between them."""
+    """Return three finite numbers separated by commas."""
     try:
         numbers = tuple(float(word) for word in text.split(","))
     except ValueError:

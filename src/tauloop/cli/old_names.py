@@ -1,4 +1,4 @@
-"""Command lines of earlier versions, rewritten with the names of today.
+"""Command lines of earlier versions, rewritten with current names.
 
 The tables of old names are in `tauloop.common.deprecated`.
 """
@@ -15,7 +15,7 @@ from tauloop.mechanism.suggestions import suggestion
 
 
 def renewed(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return a command line, without ``tauloop``, with the names of today, and the pairs of names.
+    """Return a command line, without ``tauloop``, with current names, and the replaced pairs.
 
     Args:
         words: the words of a command line of any version.
@@ -36,7 +36,7 @@ def renewed(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _old_command(words: Sequence[str]) -> str:
-    """Return the old name of a command that a command line begins with, or ""."""
+    """Return the old command name at the start of a command line, or ""."""
     if not words or words[0] not in deprecated.COMMANDS:
         return ""
     name = words[0]
@@ -50,7 +50,7 @@ def _old_command(words: Sequence[str]) -> str:
 
 
 def _option_table(path: str, old: str, words: Sequence[str]) -> Mapping[str, str]:
-    """Return the old options of a command, each with what replaces it.
+    """Return the old options of a command with their replacements.
 
     Tables of an old name of the command apply to that name alone; a table whose name ends with
     options applies where a command line has all of them.
@@ -85,7 +85,7 @@ def _renewed_options(
             pairs.append((name, new))
         else:
             value = value if equals else next(rest, "")
-            # `convert` once named its machine file so, and names its picture so now
+            # `convert --out` was once the machine file, and is the picture now.
             if name == "--out" and value.endswith(FIGURE.endings):
                 renewed_words += [name, value]
                 continue

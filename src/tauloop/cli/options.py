@@ -1,22 +1,22 @@
-"""A command's options from the class of options of its workflow: one source of names, types, defaults, limits, texts.
+"""Options of a command from an options class: names, types, defaults, limits and help texts.
 
-A parameter of a command whose annotation is a dataclass stands for all of its fields:
+A parameter of a command whose annotation is a dataclass is replaced by its fields:
 
     @command(out=any_ending) def reduce(machine: MachineArgument, options: ReductionOptions, out:
     OutOption = None) -> None: ...
 
-`spread` makes ``--massless-rods`` of the field ``massless_rods``, with the text below "Attributes:"
-of the docstring as its help, and `gathered` makes the object of what was given. What a type looks
-like on the command line:
+`spread` makes ``--massless-rods`` of the field ``massless_rods``, with its text below "Attributes:"
+in the docstring as help. `gathered` makes the options object from the command's arguments. Types on
+the command line:
 
-- bool: a flag (``--no-...`` where the default is true); text, numbers, paths and enumerations:
+- bool: a flag (``--no-...`` if the default is true); text, numbers, paths and enumerations:
   themselves;
-- a tuple of texts or paths: the option may be repeated; a tuple of numbers: numbers with commas
-  between them;
-- a mapping: NAME=VALUE, may be repeated, numbers also with commas between; another class of
-  options: its fields too;
-- one of some named objects: its name, in whatever case;
-- anything else: text, read by the field's own ``read`` (`tauloop.common.options.option`).
+- a tuple of texts or paths: the option may be repeated; a tuple of numbers: numbers separated by
+  commas;
+- a mapping: NAME=VALUE, which may be repeated; numbers also separated by commas; another options
+  class: its fields;
+- one of some named objects: its name, in upper or lower case;
+- other types: text, read by the field's own ``read`` (`tauloop.common.options.option`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLAIN = (bool, int, float, str, Path)
 
 
 def options_class(annotation: Any) -> type | None:
-    """The class of options that an annotation names, alone or as "or None"."""
+    """Return the options class that an annotation names, alone or as "or None"."""
     for kind in _members(annotation):
         if isinstance(kind, type) and is_dataclass(kind):
             return kind
@@ -48,12 +48,12 @@ def options_class(annotation: Any) -> type | None:
 
 
 def spread(options: type) -> list[inspect.Parameter]:
-    """The parameters of a command that stand for the fields of a class of options."""
+    """Return the parameters of a command for the fields of an options class."""
     texts, hints = described(options), get_type_hints(options, include_extras=True)
     parameters: list[inspect.Parameter] = []
-    # its own first
+    # Fields of the class itself come before inherited fields.
     for item in sorted(fields(options), key=lambda item: item.name not in options.__annotations__):
-        spec = _said(item)
+        spec = _option_of(item)
         if spec.flag == "":
             continue
         inner = _inner(spec, hints[item.name])
@@ -76,14 +76,14 @@ def spread(options: type) -> list[inspect.Parameter]:
 
 
 def gathered(options: type, arguments: dict[str, Any]) -> Any:
-    """The object of options from a command's arguments, which are taken out of them."""
+    """Return the options object from a command's arguments, which are removed from them."""
     hints = get_type_hints(options)
     values: dict[str, Any] = {}
-    problems, made = Problems(), None
+    problems, result = Problems(), None
     for item in fields(options):
-        spec = _said(item)
+        spec = _option_of(item)
         if spec.flag == "":
-            continue  # an argument of that name is another's
+            continue  # an argument of that name belongs to another option
         with problems.collecting(InputError):
             if (inner := _inner(spec, hints[item.name])) is not None:
                 values[item.name] = gathered(inner, arguments)
@@ -93,17 +93,17 @@ def gathered(options: type, arguments: dict[str, Any]) -> Any:
                 raise InputError.of(item.name, "is missing", f"give {flags(options)[item.name]}")
     if all(item.name in values or _default(item) is not MISSING for item in fields(options)):
         with problems.collecting(InputError):
-            made = options(**values)
+            result = options(**values)
     InputError.raise_if_any(problems)
-    return made
+    return result
 
 
 def flags(options: type) -> dict[str, str]:
-    """Names on the command line by field, of a class of options and those in it."""
+    """Return the option names by field, of an options class and those inside it."""
     names: dict[str, str] = {}
     hints = get_type_hints(options, include_extras=True)
     for item in fields(options):
-        spec = _said(item)
+        spec = _option_of(item)
         if (inner := _inner(spec, hints[item.name])) is not None:
             names |= flags(inner)
         elif spec.flag != "":
@@ -113,10 +113,10 @@ def flags(options: type) -> dict[str, str]:
 
 
 def annotated_flag(name: str, annotation: Any) -> str:
-    """Return the name of the option that an annotation for Typer makes of a parameter; "" of no option."""
+    """Return the option name that Typer makes from an annotation; "" for an argument."""
     for entry in getattr(annotation, "__metadata__", ()):
         if isinstance(entry, typer.models.OptionInfo):
-            # of an annotation Typer takes the first name as the default
+            # Typer takes the first name of an annotation as its default.
             names = [entry.default, *(entry.param_decls or ())]
             flags = [str(entry) for entry in names if str(entry).startswith("-")]
             return next(iter(flags), _flag(name))
@@ -124,7 +124,7 @@ def annotated_flag(name: str, annotation: Any) -> str:
 
 
 def _inner(spec: Option, annotation: Any) -> type | None:
-    """The class of options whose fields are options too."""
+    """Return the options class whose fields are options too, or None."""
     return None if spec.read or spec.named or spec.flag == "" else options_class(annotation)
 
 
@@ -132,7 +132,7 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _said(item: Field[Any]) -> Option:
+def _option_of(item: Field[Any]) -> Option:
     return item.metadata.get(KEY) or Option()
 
 
@@ -152,7 +152,7 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> Any:
-    """The annotation that Typer reads."""
+    """Return the annotation for Typer."""
     flag = spec.flag or _flag(item.name)
     help_ = text[:1].upper() + text[1:]
     if limits := ", ".join((*spec.choices, *spec.named)) or spec.limits:
@@ -177,7 +177,7 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
         help_ += " May be repeated."
     else:
         shown = str | None
-    default = "" if spec.named else _words_of_default(spec, _default(item), help_)
+    default = "" if spec.named else _default_text(spec, _default(item), help_)
     names = COMPLETIONS.get(spec.names)
     return Annotated[
         shown,
@@ -191,17 +191,15 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
     ]
 
 
-def _words_of_default(spec: Option, default: Any, help_: str) -> str:
-    """A default that Typer does not know, numbers in SI units; "" where the help says what holds without the option."""
-    parts = default if isinstance(default, tuple) else (default,)
+def _default_text(spec: Option, default: Any, help_: str) -> str:
+    """Return a default that Typer does not know, in SI units; "" if the help states it."""
+    values = default if isinstance(default, tuple) else (default,)
     is_known = spec.read is None and isinstance(default, (*_PLAIN, enum.Enum))
-    if (
-        is_known
-        or "without" in help_
-        or not all(isinstance(part, str | int | float) and part != inf for part in parts)
-    ):
+    is_stated = "without" in help_ or "default:" in help_
+    is_plain = all(isinstance(value, str | int | float) and value != inf for value in values)
+    if is_known or is_stated or not is_plain:
         return ""
-    return ",".join(part if isinstance(part, str) else f"{part:g}" for part in parts)
+    return ",".join(value if isinstance(value, str) else f"{value:g}" for value in values)
 
 
 def _is_mapping(kind: Any) -> bool:
@@ -215,7 +213,7 @@ def _is_repeated(kind: Any, spec: Option) -> bool:
 
 
 def _read(name: str, spec: Option, annotation: Any, value: Any) -> Any:
-    """The value of a field that the command line was given something for."""
+    """Return the value of a field from the text of its option."""
     if spec.named:
         matches = [spec.named[word] for word in spec.named if word.casefold() == value.casefold()]
         if not matches:
@@ -227,7 +225,7 @@ def _read(name: str, spec: Option, annotation: Any, value: Any) -> Any:
 
 
 def _value(name: str, annotation: Any, value: Any) -> Any:
-    """The value of a field from what the command line was given."""
+    """Return the value of a field from its arguments, by its type."""
     kind = _members(annotation)[0]
     if get_origin(kind) is tuple and isinstance(value, str):
         return tuple(
@@ -236,7 +234,7 @@ def _value(name: str, annotation: Any, value: Any) -> Any:
     if get_origin(kind) is tuple:
         return tuple(value)
     if _is_mapping(kind):
-        # with NumPy, which most options do without
+        # Imported here because it needs NumPy, which most options do not need.
         from tauloop.mechanism.description.quantities import pairs_reader
 
         number, pairs = get_args(kind)[1], pairs_reader(name)(value)
@@ -252,5 +250,5 @@ def _number(name: str, kind: Callable[[str], Any], text: str) -> Any:
     try:
         return kind(text)
     except ValueError:
-        what = f"{text.strip()!r} is no {'whole ' if kind is int else ''}number"
-        raise InputError.of(name, what, "write numbers with commas between them") from None
+        what = f"{text.strip()!r} is not a {'whole ' if kind is int else ''}number"
+        raise InputError.of(name, what, "give numbers separated by commas") from None

@@ -1,4 +1,4 @@
-"""What all commands share: consoles, JSON, errors as text or JSON, exit codes."""
+"""Output of all commands: consoles, JSON, errors as text or JSON, exit codes."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from tauloop.common.result import Diagnostic, Result, Status, plain
 from tauloop.display.parts import ReportPart, parts_of
 from tauloop.display.tables import table as table
 
-#: Exit codes: done, done with doubts or failed, and input that cannot be used.
+#: Exit codes: success, doubtful or failed, invalid input.
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
-#: A file that was asked for, or None, and its text or what writes it.
+#: Path of a requested file or None, and its text or a function that writes it.
 Written = tuple[Path | None, str | Callable[[Path], object]]
 
-#: Words of the command that runs, ``tauloop`` first; a report says them.
-WORDS: ContextVar[tuple[str, ...]] = ContextVar("WORDS", default=())
+#: Words of the running command, ``tauloop`` first, for reports.
+COMMAND_WORDS: ContextVar[tuple[str, ...]] = ContextVar("COMMAND_WORDS", default=())
 
-#: An option `--json-file` for commands of packages; those of Tauloop write it by `--out`.
+#: The option `--json-file` for commands of other packages; Tauloop's commands use `--out`.
 JsonFileOption = Annotated[
     Path | None,
     typer.Option(
-        help="Write the whole result to this JSON file, of which `tauloop report` makes a page."
+        help="Write the whole result to this JSON file, which is input of `tauloop report`."
     ),
 ]
 
@@ -48,10 +48,10 @@ JsonOption = Annotated[
 ]
 #: The option `--quiet` of every command.
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print problems alone: no tables, notes, progress.")
+    bool, typer.Option("--quiet", "-q", help="Print problems only: no tables, notes, progress.")
 ]
 
-#: What a command gets without taking it: how every command prints.
+#: Options of every command, which commands need not take as parameters.
 _SHARED: Mapping[str, Any] = {
     "as_json": JsonOption,
     "quiet": QuietOption,
@@ -59,7 +59,7 @@ _SHARED: Mapping[str, Any] = {
 
 
 def console() -> Console:
-    """Console for results (standard output); one that prints nothing where the command is quiet."""
+    """Return the console for results (standard output); it prints nothing for a quiet command."""
     return Screen(quiet=is_quiet())
 
 
@@ -69,11 +69,11 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 
 def any_ending(_: Path) -> None:
-    """Nothing is wrong with any name."""
+    """Return None: every name is valid."""
 
 
 def folder(path: Path) -> Problem | None:
-    """What is wrong with a folder that is to hold files."""
+    """Return what is wrong with a folder for files, or None."""
     return unwritable_folder(path)
 
 
@@ -81,30 +81,33 @@ def writes(
     also: Callable[[Mapping[str, Any]], Problem | None] = lambda _: None,
     **files: Callable[[Path], Problem | None],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Check the files that a command writes before its work begins.
+    """Return a decorator that checks a command's files before its work begins.
 
     Args:
-        also: what else is wrong with the command's arguments, to be said together.
-        files: what is wrong with a name, by the command's argument: `any_ending`; `folder`
-            for one that holds files.
+        also: returns what else is wrong with the command's arguments, to be reported together.
+        files: checks of names, by the command's parameter: `any_ending`, or `folder` for a folder
+            of files.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
-        taken = inspect.signature(command).parameters
+        parameters = inspect.signature(command).parameters
 
         @functools.wraps(command)
         def wrapped(*args: Any, **kwargs: Any) -> None:
             paths = {name: kwargs[name] for name in files if kwargs.get(name) is not None}
-            problems = Problems(
-                problem for name, path in paths.items() if (problem := files[name](path))
-            )
+            problems = Problems()
+            for name, path in paths.items():
+                problem = files[name](path)
+                problems += [problem] if problem else []
             with problems.collecting(InputError):
                 require_writable(
                     *(path for name, path in paths.items() if files[name] is not folder)
                 )
-            problems += [problem] if (problem := also(kwargs)) else []
+            problem = also(kwargs)
+            problems += [problem] if problem else []
             InputError.raise_if_any(problems)
-            command(*args, **{name: value for name, value in kwargs.items() if name in taken})
+            accepted = {name: value for name, value in kwargs.items() if name in parameters}
+            command(*args, **accepted)
 
         wrapped.writes = tuple(files)  # type: ignore[attr-defined]
         return wrapped
@@ -113,7 +116,7 @@ def writes(
 
 
 def log_file(path: Path | None, log: Callable[[], Any]) -> Written:
-    """A file that is to hold a log, and how it is written."""
+    """Return a log file and the function that writes it."""
 
     def write(path: Path) -> None:
         from tauloop.logs import write_log
@@ -124,31 +127,33 @@ def log_file(path: Path | None, log: Callable[[], Any]) -> Written:
 
 
 def map_file(path: Path | None, result: Any) -> Written:
-    """A NetCDF file that is to hold the data of a map, and how it is written."""
-    return path, lambda path: write_file(
-        path, lambda beside: result.data.to_netcdf(beside, engine="scipy")
-    )
-
-
-def machine_file(path: Path | None, made: Callable[[], Any]) -> Written:
-    """A machine file (YAML) that is to hold a machine, and how it is written."""
+    """Return a NetCDF file and the function that writes the data of a map."""
 
     def write(path: Path) -> None:
-        # slow to import, and seldom asked for
-        from tauloop.formats.writing.yaml_writer import write_yaml
-
-        write_yaml(made(), path)
+        write_file(path, lambda temporary: result.data.to_netcdf(temporary, engine="scipy"))
 
     return path, write
 
 
-def text_file(path: Path | None, made: Callable[[], str]) -> Written:
-    """A file that is to hold a text, which is made when it is written."""
-    return path, lambda path: write_text(path, made())
+def machine_file(path: Path | None, mechanism: Callable[[], Any]) -> Written:
+    """Return a machine file (YAML) and the function that writes it."""
+
+    def write(path: Path) -> None:
+        # Imported here because it is slow to import and rarely needed.
+        from tauloop.formats.writing.yaml_writer import write_yaml
+
+        write_yaml(mechanism(), path)
+
+    return path, write
+
+
+def text_file(path: Path | None, text: Callable[[], str]) -> Written:
+    """Return a text file and the function that writes it; the text is made when it is written."""
+    return path, lambda path: write_text(path, text())
 
 
 def require_limits(result: Any, within_limits: bool) -> None:
-    """Refuse a result that goes beyond a stop, where it is to be within limits.
+    """Refuse a result beyond a stop if it must be within limits.
 
     Raises:
         PoseError: which coordinates, by how much, and where.
@@ -167,52 +172,45 @@ def finish(
     within_limits: bool = False,
     written: Iterable[Path] = (),
 ) -> None:
-    """Write a result's files, draw it, print it as JSON or as tables; exit with 1 where it is doubtful.
+    """Write a result's files, draw it, print it as JSON or tables; exit with 1 if it is doubtful.
 
-    The JSON file of `--out` holds the whole result, with the record that `tauloop report` makes a
-    page of.
-
-    A quiet command says only what makes it doubtful, on standard error.
+    The JSON file of `--out` contains the whole result, with the record for `tauloop report`. A
+    quiet
+    command prints only the reasons for doubt, on standard error.
 
     Args:
-        result: what the command has found.
-        files: what is written of it.
-        figure: file of its figure, what `plot` draws, if it is not that of `--out`; figures that
-            packages bring stand beside it, each named after its part.
-        draw: makes the figure, where it shows what the result alone does not say.
-        within_limits: whether it is refused where it goes beyond a stop.
-        written: what the workflow has written.
+        result: result of the command.
+        files: files to write.
+        figure: file of the figure (default: that of `--out`); figures of other packages' parts are
+            written next to it, each with the name of its part.
+        draw: draws the figure if it shows more than the result.
+        within_limits: whether a result beyond a stop is refused.
+        written: files that the workflow has written.
 
     Raises:
-        PoseError: it goes beyond a stop, and is to be within limits.
+        PoseError: the result is beyond a stop and must be within limits.
     """
     require_limits(result, within_limits)
     omitted = _omitted(result)
     shown = result
     if isinstance(result, Result) and omitted:
         result = replace(result, diagnostics=(*result.diagnostics, *omitted))
-    parts, figure, json_file = (
-        parts_of(result),
-        figure or ASKED.get().get("figure"),
-        ASKED.get().get("json_file"),
-    )
+    parts = parts_of(result)
+    figure = figure or ASKED.get().get("figure")
+    json_file = ASKED.get().get("json_file")
     drawn = _drawn(parts, result, figure, draw) if figure is not None else ()
-    asked_for = [(path, write) for path, write in files if path is not None]
-    for path, write in asked_for:
+    requested = [(path, write) for path, write in files if path is not None]
+    for path, write in requested:
         write_text(path, write) if isinstance(write, str) else write(path)
+    outputs = [*drawn, *written, *(path for path, _ in requested)]
     if json_file is not None:
         from tauloop.display.page_records import page_record
 
-        outputs = [json_file, *drawn, *written, *(path for path, _ in asked_for)]
-        page_record(result, WORDS.get(), outputs).write_json(json_file, result.as_dict())
+        record = page_record(result, COMMAND_WORDS.get(), [json_file, *outputs])
+        record.write_json(json_file, result.as_dict())
+        outputs.append(json_file)
     if is_json():
-        beside = {part.name: data for part in parts if (data := part.data(result))}
-        doubt = (
-            {"status": Status.DOUBTFUL, "diagnostics": omitted}
-            if omitted and not isinstance(result, Result)
-            else {}
-        )
-        print_json(result.as_dict() | doubt | ({"parts": beside} if beside else {}))
+        print_json(_json_data(result, parts, omitted))
     else:
         screen = console()
         for part in parts:
@@ -220,22 +218,35 @@ def finish(
                 screen.print(item, soft_wrap=getattr(item, "tone", "") == "code")
         for diagnostic in omitted:
             screen.print(f"doubtful: {diagnostic}", style="yellow")
-        for path in filter(None, (*drawn, *written, *(path for path, _ in asked_for), json_file)):
+        for path in outputs:
             screen.print(f"written: {path}", soft_wrap=True)
     if result.status is not Status.OK or omitted:
         if is_quiet():
-            named = [
-                str(line)
-                for key in ("advice", "problems", "findings")
-                for line in getattr(result, key, ())
-            ]
-            named += [] if isinstance(result, Result) else [str(item) for item in omitted]
-            Screen(stderr=True, soft_wrap=True).print(*named, sep="\n")
+            reasons: list[str] = []
+            for key in ("advice", "problems", "findings"):
+                reasons += map(str, getattr(result, key, ()))
+            if not isinstance(result, Result):
+                reasons += map(str, omitted)
+            Screen(stderr=True, soft_wrap=True).print(*reasons, sep="\n")
         raise typer.Exit(FAILED)
 
 
+def _json_data(
+    result: Any, parts: Sequence[ReportPart], omitted: Sequence[Diagnostic]
+) -> dict[str, Any]:
+    """Return a result as plain data, with the data of its parts and of omitted forces."""
+    data = dict(result.as_dict())
+    if omitted and not isinstance(result, Result):
+        data |= {"status": Status.DOUBTFUL, "diagnostics": omitted}
+    part_data = {part.name: part.data(result) for part in parts}
+    part_data = {name: value for name, value in part_data.items() if value}
+    if part_data:
+        data["parts"] = part_data
+    return data
+
+
 def _omitted(result: Any) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of forces that the machine lacks, where the result needs and lacks them."""
+    """Return diagnostics of forces that the result needs and the machine's file omits."""
     mechanism = MACHINE.get()
     if (
         mechanism is None
@@ -252,37 +263,39 @@ def _omitted(result: Any) -> tuple[Diagnostic, ...]:
 def _drawn(
     parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None
 ) -> tuple[Path, ...]:
-    """Figures of all parts, drawn and written."""
+    """Draw and write the figures of all parts, and return their paths."""
     from tauloop.display.renderers.figure_style import save_figure
 
-    own = [part for part in parts if part.name == part.takes]
-    others = [part for part in parts if part not in own]
+    tauloop_parts = [part for part in parts if part.name == part.takes]
+    other_parts = [part for part in parts if part not in tauloop_parts]
+    # A derived class has its own part and that of its base class, but one picture.
+    drawn_parts = tauloop_parts[:1] + other_parts
     written = []
     with bar("figure") as progress:
-        stages = Stages(progress, 2 * len(own[:1] + others))
-        # a derived class has a part of its own and that of its base: one picture
-        for part in own[:1] + others:
-            drawn = (
-                part.figure(result)
-                if part in others
-                else draw()
-                if draw is not None
-                else _own_figure(own, result)
-            )
+        stages = Stages(progress, 2 * len(drawn_parts))
+        for part in drawn_parts:
+            if part in other_parts:
+                drawn = part.figure(result)
+            elif draw is not None:
+                drawn = draw()
+            else:
+                drawn = _result_figure(tauloop_parts, result)
             stages.done()
             if drawn is not None:
-                file = path.with_stem(f"{path.stem}-{part.name}") if part in others else path
+                is_other = part in other_parts
+                file = path.with_stem(f"{path.stem}-{part.name}") if is_other else path
                 written.append(save_figure(drawn, file))
             stages.done()
     return tuple(written)
 
 
-def _own_figure(parts: Sequence[ReportPart], result: Any) -> Any:
-    """The picture of the first part that has one; without any that of `plot`."""
-    figures = (part.figure(result) for part in parts)
-    return (
-        next((figure for figure in figures if figure is not None), None) or result.plot()[0].figure
-    )
+def _result_figure(parts: Sequence[ReportPart], result: Any) -> Any:
+    """Return the picture of the first part with a picture, or that of `plot`."""
+    for part in parts:
+        figure = part.figure(result)
+        if figure is not None:
+            return figure
+    return result.plot()[0].figure
 
 
 def command(
@@ -290,14 +303,15 @@ def command(
     out_default: str = "",
     **files: FileKind | Callable[[Path], Problem | None],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command, which `reports_errors` and checks its files before its work.
+    """Return a decorator that makes a function a command with checked files.
 
     Args:
-        also: what else is wrong with the command's arguments, to be reported together.
+        also: returns what else is wrong with the command's arguments, to be reported together.
         out_default: what is written without ``--out``, in words.
-        files: the files that it writes, by parameter. A `FileKind` is one of those that ``--out``
-            names; of `figure` and `json_file` the function need not take the parameter, because
-            `finish` writes them. Anything else checks the value of the parameter itself.
+        files: files that the command writes, by parameter. A `FileKind` is one that ``--out``
+            names;
+            the function need not take `figure` and `json_file`, because `finish` writes them. Any
+            other value checks the parameter's own value.
     """
     kinds = {name: kind for name, kind in files.items() if isinstance(kind, FileKind)}
     checks = {name: check for name, check in files.items() if not isinstance(check, FileKind)}
@@ -313,24 +327,25 @@ def command(
 
 
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn Tauloop's errors into a message (or JSON, when the command was asked for it) and exit code 2.
+    """Turn Tauloop's errors into a message (or JSON for `--json`) and exit code 2.
 
-    A parameter that is annotated with a class of options becomes an option of the command for each
-    of its fields; what is wrong with a field is reported of that option. Every command has `--json`
-    and `--quiet`, even where it takes neither, and `--out` where it writes files.
+    A parameter annotated with a class of options becomes an option for each of its fields, and
+    errors
+    of a field are reported for that option. Every command has `--json` and `--quiet`, even if it
+    takes neither, and `--out` if it writes files.
     """
-    # evaluated here, where the names that the annotations use are known
+    # Evaluated here, where the names of the annotations are known.
     signature = inspect.signature(command, eval_str=True)
     classes = {name: options_class(p.annotation) for name, p in signature.parameters.items()}
     options = {name: kind for name, kind in classes.items() if kind is not None}
     kinds: Mapping[str, FileKind] = getattr(command, "kinds", {})
     also = getattr(command, "also", lambda _: None)
     added = {name: item for name, item in _SHARED.items() if name not in signature.parameters}
-    names = {
-        name: flag
-        for name, parameter in signature.parameters.items()
-        if (flag := annotated_flag(name, parameter.annotation))
-    }
+    names = {}
+    for name, parameter in signature.parameters.items():
+        flag = annotated_flag(name, parameter.annotation)
+        if flag:
+            names[name] = flag
     for kind in options.values():
         names |= flags(kind)
     names |= dict.fromkeys(kinds, "--out")
@@ -351,15 +366,15 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                     asked |= {name: files.get(name) for name in ("figure", "json_file")}
                     taken = [name for name in kinds if name in signature.parameters]
                     own |= {name: files.get(name) for name in taken}
-                made = {}
+                gathered_options = {}
                 for name, kind in options.items():
                     with problems.collecting(InputError):
-                        made[name] = gathered(kind, own)
-                if len(made) == len(options):
-                    problem = also(own | made)
+                        gathered_options[name] = gathered(kind, own)
+                if len(gathered_options) == len(options):
+                    problem = also(own | gathered_options)
                     problems += [problem] if problem else []
                 InputError.raise_if_any(problems)
-                command(*args, **own, **made)
+                command(*args, **own, **gathered_options)
         except TauloopError as error:
             shown = names
             if kwargs.get("actuators") is not None and "position" in names:
@@ -395,9 +410,9 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _flagged(where: str, names: Mapping[str, str]) -> str:
-    """Return the place of a problem with the name of its option instead of the field's.
+    """Return the location of a problem with the option's name instead of the field's.
 
-    The place may be that of an element, such as ``cutoffs[0]``, or of a name, such as ``known m``.
+    A location may be an element, such as ``cutoffs[0]``, or a name, such as ``known m``.
     """
     field, space, rest = where.partition(" ")
     option = names.get(field) or names.get(field.partition("[")[0]) or field
@@ -405,5 +420,5 @@ def _flagged(where: str, names: Mapping[str, str]) -> str:
 
 
 def _in_order(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """All by keyword, which is how the command line calls."""
+    """Return keyword-only parameters, because the command line calls by keyword."""
     return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]

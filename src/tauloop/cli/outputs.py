@@ -1,4 +1,4 @@
-"""Files that commands write: ``--out`` names them all, and the ending of each chooses what it holds."""
+"""Files that commands write: ``--out`` names them, and their endings choose their contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.files import require_writable, unwritable_folder
 from tauloop.common.records import dataclass
 
-#: Endings that are shown of kinds with many.
+#: Number of endings that the help shows for a kind of file.
 _SHOWN_ENDINGS = 3
 
 
@@ -26,10 +26,10 @@ class FileKind:
     """A kind of file.
 
     Attributes:
-        content: what the file holds, after "Write".
-        endings: the endings that choose it, the usual ones first.
+        content: content of the file, after "Write".
+        endings: endings that choose it, the usual ones first.
         is_folder: whether it is a folder, which a name without an ending chooses too.
-        problem: what is wrong with a name that has the ending.
+        problem: returns what is wrong with a name that has the ending.
     """
 
     content: str
@@ -43,12 +43,12 @@ class FileKind:
 
     @property
     def description(self) -> str:
-        """Its content, and its usual endings in brackets."""
+        """Return its content, with its usual endings in brackets."""
         endings = "DIR/" if self.is_folder else ", ".join(self.endings[:_SHOWN_ENDINGS])
         return f"{self.content} ({endings})"
 
     def takes(self, text: str) -> bool:
-        """Return whether a path chooses this kind by its form."""
+        """True if a path chooses this kind by its form."""
         has_ending = Path(text).name.lower().endswith(self.endings) if self.endings else False
         if self.is_folder:
             return has_ending or not Path(text).suffix or text.endswith("/") or Path(text).is_dir()
@@ -97,8 +97,8 @@ HAL = FileKind(content="the geometry as HAL lines for LinuxCNC", endings=(".hal"
 INI = FileKind(content="the joints' sections of an INI file for LinuxCNC", endings=(".ini",))
 TEXT = FileKind(content="the text", endings=(".txt",))
 LATEX = FileKind(content="a LaTeX document", endings=(".tex",))
-PYTHON = FileKind(content="a Python module that needs NumPy alone", endings=(".py",))
-TRIANGLE = FileKind(content="the triangle of all logs, for a later --add", endings=(".npz",))
+PYTHON = FileKind(content="a Python module that needs only NumPy", endings=(".py",))
+TRIANGLE = FileKind(content="the condensed logs, for a later --add", endings=(".npz",))
 #: A folder of files.
 FOLDER = FileKind(content="files", is_folder=True, problem=unwritable_folder)
 
@@ -115,9 +115,9 @@ def out_option(kinds: Mapping[str, FileKind], default: str = "") -> Any:
 def chosen_files(
     texts: Sequence[str], kinds: Mapping[str, FileKind]
 ) -> tuple[dict[str, Path], Problems]:
-    """Return the file of each kind that ``--out`` names, by the command's parameter, and problems.
+    """Return the files that ``--out`` names, by the command's parameter, and problems.
 
-    There is a problem where no kind of this command has the ending, two files are of one kind, or a
+    It is a problem if no kind of this command has the ending, if two files are of one kind, or if a
     file cannot be written.
     """
     problems = Problems()
@@ -129,7 +129,7 @@ def chosen_files(
             problems.add(
                 "out",
                 f"{text!r} does not have the ending of a file that this command writes",
-                f"end it as its content needs: {descriptions}",
+                f"use the ending of its content: {descriptions}",
             )
         elif name in chosen:
             content = kinds[name].content

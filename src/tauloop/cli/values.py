@@ -1,4 +1,4 @@
-"""Values of options of commands that are not fields of options: they take units too."""
+"""Option values with units, for options that are not fields of an options class."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ class ViewOptions(Options):
     Attributes:
         position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); other
             coordinates are those of the reference pose.
-        entry: coordinates of the position: platform or actuators.
-        motion: motion to play, from a table with time and position.NAME of the platform or the
-            actuators; from Python also a `Playback`.
+        entry: coordinates in which the position is given: platform or actuators.
+        motion: motion from a table with time and position.NAME of the platform or the actuators, to
+            be played; from Python also a `Playback`.
         simulation: motion to play, from the output of `tauloop simulate --out` or `control --out`.
         measured: show a log of the same format as the motion, transparent, next to the motion.
         beside: compare with this machine (shipped or a file), such as the calibrated one; it is
@@ -60,7 +60,7 @@ class ViewOptions(Options):
         forces: show forces: arrows at motors and platform, rods colored by tension and compression.
         workspace: show a slice or cloud of the workspace over two or three platform positions, such
             as 'x,z'.
-        colouring: color the workspace by this property.
+        colouring: color by a property of the workspace.
         modes: search all modes at the first pose: of its 'actuators' (assembly modes) or of the
             'platform' (working modes).
 

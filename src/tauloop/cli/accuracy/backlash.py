@@ -29,7 +29,7 @@ def backlash(
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """How play at the actuators shows at the tool, over the work volume and in a section of it.
+    """Map the tool's displacement by backlash of the actuators, over the workspace and a section.
 
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """
@@ -37,7 +37,7 @@ def backlash(
     with bar("poses") as progress:
         result = tl.backlash_map(model, options, progress=progress)
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
-    much = "its drive lines" if options.play == "lines" else f"{', '.join(amounts)} um (urad)"
-    title = f"{result.machine}: tool displacement by play of {much} [um]"
+    size = "its drive lines" if options.play == "lines" else f"{', '.join(amounts)} um (urad)"
+    title = f"{result.machine}: tool displacement by play of {size} [um]"
     draw = lambda: play_figure(play_section(model, options), title=title)  # noqa: E731
     finish(result, map_file(out, result), figure=figure, draw=draw)

@@ -1,4 +1,4 @@
-"""``tauloop accuracy ballbar``: a machine with its drive lines on a circle."""
+"""``tauloop accuracy ballbar``: a machine with drive lines on a circle."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ def ballbar(
     side: ImportArguments | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Drive a machine with drive lines round a circle: with two motors, with one, without play, and with rigid drives.
+    """Simulate a circle of a machine with drive lines, and compare variants of its drives.
 
-    Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends
-    early or is doubtful.
+    The variants are two motors, one motor, no play, and rigid drives. Radial deviations refer to
+    the
+    circle of best fit (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
     model = load_model(machine, side)
     with bar("runs") as progress:

@@ -30,14 +30,14 @@ def dynamics(
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """Actuator forces that a motion needs (inverse dynamics).
+    """Compute the actuator forces of a motion (inverse dynamics).
 
-    A machine with passive freedoms is moved by its actuators (--actuators, or --entry actuators
-    with a table): accelerations are given for these alone, and those of the passive freedoms are
-    computed with the forces. For one pose name the coordinates that differ from the reference pose;
-    for many give a table. A table
-    that passes a singularity between two rows is refused. Exit code 1 when a pose lies beyond a
-    stop.
+    For one pose, name the coordinates that differ from the reference pose; for many poses, give a
+    table. Give a machine with passive freedoms the positions of its actuators (--actuators, or
+    --entry actuators with a table): the accelerations of the passive freedoms are computed with the
+    forces. A table that passes a singularity between two rows is refused. Exit code 1 when a pose
+    is
+    beyond a stop.
     """
     options = at_actuators(options, actuators)
     model = load_model(machine, side, formulation=formulation, threads=threads)

@@ -1,4 +1,4 @@
-"""``tauloop jacobian``: how the tool, the actuators and the platform move together."""
+"""``tauloop jacobian``: the Jacobian of tool, actuators or platform at a pose."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def jacobian(
     platform: PoseOption = None,
     actuators: ActuatorsOption = None,
 ) -> None:
-    """The Jacobian of the tool, the actuators or the platform at one pose, per unit of platform or actuators.
+    """Compute the Jacobian of tool, actuators or platform at one pose.
 
-    Exit code 1 when the pose is singular or beyond a stop.
+    Its columns are velocities of the platform or of the actuators. Exit code 1 when the pose is
+    singular or beyond a stop.
     """
     model = load_model(machine, side, within_limits=options.within_limits)
     result = tl.jacobian(model, platform=platform, actuators=actuators, options=options)

@@ -1,4 +1,4 @@
-"""``tauloop modes``: all ways in which a machine can be assembled at one position."""
+"""``tauloop modes``: all assembly modes or working modes of a machine at one position."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def modes(
 ) -> None:
     """List all assembly modes: every pose in which the loops close at given actuator positions.
 
-    With --pose or --working it lists all working modes: every posture of the legs at a pose.
-    What is beyond a stop in a mode is named; --within-limits leaves such modes out, and refuses
-    where no other is. Exit code 1 when the diagnostics leave a doubt whether these are all.
+    With --pose or --working it lists all working modes: every posture of the legs at a pose. A mode
+    beyond a stop is reported; --within-limits leaves these modes out, and refuses a position
+    without
+    any other mode. Exit code 1 when the diagnostics leave doubt whether the list is complete.
     """
     if actuators is not None and (working or pose is not None):
         raise tl.InputError.of("actuators", "given with a pose of the platform", "give one of them")

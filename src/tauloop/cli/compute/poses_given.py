@@ -1,4 +1,4 @@
-"""Options that give one pose of a machine: its platform's, or its actuators' positions."""
+"""Options for one pose of a machine: positions of its platform or of its actuators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ ActuatorsOption = Annotated[
     str | None,
     typer.Option(
         metavar="VALUES",
-        help="Positions of the actuators, such as 'motor_1=20deg,slide=5mm'; the rest as at the reference.",
+        help="Positions of the actuators, such as 'motor_1=20deg,slide=5mm'; others are as in the "
+        "reference pose.",
         autocompletion=actuators,
     ),
 ]
@@ -24,8 +25,8 @@ PoseOption = Annotated[
     typer.Option(
         "--pose",
         metavar="VALUES",
-        help="Position of the platform, such as 'x=50mm,rz=10deg'; the rest as at the reference. "
-        "rx, ry, rz rotate it from there about that vector in the base frame.",
+        help="Position of the platform, such as 'x=50mm,rz=10deg'; other coordinates are as in the "
+        "reference pose. rx, ry, rz rotate the platform about that vector in the base frame.",
     ),
 ]
 
@@ -33,7 +34,7 @@ _Options = TypeVar("_Options", tl.DynamicsOptions, tl.ViewOptions)
 
 
 def at_actuators(options: _Options, actuators: str | None) -> _Options:
-    """Return options of a pose whose actuators' positions are given; the same without them.
+    """Return options with the given actuator positions; unchanged options without them.
 
     Raises:
         InputError: a position of the platform is given as well.

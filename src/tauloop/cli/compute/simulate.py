@@ -1,4 +1,4 @@
-"""``tauloop simulate``: forward dynamics in time: constant forces, free motion, round trips of motions."""
+"""``tauloop simulate``: forward dynamics in time: forces, free motion, round trips."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def simulate(
         bool,
         typer.Option(
             "--free",
-            help="Simulate free motion without friction, in springs at the drives, by every route.",
+            help="Simulate free motion without friction, with springs at the drives, by every route.",
         ),
     ] = False,
     spring_frequency: Annotated[
@@ -51,21 +51,22 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Motion from a table for a round trip: CSV or Parquet with columns time and "
-            "position.NAME of the platform; its "
-            "forces by inverse dynamics are fed to forward dynamics.",
+            help="Motion from a table (CSV or Parquet) for a round trip, with columns time and "
+            "position.NAME of the platform; forward dynamics gets its forces from inverse dynamics.",
         ),
     ] = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """Simulate a machine: constant forces (a free fall without any), a free motion, or a round trip.
+    """Simulate a machine: constant forces (or a free fall), a free motion, or a round trip.
 
-    Cables pull, become slack and are tautened again; without --force their winches are held as they
-    hold the start at rest. With --fmu an FMU of somebody else is an actuator or a drive. Exit code
-    1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion
-    goes beyond a stop, which does not hold it (put an event there).
+    Cables pull and can become slack; without --force their winches are locked at the start. With
+    --fmu, a third-party FMU is an actuator or a drive. Exit code 1 when the end is not reached;
+    when
+    energy, loops or the round trip exceed their limits; or when the motion goes beyond a stop
+    (stops
+    exert no force: add an event at them).
     """
     hertz = frequency("spring_frequency", spring_frequency)
     chosen = _chosen(options, free, hertz, amplitude, motion, out)
@@ -87,14 +88,14 @@ def _chosen(
     motion: Path | None,
     out: Path | None,
 ) -> tl.SimulationOptions | FreeMotionOptions | RoundTripOptions:
-    """The options of what is asked for.
+    """Return the options of the requested simulation.
 
     Raises:
-        tl.InputError: options that do not go together.
+        tl.InputError: options that do not fit together.
     """
     if not free and motion is None:
         return options
-    beside, shared = ("--free", ()) if free else ("--motion", ("route",))
+    simulation, shared = ("--free", ()) if free else ("--motion", ("route",))
     general = tl.SimulationOptions()
     useless = [
         item.name
@@ -104,7 +105,7 @@ def _chosen(
     ]
     useless += ["--out"] * (free and out is not None) + ["--motion"] * (free and motion is not None)
     tl.InputError.raise_if_any(
-        tl.Problem(where=name, what=f"means nothing beside {beside}", remedy="leave it out")
+        tl.Problem(where=name, what=f"has no effect with {simulation}", remedy="leave it out")
         for name in useless
     )
     if motion is None:

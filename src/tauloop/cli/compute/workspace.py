@@ -1,4 +1,4 @@
-"""``tauloop workspace``: where a machine can work, and why not elsewhere."""
+"""``tauloop workspace``: poses at which a machine can work, and reasons that exclude others."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ def workspace(
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
+    """Map the workspace: reach, ranges, singularities, interference of rods, tensions of cables.
 
-    Over a section or a volume of poses at rest. A platform's orientation is given by angles rx, ry,
-    rz: turned from the reference pose about that vector in the base frame. Exit code 1 when no pose
-    of the grid can be used.
+    The map covers a section or a volume of poses at rest. Orientations are angles rx, ry, rz: a
+    rotation from the reference pose about that vector in the base frame. Exit code 1 when no pose
+    of
+    the grid can be used.
     """
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:

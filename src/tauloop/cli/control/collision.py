@@ -1,4 +1,4 @@
-"""``tauloop control collision``: how soon a blow at a moving platform is noticed without a sensor of forces."""
+"""``tauloop control collision``: detection of platform collisions without a force sensor."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def collision(
     side: SideOption,
     threads: WorkersOption = "1",
 ) -> None:
-    """Find how soon a blow at a moving platform is noticed without a sensor of forces.
+    """Find how soon a collision of the moving platform is detected without a force sensor.
 
-    The model's masses and friction are wrong by what you say, drawn anew for each of many machines.
-    Thresholds are those of one false alarm an hour. Exit code 1 when a blow goes unnoticed.
+    Masses and friction of the model have random errors of a given size, different for each of many
+    machines. The thresholds give one false alarm per hour. Exit code 1 when a collision is missed.
     """
     with bar("machines") as progress:
         result = tl.simulate_collision_detection(

@@ -1,4 +1,4 @@
-"""``tauloop control follow``: a trajectory followed under sampled controllers, with and without the machine's model."""
+"""``tauloop control follow``: a trajectory under sampled controllers, with and without a model."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def follow(
     compiled: Annotated[
         bool,
         typer.Option(
-            "--compiled", help="Run the code that `tauloop export controller` writes of these laws."
+            "--compiled",
+            help="Run the code that `tauloop export controller` writes for these laws.",
         ),
     ] = False,
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """Follow a trajectory under sampled controllers, and say how far the machine stays behind.
+    """Follow a trajectory under sampled controllers, and report the tracking errors.
 
-    With --fmu an FMU of somebody else is a drive, or the controller itself. Exit code 1 when a run
-    ends early (out of reach, singular, not finite) or goes beyond a stop; saturated forces are
-    reported.
+    With --fmu, a third-party FMU is a drive, or the controller itself. Exit code 1 when a run ends
+    early (out of reach, singular, not finite) or goes beyond a stop; saturated forces are reported.
     """
     with bar("controllers") as progress:
         model = load_model(machine, side, threads=threads)
         if coupling != tl.FmuCoupling():
             if compiled:
-                raise tl.InputError.of("compiled", "means nothing beside --fmu", "leave it out")
+                raise tl.InputError.of("compiled", "has no effect with --fmu", "leave it out")
             result: Any = tl.co_simulate(model, options, coupling, progress=progress)
         else:
             result = (tl.control_compiled if compiled else tl.follow_path)(

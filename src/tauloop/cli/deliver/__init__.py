@@ -1,1 +1,1 @@
-"""Commands that write code, run plants and make pages."""
+"""Commands that write code and pages, and run plants."""

@@ -21,8 +21,8 @@ def export_c(
 ) -> None:
     """Write functions of a machine as C99, with a program that checks them.
 
-    Source, header, test program and a manifest. All parameters are baked in. The code needs only
-    math.h, has no heap and keeps no state.
+    The files are source, header, test program and a manifest. All parameters are constants in the
+    code. It needs only math.h, allocates no memory and keeps no state.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:

@@ -29,7 +29,7 @@ def export_fmu(
 ) -> None:
     """Write a machine as NAME.fmu for simulators and real-time targets (FMI 2 or 3).
 
-    The FMU has a library for this platform and its sources.
+    The FMU contains a library for this platform and its sources.
     """
     if options.kind != "controller":
         _refuse_controller(options.kind, controller)
@@ -46,12 +46,12 @@ def export_fmu(
 
 
 def _refuse_controller(kind: str, controller: tl.ControllerOptions) -> None:
-    """Refuse options of a controller, all at once, where the FMU holds none."""
+    """Refuse options of a controller for an FMU without a controller, all at once."""
     default = tl.ControllerOptions()
     tl.InputError.raise_if_any(
         tl.Problem(
             where=item.name,
-            what=f"has no meaning for an FMU of the kind {kind}",
+            what=f"has no effect on an FMU of the kind {kind}",
             remedy="leave it out, or add --kind controller",
         )
         for item in fields(controller)

@@ -28,7 +28,7 @@ def export_linuxcnc(
 ) -> None:
     """Write a component for LinuxCNC with the geometry on HAL pins, and a headless simulation.
 
-    `halcompile` builds it.
+    Build the component with `halcompile`.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:

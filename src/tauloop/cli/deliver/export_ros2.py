@@ -1,4 +1,4 @@
-"""``tauloop export ros2``: a package of ROS 2."""
+"""``tauloop export ros2``: a package for ROS 2."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def export_ros2(
     within_limits: WithinLimitsOption = False,
     out: Path | None = None,
 ) -> None:
-    """Write a package of ROS 2: URDF with ros2_control, launch file, and a node for the passive joints.
+    """Write a ROS 2 package: URDF with ros2_control, launch file, and a node for passive joints.
 
-    The name is that of the package.
+    --name is the name of the package.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:

@@ -1,4 +1,4 @@
-"""What the commands of ``tauloop export`` share: the folder and the name of what they write."""
+"""Folder and name options of the commands of ``tauloop export``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from tauloop.cli.outputs import FOLDER
 if TYPE_CHECKING:
     from tauloop.model import Model
 
-EXPORT_FOLDER = FOLDER.of("files into this folder, in which others are left alone")
-#: The folder without ``--out``, in words.
-EXPORT_DEFAULT = "The folder MACHINE-KIND without it"
+EXPORT_FOLDER = FOLDER.of("files into this folder, whose other files are left alone")
+#: The default folder, in words.
+EXPORT_DEFAULT = "Default: the folder MACHINE-KIND"
 
 NameOption = Annotated[
     str | None,
-    typer.Option(
-        "--name", help="First part of all names in what is written; the machine's name without it."
-    ),
+    typer.Option("--name", help="First part of all generated names; default: the machine's name."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""``tauloop report``: a page of results that plays, needs no network and can be printed."""
+"""``tauloop report``: an HTML page of results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.cli.outputs import PAGE
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out=PAGE, out_default="report.html without it")
+@command(out=PAGE, out_default="Default: report.html")
 def report(
     results: Annotated[
         list[Path],
@@ -22,10 +22,9 @@ def report(
     options: tl.ReportOptions,
     out: Path | None = None,
 ) -> None:
-    """Make one HTML page of results: what was done with which files, tables, figures, the machine in motion, doubts.
+    """Write one HTML page of results: files, tables, figures, the machine in motion, doubts.
 
-    The page holds all that it shows, and asks for nothing from outside. It needs `pip install
-    'tauloop[report]'`.
+    The page plays and prints without network access. It needs `pip install 'tauloop[report]'`.
     """
     with bar("page") as progress:
         result = tl.write_report(results, out or Path("report.html"), options, progress=progress)

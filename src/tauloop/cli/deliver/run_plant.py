@@ -17,18 +17,19 @@ def run_plant(
     side: SideOption = None,
     out: Path | None = None,
 ) -> None:
-    """Run a machine with its drive lines as a plant that a controller in another process drives.
+    """Run a machine with its drive lines as a plant for a controller in another process.
 
-    The loop is compiled; packets go over UDP or shared memory. It begins with the hello of a
-    controller, and ends after the duration or by Ctrl-C, SIGTERM or SIGHUP, with counts of lost,
-    late, repeated and refused packets and of times; what was recorded by then is written. Exit code
-    1 where a step takes more than a tenth of its period, or has no solution.
+    The loop is compiled; packets use UDP or shared memory. The run starts with the controller's
+    hello
+    and ends after the duration or by Ctrl-C, SIGTERM or SIGHUP. It reports lost, late, repeated and
+    refused packets and the times of its steps, and writes what it has recorded. Exit code 1 when a
+    step takes more than a tenth of its period, or has no solution.
     """
     if out is not None and options.duration is None:
-        raise tl.InputError.of("out", "a run without an end has no log", "give a duration")
+        raise tl.InputError.of("out", "a run without a duration has no log", "give a duration")
     result = tl.run_plant(load_model(machine, side), options)
     if out is not None and not result.counts["steps"]:
-        reason = "the plant was ended before its first step: there is nothing to write"
+        reason = "the plant ended before its first step, so there is nothing to write"
         raise tl.InputError.of(
             "out", reason, "start a controller while the plant runs, or give --alone"
         )

@@ -24,9 +24,9 @@ def fit(
     ],
     options: tl.DriveLineFitOptions,
 ) -> None:
-    """Identify parameters of a drive line from criteria of measured steps, and say what these leave open.
+    """Identify drive-line parameters from criteria of measured steps, and report undetermined ones.
 
-    Exit code 1 when a measured figure is missed by more than three tolerances.
+    Exit code 1 when a measured value is missed by more than three tolerances.
     """
     drive = load_drive(line)
     with bar("search") as progress:

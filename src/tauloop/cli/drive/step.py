@@ -40,12 +40,12 @@ def step(
     figure: Path | None = None,
     control_c: Path | None = None,
 ) -> None:
-    """Simulate a step of a drive line with its control, and judge it.
+    """Simulate a step of a drive line with its control, and report its criteria.
 
-    Exit code 1 when the run diverges or is given up.
+    Exit code 1 when the run diverges or is aborted.
     """
     if compare is not None and figure is None:
-        what = "given without a picture, the only thing that it changes"
+        what = "has an effect on a picture only, and no picture is written"
         raise tl.InputError(
             tl.Problem(where="compare", what=what, remedy="add --out step.png, or leave it out")
         )
@@ -56,15 +56,10 @@ def step(
                 load_drive(compare), replace(options, parameters={}, cycle=False)
             )
         )
-    made = (
-        None
-        if control_c is None
-        else export_control(
-            shown[0].line,
-            {name: float(value) for name, value in shown[0].options.parameters.items()},
-            folder=control_c,
-        )
-    )
-    written = () if made is None else made.written
+    control = None
+    if control_c is not None:
+        parameters = {name: float(value) for name, value in shown[0].options.parameters.items()}
+        control = export_control(shown[0].line, parameters, folder=control_c)
+    written = () if control is None else control.written
     log, draw = log_file(out, shown[0].to_xarray), lambda: steps_figure(*shown)
     finish(shown[0], log, figure=figure, draw=draw, written=written)

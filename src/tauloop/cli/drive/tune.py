@@ -1,4 +1,4 @@
-"""``tauloop drive tune``: the control of a drive line tuned by simulated steps."""
+"""``tauloop drive tune``: tuning of a drive line's control by simulated steps."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def tune(
     line: LineArgument,
     options: tl.TuningOptions,
 ) -> None:
-    """Tune parameters of a drive line: the least cost of a step of its reference, within bounds.
+    """Tune parameters of a drive line for the least cost of a reference step, within bounds.
 
-    The first Ctrl-C ends the search with the best so far. Exit code 1 when the result is doubtful;
-    it says why.
+    The first Ctrl-C ends the search with the best result so far. Exit code 1 when the result is
+    doubtful; the reason is printed.
     """
     drive = load_drive(line)
     steps = options.budget * options.starts

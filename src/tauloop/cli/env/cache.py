@@ -1,4 +1,4 @@
-"""``tauloop env cache``: the compiled libraries that are kept, and their removal."""
+"""``tauloop env cache``: the cache of compiled libraries."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tauloop.compiler.c import CacheOptions, compiled_cache
 
 @command()
 def cache(options: CacheOptions) -> None:
-    """List the compiled libraries that are kept, or remove them.
+    """List the cached compiled libraries, or remove them.
 
-    Exit code 1 when one of them is damaged or could have been written by another user: it is not
-    loaded but made anew.
+    Exit code 1 when a library is damaged or could have been written by another user: it is not
+    loaded but compiled again.
     """
     finish(compiled_cache(options))

@@ -1,4 +1,4 @@
-"""``tauloop env doctor``: what this computer has for Tauloop."""
+"""``tauloop env doctor``: a check of this computer and its installation."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tauloop.cli.output import command, finish
 
 @command()
 def doctor() -> None:
-    """List versions, compiler, cache, extras and GPU; what is missing, with the command that brings it.
+    """Show versions, compiler, cache, extras and GPU, and how to install what is missing.
 
-    Exit code 1 when compiled functions differ from the interpreter's. Put the JSON into reports of
-    faults.
+    Exit code 1 when compiled functions differ from the interpreter's. Attach the JSON output to bug
+    reports.
     """
     finish(tl.doctor())

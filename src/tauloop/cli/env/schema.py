@@ -13,7 +13,7 @@ from tauloop.mechanism import drive_schema, json_schema
 @command()
 def schema(
     drive: Annotated[
-        bool, typer.Option("--drive-line", help="Print that of drive-line files.")
+        bool, typer.Option("--drive-line", help="Print the schema of drive-line files.")
     ] = False,
 ) -> None:
     """Print the JSON Schema of machine files, for editors (JSON with or without --json)."""

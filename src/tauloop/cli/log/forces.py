@@ -1,4 +1,4 @@
-"""``tauloop log forces``: forces from outside on a platform, estimated from a recorded log."""
+"""``tauloop log forces``: external forces on a platform, estimated from a log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def forces(
         Path,
         typer.Argument(
             metavar="LOG",
-            help="Recording with the positions and forces of all actuators, as of identify.",
+            help="Recording with the positions and forces of all actuators, as for identify.",
         ),
     ],
     options: tl.ExternalWrenchOptions,
@@ -29,10 +29,10 @@ def forces(
     out: Path | None = None,
     threads: WorkersOption = "1",
 ) -> None:
-    """Estimate the wrench that acts on the platform from outside, and find contacts in a log.
+    """Estimate the external wrench on the platform, and find contacts in a log.
 
-    The threshold of a contact follows from stretches without contact, which are named with
-    --contact-free or found from the log. Exit code 1 when the result is doubtful, such as when
+    The threshold of a contact follows from intervals without contact, which are named by
+    --contact-free or found in the log. Exit code 1 when the result is doubtful, for example when
     another log without contact raises too many alarms.
     """
     with bar("logs") as progress:

@@ -1,4 +1,4 @@
-"""``tauloop log subtract``: the structure's forces from a run with the structure and a run without it."""
+"""``tauloop log subtract``: forces of the structure from runs with and without it."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ def subtract(
         Path,
         typer.Argument(
             metavar="CONNECTED",
-            help="Log of the run with the structure: columns time, position.NAME, force.NAME; velocity.NAME is kept.",
+            help="Log of the run with the structure: columns time, position.NAME, force.NAME; "
+            "velocity.NAME is kept.",
         ),
     ],
     disconnected: Annotated[
         Path,
         typer.Argument(
-            metavar="DISCONNECTED", help="Log of the same motion with the structure taken off."
+            metavar="DISCONNECTED", help="Log of the same motion without the structure."
         ),
     ],
     options: tl.SubtractionOptions,
     out: Path | None = None,
 ) -> None:
-    """Subtract the actuators' own forces, measured with the structure taken off, sample by sample.
+    """Subtract the actuators' own forces, measured without the structure, sample by sample.
 
-    The runs are aligned by their positions. The result goes to `tauloop identify`, with a machine
-    whose carts, drives and friction are zero. Exit code 1 when the motions differ so much that the
-    forces may not belong together.
+    The runs are aligned by their positions. The result is input of `tauloop identify` for a machine
+    with zero carts, drives and friction. Exit code 1 when the motions differ too much for their
+    forces to be comparable.
     """
     with bar("runs") as progress:
         result = tl.subtract_actuator_forces(connected, disconnected, options, progress=progress)

@@ -1,4 +1,4 @@
-"""``tauloop log track``: payload and friction of a machine along a log, as a controller would follow them."""
+"""``tauloop log track``: payload and friction along a log, tracked as a controller would."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def track(
         Path,
         typer.Argument(
             metavar="LOG",
-            help="Recording with the positions and forces of all actuators, as of identify.",
+            help="Recording with the positions and forces of all actuators, as for identify.",
         ),
     ],
     fit: Annotated[
@@ -45,17 +45,17 @@ def track(
     out: Path | None = None,
     tracker_c: Path | None = None,
 ) -> None:
-    """Track payload and friction along a log by a recursive fit that starts from a saved one.
+    """Track payload and friction along a log by a recursive fit, starting from a saved fit.
 
-    Samples pass causal filters, as on a controller. Exit code 1 when the saved fit does not suit
-    the log.
+    Samples pass causal filters, as in a controller. Exit code 1 when the saved fit does not suit
+    the
+    log.
     """
     model = load_model(machine, side)
     with bar("samples") as progress:
         result = tl.track_parameters(model, log, fit, options, progress=progress)
-    code = (
-        None
-        if tracker_c is None
-        else export_tracker(model, fit, options, filters=result.filters, folder=tracker_c)
-    )
-    finish(result, log_file(out, result.log), written=() if code is None else code.written)
+    written: tuple[Path, ...] = ()
+    if tracker_c is not None:
+        code = export_tracker(model, fit, options, filters=result.filters, folder=tracker_c)
+        written = code.written
+    finish(result, log_file(out, result.log), written=written)

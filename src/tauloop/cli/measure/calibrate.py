@@ -1,4 +1,4 @@
-"""``tauloop calibrate``: the geometry that a machine really has, from measurements."""
+"""``tauloop calibrate``: the real geometry of a machine from measurements."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def calibrate(
         list[Path],
         typer.Argument(
             metavar="MEASUREMENTS",
-            help="A table with columns encoder.ACTUATOR [unit] and measured.COLUMN [unit], or a YAML that describes "
-            "files, columns, instruments and noise (docs/calibration.md); or several.",
+            help="A table with columns encoder.ACTUATOR [unit] and measured.COLUMN [unit], or a YAML file "
+            "that describes files, columns, instruments and noise (docs/calibration.md); or several.",
         ),
     ],
     options: tl.CalibrationOptions,
@@ -35,9 +35,9 @@ def calibrate(
     figure: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Calibrate a machine's geometry, with error bars, and say what the data cannot tell.
+    """Calibrate a machine's geometry with error bars, and report undetermined parameters.
 
-    Exit code 1 when the result is doubtful; it says why.
+    Exit code 1 when the result is doubtful; the reason is printed.
     """
     mechanism = load_model(machine, side).mechanism
     with bars() as report:

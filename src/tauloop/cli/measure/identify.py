@@ -22,18 +22,18 @@ from tauloop.identification import identification_model
 
 
 def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
-    """What of the other options is against writing the machine."""
+    """Return why the identified machine cannot be written with the other options, or None."""
     options = arguments["options"].identification
     if arguments["write"] is None:
         return None
     if not options.consistent:
-        what = "an identified machine needs all its parameters, and base parameters are fewer"
+        what = "an identified machine needs all parameters, and base parameters are not enough"
         return tl.Problem(where="write", what=what, remedy="add --consistent")
-    beside = [
+    conflicting = [
         name for name in ("asymmetric", "stribeck", "presliding") if getattr(options.terms, name)
     ]
-    if beside:
-        what = f"has no meaning beside {', '.join(f'--{name}' for name in beside)}"
+    if conflicting:
+        what = f"cannot be used with {', '.join(f'--{name}' for name in conflicting)}"
         return tl.Problem(where="write", what=what, remedy="leave one of them out")
     return None
 
@@ -52,8 +52,8 @@ def identify(
         list[Path],
         typer.Argument(
             metavar="LOG",
-            help="Recordings, one or several: a CSV, a Parquet or a bag of ROS with columns time, position.NAME, "
-            "force.NAME, or a YAML that describes files and columns, and says how this one is prepared.",
+            help="One or several recordings: a CSV, a Parquet or a ROS bag with columns time, position.NAME, "
+            "force.NAME, or a YAML file that describes files, columns and preparation.",
         ),
     ],
     options: tl.FoldOptions,
@@ -65,19 +65,19 @@ def identify(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Fold each log into a small triangle in this folder, for more logs than fit into memory.",
+            help="Condense each log into a small file in this folder, for more logs than fit into memory.",
         ),
     ] = None,
 ) -> None:
-    """Identify base parameters from logs, and judge them on data that were not fitted.
+    """Identify base parameters from logs, and validate them on data that were not fitted.
 
-    With --folded each log is folded into a triangle by a worker, and the result is that of all
-    logs at once; a log that comes later is added by --add.
+    Several logs are fitted together; the last part of each log is held out for validation. A log
+    without its own preparation is prepared as the first. With --folded, workers condense each log
+    into a small file, and the result is that of all logs at once; --add adds a later log.
 
-    Several logs are fitted together; of each the last part is held out. One that states no
-    preparation is prepared as the first. Exit code 1 when the result is doubtful, also for what is
-    wrong with the data (clipped, late, turned, exchanged, dead, copied, in another unit,
-    unexciting) and for masses that cannot be; it says what.
+    Exit code 1 when the result is doubtful, also because of faults in the data (clipped, delayed,
+    reversed, swapped, constant, copied, in another unit, without excitation) or impossible masses;
+    the reason is printed.
     """
     if folded is not None:
         mechanism = load_model(machine, side).mechanism
@@ -97,7 +97,7 @@ def identify(
 
 
 def _refuse_folding(options: tl.FoldOptions, triangle: Path | None) -> None:
-    """Refuse options of folded logs, all at once, where none is folded."""
+    """Refuse options of folded logs, all at once, without --folded."""
     needs_folding = {
         "triangle": triangle is not None,
         "add": options.add is not None,
@@ -105,7 +105,7 @@ def _refuse_folding(options: tl.FoldOptions, triangle: Path | None) -> None:
         "workers": options.study.cluster is not None,
     }
     tl.InputError.raise_if_any(
-        tl.Problem(where=name, what="has no meaning without --folded", remedy="add --folded DIR")
+        tl.Problem(where=name, what="has no effect without --folded", remedy="add --folded DIR")
         for name, is_given in needs_folding.items()
         if is_given
     )

@@ -1,4 +1,4 @@
-"""``tauloop verify``: Tauloop's dynamics and Jacobians beside those of independent engines."""
+"""``tauloop verify``: comparison of dynamics and Jacobians with independent engines."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def verify(
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Compare inverse and forward dynamics and Jacobians with Pinocchio and MuJoCo on random consistent states.
+    """Compare dynamics and Jacobians with Pinocchio and MuJoCo at random consistent states.
 
-    The engines give tree forces, mass matrices and Jacobians, from which loops are solved without
-    regularisation; Pinocchio's own constraint solver (its mimic joints, where couplings act) is one
-    more row. Exit code 1 when one disagrees by more than 1e-9 of the largest number of a state
-    (1e-8 where accelerations have a part in it); what could not be compared is listed and does not
-    count.
+    The engines give tree forces, mass matrices and Jacobians, from which the loops are solved
+    without
+    regularization. Pinocchio's own constraint solver (with couplings: its mimic joints) is one more
+    row. Exit code 1 when a row disagrees by more than 1e-9 of a state's largest value (1e-8 with
+    accelerations); quantities without a comparison are listed and do not count.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("engines") as progress:

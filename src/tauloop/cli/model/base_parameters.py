@@ -12,9 +12,9 @@ from tauloop.cli.terminal.progress import bar
 def base_parameters(
     machine: MachineArgument, options: tl.SymbolicBaseOptions, side: SideOption
 ) -> None:
-    """Regroup a machine's inertial parameters: the combinations that its forces show, as formulas in its lengths.
+    """Derive base parameters, the combinations of inertial parameters that forces show.
 
-    Exit code 1 when the formulas do not hold at other lengths.
+    The results are formulas in the machine's lengths. Exit code 1 when they do not hold at other lengths.
     """
     mechanism = load_model(machine, side).mechanism
     with bar("base parameters") as progress:

@@ -1,4 +1,4 @@
-"""``tauloop model cost``: operations of a machine's functions by formulation, next to papers' counts."""
+"""``tauloop model cost``: operation counts of a machine's functions by formulation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from tauloop.cli.terminal.progress import bar
 
 @command(json_file=RESULT)
 def cost(machine: MachineArgument, options: tl.CountOptions, side: SideOption = None) -> None:
-    """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
+    """Count the operations of a machine's functions with constant parameters.
 
-    Kinematics are included in every row, so the parts of a velocity matrix do not add up to the
-    whole; a Newton block is counted apart, per iteration. What a paper prints of its own machine
-    stands below ours.
+    Common subexpressions count once. Every row includes kinematics, so the parts of a velocity
+    matrix
+    do not add up to the whole. A Newton block is counted separately, per iteration. The counts that
+    a
+    paper prints for its machine are below those of Tauloop.
     """
     model = load_model(machine, side)
     with bar("functions") as progress:

@@ -21,9 +21,9 @@ def equations(
     latex: Path | None = None,
     python: Path | None = None,
 ) -> None:
-    """Write a machine's loop and dynamic equations, and the formulas by which they are solved, block by block.
+    """Write a machine's loop equations, dynamic equations, and solution formulas, block by block.
 
-    Parameters are numbers but for those that --keep names.
+    Parameters are numbers, except those that --keep names.
     """
     model = load_model(machine, side, formulation=formulation)
     with bar("equations") as progress:

@@ -1,4 +1,4 @@
-"""``tauloop model link-parameters``: masses, mass centres and inertias of links from identified base parameters."""
+"""``tauloop model link-parameters``: masses, mass centers and inertias of links."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def link_parameters(
     options: tl.LinkOptions,
     side: SideOption = None,
 ) -> None:
-    """Say what identified base parameters and what is known determine of the links, and bound the rest.
+    """Determine link parameters from base parameters and known values, and bound the rest.
 
-    Parameters that forces show in combinations only are families, with intervals over all links
-    that can exist. Exit code 1 when no links can have the estimated and known values.
+    Parameters that forces show only in combinations are families, with intervals over all
+    physically
+    possible links. Exit code 1 when no links can have the estimated and known values.
     """
     mechanism = load_machine(machine, side)
     with bar("intervals") as progress:

@@ -1,4 +1,4 @@
-"""``tauloop model reduce``: a smaller machine with the same motion, and the error that is left."""
+"""``tauloop model reduce``: a smaller machine with the same motion, and its error."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def reduce(
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Reduce a machine by equivalent lumped masses and parts that move alike.
+    """Reduce a machine by equivalent lumped masses and by parts with the same motion.
 
-    Exact steps run wherever they apply; approximations only when asked for. Exit code 1 when no
-    approximation was asked for and a force differs nevertheless.
+    Exact steps are always applied; approximations only on request. Exit code 1 when a force differs
+    although no approximation was requested.
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bar("reduction") as progress:

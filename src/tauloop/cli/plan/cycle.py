@@ -1,4 +1,4 @@
-"""``tauloop plan cycle``: a cyclic motion between stations within limits and the motors' heat."""
+"""``tauloop plan cycle``: a cyclic motion between stations within all limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cycle(
     stations: Annotated[
         Path,
         typer.Argument(
-            metavar="LIST", help="A YAML file: stations in order, with dwell times and conveyors."
+            metavar="LIST", help="A YAML file with stations in order, dwell times and conveyors."
         ),
     ],
     options: tl.CycleOptions,
@@ -35,10 +35,10 @@ def cycle(
     out: Path | None = None,
     c_array: Path | None = None,
 ) -> None:
-    """A cyclic motion between stations, as fast as limits, conveyors and the motors' heat allow.
+    """Plan a cyclic motion between stations, as fast as limits, conveyors and motor heat allow.
 
     Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the
-    simulator.
+    simulation.
     """
     with bar("legs") as progress:
         result = tl.plan_cycle(load_model(machine, side), stations, options, progress=progress)

@@ -1,4 +1,4 @@
-"""``tauloop plan excitation``: a motion that tells the dynamic parameters best, under all limits of the machine."""
+"""``tauloop plan excitation``: a motion for identification, under all limits of the machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from tauloop.identification import slow_sampling
 
 
 def _slow_sampling(arguments: Mapping[str, Any]) -> tl.Problem | None:
-    """Whether a table that is asked for would not show its fastest term."""
+    """Return a problem if the table's rate is too low for the fastest term, or None."""
+    if arguments["out"] is None:
+        return None
     task = arguments["options"].task
-    return (
-        slow_sampling(frequency("--rate", arguments["rate"]), task.harmonics, task.period)
-        if arguments["out"] is not None
-        else None
-    )
+    return slow_sampling(frequency("--rate", arguments["rate"]), task.harmonics, task.period)
 
 
 @command(
@@ -37,11 +35,13 @@ def excitation(
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Optimise an excitation: finite Fourier series under limits, from several starts.
+    """Optimize an excitation: finite Fourier series under limits, from several starts.
 
     Ranges, speeds and forces of the machine file hold for all joints and rods, driven or not.
-    Ctrl-C ends the search and keeps the best motion so far. Exit code 1 when no start ends at an
-    optimum, or a check fails.
+    Ctrl-C
+    ends the search and keeps the best motion so far. Exit code 1 when no start ends at an optimum,
+    or
+    a check fails.
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bars() as report:

@@ -1,4 +1,4 @@
-"""``tauloop plan path``: the fastest motion along a path, under limits, tried out under a sampled controller."""
+"""``tauloop plan path``: the fastest motion along a path, tested under a sampled controller."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def path(
     out: Path | None = None,
     c_array: Path | None = None,
 ) -> None:
-    """The fastest motion along a path: which limit is reached where, and by how much it is shorter than other laws.
+    """Plan the fastest motion along a path, with its active limits and a comparison of motion laws.
 
     Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the
-    simulator.
+    simulation.
     """
     with bar("plans") as progress:
         result = tl.plan_path(load_model(machine, side), options, progress=progress)

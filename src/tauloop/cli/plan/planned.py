@@ -1,4 +1,4 @@
-"""What commands of planned motions share: files of their tables and C arrays, and how they end."""
+"""Table rates and output files of the commands for planned motions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ def finish_motion(
 ) -> None:
     """Write, draw and print a planned motion."""
     rate = frequency("--table-rate", samples)
-    log, text = (
-        log_file(out, lambda: result.log(rate)),
-        text_file(c_array, lambda: result.c_array(rate)),
-    )
+    log = log_file(out, lambda: result.log(rate))
+    text = text_file(c_array, lambda: result.c_array(rate))
     finish(result, log, text)

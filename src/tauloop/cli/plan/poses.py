@@ -1,4 +1,4 @@
-"""``tauloop plan poses``: which poses to measure for a calibration, and how many are enough."""
+"""``tauloop plan poses``: the poses to measure for a calibration, and their number."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def poses(
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """Choose the poses that show the parameters of a calibration best, within reach, limits and clearance.
+    """Choose the poses that determine a calibration best, within reach, limits and clearance.
 
-    Exit code 1 when the poses leave more open than the instrument's noise.
+    Exit code 1 when the poses leave a larger uncertainty than the instrument's noise.
     """
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bars() as report:

@@ -21,10 +21,11 @@ def stroke(
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
+    """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest possible).
 
     The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes
-    through a singularity is refused with the place. `tauloop plan transfer` finds the path, too
+    through a singularity is refused with its location. `tauloop plan transfer` optimizes the path
+    too
     (--optimize time, energy or wear), and `tauloop plan path` keeps more limits along a path.
     """
     result = tl.plan_stroke(load_model(machine, side, within_limits=within_limits), options)

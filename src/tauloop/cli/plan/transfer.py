@@ -1,4 +1,4 @@
-"""``tauloop plan transfer``: the best motion from here to there, under limits, tried out under a sampled controller."""
+"""``tauloop plan transfer``: the best motion between two poses, tested under a controller."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def transfer(
     out: Path | None = None,
     c_array: Path | None = None,
 ) -> None:
-    """The best motion from here to there: its path is free, past obstacles and away from singularities.
+    """Plan the best motion between two poses, past obstacles and away from singularities.
 
-    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the
-    simulator.
+    The path is optimized too. Exit code 1 when forces saturate, or the machine is lost, under the
+    sampled controller in the simulation.
     """
     with bar("plans") as progress:
         result = tl.plan_transfer(load_model(machine, side), options, progress=progress)

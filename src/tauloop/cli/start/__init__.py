@@ -1,1 +1,1 @@
-"""Commands to begin with: machines and their files."""
+"""Commands for a first look: machines and their files."""

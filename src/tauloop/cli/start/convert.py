@@ -1,4 +1,4 @@
-"""``tauloop convert``: a machine written in another format, and what that format cannot say."""
+"""``tauloop convert``: a machine in another format, and what that format cannot represent."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ def convert(
 ) -> None:
     """Write a machine as a machine file (YAML), for MuJoCo (MJCF), for Gazebo (SDF), or as URDF.
 
-    The machine file reads back to an equal machine, with all its parameters. The others hold
-    numbers: rods are bodies there; a side file has what a URDF or SDF cannot hold, and what is lost
-    is listed. What is written is read again and compared at random states; exit code 1 where forces
-    or the pose of the tool differ.
+    A machine file reads back to an equal machine, with all its parameters. The other formats
+    contain
+    numbers only, and their rods are bodies. A side file has what a URDF or SDF cannot represent,
+    and
+    losses are listed. The written file is read again and compared at random states; exit code 1
+    when
+    forces or tool poses differ.
     """
     conversion = tl.convert(load_machine(machine, side), target, options)
     finish(conversion, written=conversion.written.files)

@@ -1,4 +1,4 @@
-"""``tauloop demo``: a page with a machine in motion, and what to do next."""
+"""``tauloop demo``: a page with a machine in motion, and next steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tauloop.cli.terminal.progress import bar
 from tauloop.mechanism import shipped_machines
 
 
-@command(out=PAGE, out_default="demo-MACHINE.html without it")
+@command(out=PAGE, out_default="Default: demo-MACHINE.html")
 def demo(
     machine: Annotated[
         str,
@@ -34,9 +34,10 @@ def demo(
         bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
     ] = True,
 ) -> None:
-    """Show a machine in motion: a page with the machine in 3D, its stroke and its motors' forces; and what to do next.
+    """Show a machine in motion: a page with the machine in 3D, its stroke and its motor forces.
 
-    The page is one file that needs no network. It needs `pip install 'tauloop[report]'`.
+    The page is one file that needs no network. It needs `pip install 'tauloop[report]'`. The next
+    steps are printed.
     """
     model = load_model(machine, side)
     with bar("page") as progress:

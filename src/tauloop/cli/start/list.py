@@ -14,7 +14,7 @@ from tauloop.mechanism import machine_index
 
 
 class Shipped(enum.Enum):
-    """What comes with Tauloop."""
+    """Kinds of files that come with Tauloop."""
 
     machines = "machines"
     drives = "drives"

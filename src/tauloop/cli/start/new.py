@@ -1,4 +1,4 @@
-"""``tauloop new``: a machine file of one's own dimensions, by options or by questions."""
+"""``tauloop new``: a machine file with your own dimensions, by options or by questions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tauloop.cli.terminal.completion import sources
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out_default="NAME.yaml without it", out=MACHINE.of("the machine file"), figure=FIGURE)
+@command(out_default="Default: NAME.yaml", out=MACHINE.of("the machine file"), figure=FIGURE)
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Of the new machine; NAME.yaml is written.")
+        str, typer.Argument(metavar="NAME", help="Name of the new machine; NAME.yaml is written.")
     ],
     options: tl.NewMachineOptions,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="With --template urdf or mjcf: the file to read."),
+        typer.Argument(metavar="FILE", help="The file to read, for --template urdf or mjcf."),
     ] = None,
     source: Annotated[
         str | None,
@@ -35,26 +35,24 @@ def new(
             "--template",
             metavar="SOURCE",
             autocompletion=sources,
-            help=f"What it is made from: {', '.join(TEMPLATES)}; or a machine, YAML, URDF or MJCF file.",
+            help=f"Template of the machine: {', '.join(TEMPLATES)}; or a machine, YAML, URDF or MJCF file.",
         ),
     ] = None,
     side: ImportArguments | None = None,
     out: Path | None = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Write over a file that is there already.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a machine file of your own dimensions, ready for `tauloop view` and `tauloop check`.
+    """Write a machine file with your own dimensions, ready for `tauloop view` and `tauloop check`.
 
-    In a terminal it asks for what no --set says; elsewhere, and with --quiet, the template's values
-    stand. The machine is checked: closure, mobility, units, and reach over its work volume. Exit
-    code 1 when it does not work or reach.
+    In a terminal the command asks for dimensions without --set; elsewhere, and with --quiet, the
+    template's values are used. The machine is checked: closure, mobility, units, and reach over its
+    workspace. Exit code 1 when the machine does not work or does not reach.
     """
     path = Path(name)
     name, out = path.stem if path.suffix else name, out or path.with_suffix(".yaml")
     if out.exists() and not replace:
         raise tl.InputError.of(
-            str(out), "is there already", "give another name or --out, or --replace it"
+            str(out), "the file exists", "give another name or --out, or add --replace"
         )
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not (is_json() or is_quiet())
     if file is None and source is None:
@@ -68,11 +66,11 @@ def new(
             for item in dimensions(origin)
             if item.name not in options.values
         }
-        own = {name: text for name, (text, default) in asked.items() if text != default}
-        options = dataclasses.replace(options, values={**options.values, **own})
+        changed = {name: text for name, (text, default) in asked.items() if text != default}
+        options = dataclasses.replace(options, values={**options.values, **changed})
     with bar("what to change") as progress:
-        made = tl.new_machine(name, origin, options, progress=progress)
-    finish(made, written=made.write(out))
+        machine = tl.new_machine(name, origin, options, progress=progress)
+    finish(machine, written=machine.write(out))
     if not is_json():
         console().print(f"look at it: tauloop view {out}", soft_wrap=True)
 
@@ -84,11 +82,11 @@ def _source(asks: bool) -> str:
         )
     for template, path in TEMPLATES.items():
         typer.echo(f"{template:<14} {title(path)}", err=True)
-    return str(typer.prompt("Made from which of these, or which file", err=True))
+    return str(typer.prompt("Template, or path of a file", err=True))
 
 
 def _answer(item: NamedValue) -> tuple[str, str]:
-    """What was answered, asked again until it fits, and what stands without an answer."""
+    """Return the answer, asked again until it is valid, and the default."""
     between = f" [{item.bounds[0]} to {item.bounds[1]}]" if len(item.bounds) == 2 else ""
     while True:
         text = str(typer.prompt(f"{item.name}: {item.note}{between}", default=item.text, err=True))

@@ -1,4 +1,4 @@
-"""``tauloop show``: what a machine is."""
+"""``tauloop show``: an overview of a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tauloop view``: a machine in the browser, moved by sliders or played back, or drawn into a picture."""
+"""``tauloop view``: a machine in the browser, with sliders or a motion, or as a picture."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def view(
     png: Path | None = None,
     film: Path | None = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 lets other computers in.")
+        str, typer.Option(help="Address to listen on; 0.0.0.0 allows other computers.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port; the next free one if it is taken.")
+        int, typer.Option(min=0, max=65535, help="Port; the next free port if it is in use.")
     ] = 8080,
     watch: Annotated[
         bool,
         typer.Option(
             "--watch",
-            help="Show the machine again whenever its file is saved, or the problems in it.",
+            help="Show the machine again, or its errors, whenever its file is saved.",
         ),
     ] = False,
     in_browser: Annotated[
@@ -52,11 +52,12 @@ def view(
     ] = False,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Look at a machine: in the browser until Ctrl-C, with sliders for platform, actuators and time; or as a picture.
+    """View a machine in the browser with sliders or a motion, or write a picture or film.
 
-    A slider moves the machine as far as its loops close; beyond, it stays and the panel says which
-    loop misses by how much. What lies beyond a stop is named. Only the address printed, with its
-    token, is served. The browser's part needs `pip install 'tauloop[view]'`.
+    The server runs until Ctrl-C. Sliders for platform, actuators and time move the machine as far
+    as its loops close; beyond, the panel shows which loop misses by how much. Coordinates beyond a
+    stop are reported. Only the printed address with its token is served. The browser view needs
+    `pip install 'tauloop[view]'`.
     """
     options = at_actuators(options, actuators)
     files = [
@@ -65,13 +66,13 @@ def view(
         if path is not None and path.is_file()
     ]
     if watch and (not files or png is not None or film is not None):
-        what = "draws no picture" if files else f"{machine} is no file that you edit"
+        what = "does not write pictures" if files else f"{machine} is not a file that can be edited"
         raise tl.InputError.of("watch", what, "give the machine's file, and no --out")
 
-    def looked_at() -> View:
+    def load_view() -> View:
         return tl.view(load_model(machine, side), options)
 
-    result = looked_at()
+    result = load_view()
     if png is not None or film is not None:
         written: tuple[Path, ...] = ()
         if film is not None:
@@ -89,5 +90,5 @@ def view(
     if in_browser:
         webbrowser.open(viewer.url)
     if watch:
-        viewer.watch(files, looked_at)
+        viewer.watch(files, load_view)
     viewer.run()

@@ -1,4 +1,4 @@
-"""``tauloop study run``: many samples of a calculation, on the cores of this machine or on a cluster."""
+"""``tauloop study run``: many samples of a calculation, on this computer or on a cluster."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tauloop.cli.terminal.progress import bar
 STUDY_FOLDER = replace(FOLDER, content="the Parquet parts", endings=(".study",))
 FileArgument = Annotated[
     Path,
-    typer.Argument(metavar="FILE", help="A YAML file: a machine, what varies, what is computed."),
+    typer.Argument(metavar="FILE", help="A YAML file with machine, variations and calculation."),
 ]
 FolderOption = Annotated[
-    Path | None, typer.Option(help="Folder of the study's parts; FILE.study without it.")
+    Path | None, typer.Option(help="Folder of the study's parts; default: FILE.study.")
 ]
 
 
-@command(out=STUDY_FOLDER, out_default="FILE.study without it", json_file=RESULT)
+@command(out=STUDY_FOLDER, out_default="Default: FILE.study", json_file=RESULT)
 def run(
     file: FileArgument,
     options: tl.StudyOptions,
@@ -31,9 +31,10 @@ def run(
 ) -> None:
     """Compute a study: tolerances, sensitivities, sweeps, many logs.
 
-    Its parts are written into a folder next to its file. Sample i depends on the seed and on i
-    alone: no number depends on the workers, or on where the study was stopped. After an
-    interruption --resume goes on. Exit code 1 when samples are missing.
+    Its parts are written into a folder next to its file. Sample i depends only on the seed and on
+    i,
+    so that no result depends on workers or interruptions. --resume continues an interrupted study.
+    Exit code 1 when samples are missing.
     """
     with bar("samples") as progress:
         result = tl.run_study(file, out or file.with_suffix(".study"), options, progress=progress)

@@ -1,4 +1,4 @@
-"""``tauloop study show``: the results of a study by the samples that are computed."""
+"""``tauloop study show``: the results of a study from its computed samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tauloop.cli.study.run import FileArgument, FolderOption
 
 @command(json_file=RESULT)
 def show(file: FileArgument, folder: FolderOption = None) -> None:
-    """Show the results of a study by the samples that are computed, without computing any.
+    """Show the results of a study from its computed samples, without computing others.
 
     Exit code 1 when samples are missing.
     """

@@ -1,6 +1,6 @@
-"""What the tab key offers behind a command: machines, and names of their parameters and actuators.
+"""Tab completion: machines, and names of their parameters and actuators.
 
-Machine files are read for it, and no equations are made: CasADi is not imported.
+Completion reads machine files without making equations, so that CasADi is not imported.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ TAKES_MACHINE = frozenset(
         "log track",
     }
 )
-#: Endings of files that hold a machine.
-ENDINGS = (".yaml", ".urdf", ".xml", ".mjcf")
+#: Endings of machine files.
+MACHINE_ENDINGS = (".yaml", ".urdf", ".xml", ".mjcf")
 
 
 def machines(incomplete: str) -> list[str]:
-    """Shipped machines, and files and folders, that begin so."""
+    """Return matching shipped machines, files and folders."""
     from tauloop.mechanism.shipped import shipped_machines
 
     return [*_beginning(shipped_machines(), incomplete), *_files(incomplete)]
 
 
 def sources(incomplete: str) -> list[str]:
-    """What a new machine is made from: templates too."""
+    """Return matching templates, machines, files and folders for a new machine."""
     from tauloop.authoring.templates import TEMPLATES
 
     return list(dict.fromkeys([*_beginning(TEMPLATES, incomplete), *machines(incomplete)]))
 
 
 def parameters(ctx: Any, incomplete: str) -> list[str]:
-    """Parameters of the command's machine, or of the source of a new one; behind a comma too."""
+    """Return matching parameters of the command's machine or template, also after a comma."""
     if source := ctx.params.get("source"):
         from tauloop.authoring import dimensions
 
@@ -50,11 +50,11 @@ def parameters(ctx: Any, incomplete: str) -> list[str]:
 
 
 def actuators(ctx: Any, incomplete: str) -> list[str]:
-    """Actuators of the command's machine; behind a comma too."""
+    """Return matching actuators of the command's machine, also after a comma."""
     return _listed(lambda: [item.name for item in _machine(ctx).actuators], incomplete)
 
 
-#: By what an option names (`tauloop.common.options.Option.names`).
+#: Completions by the kind of names of an option (`tauloop.common.options.Option.names`).
 COMPLETIONS: Mapping[str, Callable[[Any, str], list[str]]] = {
     "parameters": parameters,
     "actuators": actuators,
@@ -64,13 +64,13 @@ COMPLETIONS: Mapping[str, Callable[[Any, str], list[str]]] = {
 def _machine(ctx: Any) -> Any:
     from tauloop.formats import load
 
-    # an option that still waits for its value leaves arguments unread
+    # An option without its value leaves arguments unread.
     unread = (word for word in ctx.args if not word.startswith("-"))
     return load(str(ctx.params.get("machine") or next(unread, "")))
 
 
 def _listed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """Names for the last of several with commas between them; none of a machine that cannot be read."""
+    """Return matches for the last name after commas; none for an invalid machine."""
     from tauloop.common.errors import TauloopError
 
     before, comma, last = incomplete.rpartition(",")
@@ -93,7 +93,7 @@ def _files(incomplete: str) -> list[str]:
     names = [
         f"{folder}{path.name}" + "/" * path.is_dir()
         for path in paths
-        if path.is_dir() or path.suffix.lower() in ENDINGS
+        if path.is_dir() or path.suffix.lower() in MACHINE_ENDINGS
     ]
     return [
         name

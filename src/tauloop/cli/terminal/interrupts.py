@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a command soon, also while it is in a long calculation outside Python."""
+"""Ctrl-C, SIGTERM and SIGHUP end a command soon, also during a long calculation outside Python."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from types import FrameType
 
 #: Exit code of a program that Ctrl-C ended (128 and the signal's number).
 INTERRUPTED = 130
-#: Time in which a command may end by itself after Ctrl-C, s: it cleans up then. Temporary files
-#: that stay are removed by the next command that writes there.
-GRACE = 1.0
-#: What the first Ctrl-C says where there is a result to keep.
-AGAIN = b"\nending with the result so far; Ctrl-C again ends at once, without it\n"
-#: Signals by which supervisors, closed terminals and shutdowns end a program, where the system has
-#: them.
-ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+#: Time in which a command may clean up and end by itself after Ctrl-C, s. The next command that
+#: writes there removes temporary files that are left.
+GRACE_TIME = 1.0
+#: Message of the first Ctrl-C if there is a result to keep.
+KEEPING_MESSAGE = b"\nending with the result so far; Ctrl-C again ends at once, without it\n"
+#: Signals of supervisors, closed terminals and shutdowns, if the system has them.
+END_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 
 @contextmanager
-def ends_soon(grace: float = GRACE) -> Iterator[None]:
-    """Within it Ctrl-C ends the process after a time of grace, whatever its main thread is busy with.
+def ends_soon(grace: float = GRACE_TIME) -> Iterator[None]:
+    """Return a context in which Ctrl-C ends the process after a grace time, whatever it runs.
 
-    So do SIGTERM and SIGHUP, with the exit codes that shells give for them (143 and 129).
+    SIGTERM and SIGHUP do the same, with the exit codes of shells for them (143 and 129).
 
-    Python's own handler only marks the interrupt, and raises when the main thread comes back from
-    machine code; some libraries swallow what it raises. A search that keeps its best result has a
-    handler of its own: the first Ctrl-C leaves it alone, a second one does not. What the process
-    has started, such as compilers, ends with it. A command that a swallowed interrupt did not keep
-    from its own end counts as interrupted all the same. One that has kept its best result ends the
-    process as soon as this is written: what was at work is not waited for.
+    Python's own handler only marks the interrupt and raises when the main thread returns from
+    machine code, and some libraries suppress what it raises. A search that keeps its best result
+    has its own handler: the first Ctrl-C does not end it, the second does. Child processes, such
+    as compilers, end with the process. A command that reaches its end after a suppressed interrupt
+    counts as interrupted. A command that has kept its best result ends the process as soon as the
+    result is written, without waiting for other threads.
     """
     if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         yield
@@ -56,7 +57,7 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
                 raise SystemExit(128 + received[0]) from None
             raise
         except SystemExit as end:
-            if received and end.code == INTERRUPTED:  # typer has taken the signal for Ctrl-C
+            if received and end.code == INTERRUPTED:  # typer has treated the signal as Ctrl-C
                 end_children()
                 raise SystemExit(128 + received[0]) from None
             if not is_ending.is_set():
@@ -79,10 +80,11 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
 
 @contextmanager
 def _as_interrupts() -> Iterator[list[int]]:
-    """Within it SIGTERM and SIGHUP do what Ctrl-C does, unless they are ignored (`nohup`); those that came.
+    """Return a context in which SIGTERM and SIGHUP act as Ctrl-C, with those received.
 
-    By default they end the process where it is: its temporary files stay, and what it has started
-    goes on.
+    Signals that are ignored (`nohup`) stay ignored. By default these signals would end the process
+    at
+    once: its temporary files would stay and its child processes would continue.
     """
     received: list[int] = []
 
@@ -91,7 +93,7 @@ def _as_interrupts() -> Iterator[list[int]]:
         handler = signal.getsignal(signal.SIGINT)
         (handler if callable(handler) else signal.default_int_handler)(number, frame)
 
-    replaced = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    replaced = [number for number in END_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in replaced:
         signal.signal(number, interrupted)
     try:
@@ -103,7 +105,7 @@ def _as_interrupts() -> Iterator[list[int]]:
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Within it the first Ctrl-C raises as ever, by a handler of its own: there is a search whose best is kept."""
+    """Return a context of a search that keeps its best result: the first Ctrl-C raises as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -124,7 +126,7 @@ def _watch(
     asked = 0
     with suppress(OSError):
         while signals := os.read(reading, 64):
-            ending = [number for number in signals if number in (signal.SIGINT, *ENDING)]
+            ending = [number for number in signals if number in (signal.SIGINT, *END_SIGNALS)]
             asked += len(ending)
             if asked > 1 or (
                 asked and signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -132,27 +134,26 @@ def _watch(
                 is_ending.set()
                 time.sleep(grace)
                 if sys.stderr is not None and sys.stderr.isatty():
-                    with suppress(OSError):  # its terminal may be closed
-                        # the cursor, which a bar of progress has hidden
+                    with suppress(OSError):  # the terminal may be closed
+                        # Show the cursor, which a progress bar has hidden.
                         os.write(2, b"\x1b[?25h\n")
                 end_children()
                 os._exit(128 + ending[-1] if ending else INTERRUPTED)
             if ending:
                 was_asked.set()
                 with suppress(OSError):
-                    os.write(2, AGAIN)
+                    os.write(2, KEEPING_MESSAGE)
         os.close(reading)
 
 
 def end_children() -> None:
-    """End all processes that this one has started, and theirs where they lead a group; where the system lists them."""
-    own = os.getpid()
+    """End all child processes, with their process groups, on systems with /proc."""
+    parent_id = os.getpid()
     with suppress(OSError):
-        for place in Path("/proc").glob("[1-9]*"):
-            with suppress(OSError, ValueError, IndexError):  # it has ended in the meantime
-                _, parent, group = (
-                    (place / "stat").read_text(encoding="ascii").rpartition(")")[2].split()[:3]
-                )
-                child = int(place.name)
-                if int(parent) == own:
+        for folder in Path("/proc").glob("[1-9]*"):
+            with suppress(OSError, ValueError, IndexError):  # the process may have ended
+                status = (folder / "stat").read_text(encoding="ascii").rpartition(")")[2]
+                _, parent, group = status.split()[:3]
+                child = int(folder.name)
+                if int(parent) == parent_id:
                     (os.killpg if int(group) == child else os.kill)(child, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Bars of progress while a workflow is at work."""
+"""Progress bars of workflows."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.terminal.screen import Screen
 from tauloop.common import progress
 
-#: Called with the phase of a workflow (and, behind a comma, how it stands), what is done of it and
-#: to do.
+#: Called with the phase of a workflow (and its state after a comma), the completed and the total
+#: work.
 Report = Callable[[str, float, float | None], None]
 
 
 @contextmanager
 def bars(is_silent: bool = False) -> Iterator[Report]:
-    """One bar for each phase, with the time that is left, on standard error; all gone when the work is done.
+    """Return a context with a bar for each phase and its remaining time, on standard error.
 
-    None where the command prints JSON or is quiet, nor where standard output or error is no
-    terminal: nobody looks.
+    The bars disappear at the end. There are no bars for JSON, for a quiet command, or if standard
+    output or error is not a terminal.
     """
     silent = (
         is_silent or is_json() or is_quiet() or not (sys.stdout.isatty() and sys.stderr.isatty())
@@ -59,18 +59,18 @@ def bars(is_silent: bool = False) -> Iterator[Report]:
 
 @contextmanager
 def bar(phase: str) -> Iterator[progress.Progress]:
-    """The bar of a workflow of one phase: what it calls with what is done and what there is to do."""
+    """Return a context with the bar of a workflow of one phase, as its progress function."""
     with bars() as report:
         yield partial(report, phase)
 
 
 class TimeLeft(ProgressColumn):
-    """The time that is left, if the rest goes as what is done: from the first step on, however far apart they are."""
+    """The remaining time at the average rate so far, from the first step on."""
 
     max_refresh = 0.5
 
     def render(self, task: Task) -> Text:
-        """Hours, minutes and seconds; those so far before anything is done."""
+        """Return hours, minutes and seconds; the elapsed time before the first step is done."""
         if not task.completed or not task.total:
             return Text(f"{_clock(task.elapsed)} so far")
         return Text(f"{_clock((task.elapsed or 0.0) * (task.total / task.completed - 1.0))} left")
@@ -81,7 +81,7 @@ def _clock(seconds: float | None) -> str:
 
 
 def search(report: Report) -> Callable[[Any], None]:
-    """What a search for modes calls with its `SearchProgress`: one bar for each phase of a block."""
+    """Return the progress function of a search for modes: one bar for each phase of a block."""
     return lambda at: report(
         f"block {at.block} of {at.blocks}: {at.phase}, {at.solutions} known", at.done, at.total
     )

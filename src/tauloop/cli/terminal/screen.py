@@ -1,4 +1,4 @@
-"""What reaches the terminal: text without signs that would steer it, and streams that are full or closed."""
+"""Output to the terminal: text without control characters, and full or closed streams."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-#: Control characters but line ends and tabs; signs that turn the direction of text or end lines;
-#: halves of characters.
-STEERING = re.compile(
+#: Control characters except line ends and tabs; characters that change the direction of text or end
+#: lines; surrogates.
+CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def visible(text: str) -> str:
-    """Text with the signs that would steer a terminal written out, such as an escape as its number."""
-    return STEERING.sub(
+    """Return text with control characters written out, such as an escape as its number."""
+    return CONTROL_CHARACTERS.sub(
         lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text
     )
 
 
 def json_text(data: Any) -> str:
-    """Plain data as JSON, with such signs as escapes, which mean the same there."""
+    """Return plain data as JSON, with control characters as escapes, which mean the same."""
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
-    return STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return CONTROL_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class Screen(Console):
-    """A console on which names from files neither steer the terminal nor are read as markup, emoji or numbers."""
+    """A console for names from files: no control characters, markup, emoji or number styles."""
 
     def __init__(self, **options: Any) -> None:
         """See `rich.console.Console`."""
@@ -45,15 +45,15 @@ class Screen(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Segments of text, made visible; rich's own styles and movements of the cursor are no text."""
+        """Return segments with visible text; rich's own styles and cursor movements are kept."""
         for segment in super().render(renderable, options):
-            if segment.control is None and STEERING.search(segment.text):
+            if segment.control is None and CONTROL_CHARACTERS.search(segment.text):
                 yield Segment(visible(segment.text), segment.style)
             else:
                 yield segment
 
     def on_broken_pipe(self) -> None:
-        """Leave a pipe whose reader has ended to `streams`: Rich would end with the exit code of a doubtful result.
+        """Leave a closed pipe to `streams`; Rich would end with the exit code of a doubtful result.
 
         Raises:
             BrokenPipeError: always.
@@ -70,14 +70,14 @@ class _Visible(logging.Formatter):
 
 @contextmanager
 def streams() -> Iterator[None]:
-    """Run a program whose output may not fit, or not be in the terminal's alphabet.
+    """Return a context for a program whose output may not be writable or encodable.
 
     Raises:
         SystemExit: with the program's status, or 2 where the output cannot be written.
     """
     output, errors = sys.stdout, sys.stderr
     for stream in (output, errors):
-        with suppress(AttributeError, ValueError):  # one of a test
+        with suppress(AttributeError, ValueError):  # a stream of a test
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     handler = logging.StreamHandler()
     handler.setFormatter(_Visible("%(message)s"))
@@ -89,7 +89,7 @@ def streams() -> Iterator[None]:
             yield
         except SystemExit as end:
             status = end
-        # Click puts another one in the place of a pipe whose reader has ended
+        # Click replaces a pipe whose reader has ended.
         if sys.stdout is not output:
             sys.stdout, sys.stderr = output, errors
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
@@ -104,11 +104,11 @@ def streams() -> Iterator[None]:
 
 
 def _drop_output(error: OSError) -> None:
-    """State why the output cannot be written, and leave nothing in the streams that would be written at the end."""
+    """Report why the output cannot be written, and discard what the streams still hold."""
     with suppress(OSError):
-        if error.errno != errno.EPIPE:  # the reader of a pipe ended it because it has read enough
-            place = error.filename or "standard output"
-            sys.stderr.write(visible(f"{place}: cannot be written: {error.strerror or error}\n"))
+        if error.errno != errno.EPIPE:  # the reader has closed the pipe on purpose
+            target = error.filename or "standard output"
+            sys.stderr.write(visible(f"{target}: cannot be written: {error.strerror or error}\n"))
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

@@ -1,22 +1,21 @@
-"""The state of the process that every command relies on: three open streams, and a usable environment."""
+"""Process state that every command relies on: three open streams, and a usable environment."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-#: Sizes of a terminal that variables of the environment may state; a size outside is ignored, as if
-#: it were not set.
+#: Valid terminal sizes in environment variables; other sizes are ignored.
 _SIZES = {"COLUMNS": (20, 10_000), "LINES": (4, 10_000)}
 
 
 def prepare_process() -> None:
-    """Open the standard streams that are closed, and correct variables of the environment that would end a command.
+    """Open closed standard streams, and correct environment variables that would end a command.
 
-    Without a stream of the number 0, 1 or 2 the next file that is opened gets that number, and what
-    a library prints goes into it. Writing to a closed standard output fails, as it does in other
-    programs; a closed standard error takes everything and keeps nothing, for a command that has no
-    complaint does not need it.
+    Without a stream 0, 1 or 2 the next opened file gets that number, and a library's output goes
+    into
+    it. Writing to a closed standard output fails, as in other programs. A closed standard error
+    discards everything, because a command without errors does not need it.
     """
     if sys.stdin is None:
         sys.stdin = open(_null(os.O_RDONLY), encoding="utf-8")
@@ -28,17 +27,17 @@ def prepare_process() -> None:
         stated = os.environ.get(name)
         if stated is not None and not _is_within(stated, smallest, largest):
             del os.environ[name]
-    # figures go to files, for which any other backend is one more thing that may be missing
+    # Figures are written to files; another backend could be missing.
     os.environ["MPLBACKEND"] = "agg"
 
 
 def _null(flags: int) -> int:
-    """Return the null device as an open file; of the lowest free number, which is that of the closed stream."""
+    """Return the open null device; it gets the lowest free number, that of the closed stream."""
     return os.open(os.devnull, flags)
 
 
 def _is_within(text: str, smallest: int, largest: int) -> bool:
-    """Return whether a text is a whole number between two others."""
+    """Return whether a text is a whole number in a range."""
     try:
         return smallest <= int(text) <= largest
     except ValueError:

@@ -80,7 +80,7 @@ class ExportOptions(Options):
 
     Attributes:
         functions: names of the functions, separated by commas.
-        entry: coordinates of the input motion: platform or actuators.
+        entry: coordinates in which the motion is given: platform or actuators.
         outputs: outputs to export, such as 'force'; all outputs if empty.
         name: first part of all generated names; default: the machine's name.
         seed: seed of the random states in the test program, and of those at which single precision

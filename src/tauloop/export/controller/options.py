@@ -27,12 +27,12 @@ class ControllerOptions(Options):
     Attributes:
         law: law of the controller, as for `tauloop control follow`; drive is the control of the
             machine's drive lines.
-        space: space of the errors: joint (actuators) or platform.
+        space: coordinates of the errors: actuators or platform.
         bandwidth: bandwidth of the controller, the natural frequency of the errors, such as 100
             (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
-        frequency: sampling rate, such as 1kHz.
-        differences: compute speeds as differences of measured positions; they are then not an
+        frequency: samples per second, such as 1kHz.
+        differences: take speeds as differences of measured positions; they are then not an
             input.
         limit: largest force, one for all or one per actuator (or motor of a drive line), N or N m;
             the machine file's limits hold where they are lower.

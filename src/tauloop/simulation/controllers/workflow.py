@@ -69,7 +69,7 @@ class ControlOptions(Options):
             feed-forward, computed-torque, predictive; all but the last without it. Python takes
             controllers too, with numbers of their own.
         horizon: samples that predictive looks ahead.
-        space: where errors are taken: of the actuators, or of the platform.
+        space: coordinates of the errors: actuators or platform.
         bandwidth: bandwidth of the controllers, such as 100 (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
         frequency: samples per second, such as 1kHz.
