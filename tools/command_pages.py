@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 import tauloop as tl
 from tauloop.cli.app import find_command
-from tauloop.cli.commands import COMMANDS, GROUPS, SECTIONS
+from tauloop.cli.commands import COMMANDS, COMMAND_GROUPS, HELP_SECTIONS
 from tauloop.cli.machine import ImportArguments
 from tauloop.cli.options import flags as flags_of, options_class
 from tauloop.common.options import KEY
@@ -268,7 +268,7 @@ def explained_earlier(name: str) -> dict[str, dict[str, Any]]:
 def page_of(name: str) -> str:
     """Return the page of a command in `FOLDER`: that of its section or group."""
     first = name.split()[0]
-    titles = [title.lower() for title, entries in SECTIONS.items() if first in entries]
+    titles = [title.lower() for title, entries in HELP_SECTIONS.items() if first in entries]
     return f"{titles[0] if titles else first}.md"
 
 
@@ -422,7 +422,7 @@ def pages() -> dict[str, list[str]]:
 
 def page(title: str, names: list[str]) -> str:
     """Return the page of a section or group."""
-    group = GROUPS.get(title.lower())
+    group = COMMAND_GROUPS.get(title.lower())
     lines = [f"# {title} commands"]
     if group is not None:
         lines.append(f"\n{group.summary}")

@@ -24,12 +24,12 @@ from typer._completion_shared import get_completion_script
 import tauloop as tl
 from tauloop.cli.app import HELP, find_command
 from tauloop.cli.commands import (
+    COMMAND_GROUPS,
     COMMANDS,
     EXPORT,
-    GROUPS,
+    HELP_SECTIONS,
     PLAN,
     RUN,
-    SECTIONS,
     TOP_LEVEL,
     CommandEntry,
     CommandGroup,
@@ -246,21 +246,21 @@ def test_a_group_prints_its_help_and_has_two_commands(name: str) -> None:
 
 
 def test_the_top_level_has_five_sections_of_verbs_and_fits_on_a_screen() -> None:
-    verbs = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
-    assert list(SECTIONS) == ["Start", "Compute", "Plan", "Measure", "Deliver"]
+    verbs = {name: entry for section in HELP_SECTIONS.values() for name, entry in section.items()}
+    assert list(HELP_SECTIONS) == ["Start", "Compute", "Plan", "Measure", "Deliver"]
     assert len(verbs) == 21
     assert [entry for entry in verbs.values() if isinstance(entry, CommandGroup)] == [
         PLAN,
         EXPORT,
         RUN,
     ]
-    assert not set(verbs) & set(GROUPS)
+    assert not set(verbs) & set(COMMAND_GROUPS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_a_module_of_its_section_or_group(name: str) -> None:
     section = next(
-        (title.lower() for title, entries in SECTIONS.items() if name.split()[0] in entries),
+        (title.lower() for title, entries in HELP_SECTIONS.items() if name.split()[0] in entries),
         name.split()[0],
     )
     assert COMMANDS[name].module.split(".")[0] == section
@@ -449,8 +449,8 @@ def test_an_old_command_is_one_of_today(old: str) -> None:
 
 
 def test_a_group_with_the_name_of_an_old_command_is_not_mistaken_for_it() -> None:
-    for name in set(deprecated.COMMANDS) & set(GROUPS):
-        first = next(iter(GROUPS[name].commands))
+    for name in set(deprecated.COMMANDS) & set(COMMAND_GROUPS):
+        first = next(iter(COMMAND_GROUPS[name].commands))
         assert renewed([name, first, "x"])[1] == []
         assert renewed([name, f"{first[:-1]}"])[1] == []  # a typing error is not a machine
         assert renewed([name, "--help"])[1] == []

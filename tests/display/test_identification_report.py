@@ -33,7 +33,7 @@ from tauloop.display import (
     save_figure,
 )
 from tauloop.display.plots.identification.identification_plots import fit_plots
-from tauloop.display.sampling import STRETCHES, thin
+from tauloop.display.sampling import FIGURE_INTERVALS, thin
 from tauloop.identification import (
     Identification,
     OrdinaryLeastSquares,
@@ -326,7 +326,7 @@ def test_figure_without_held_out_data_or_time(tmp_path):
     figure = identification_figure(fit(training, None, OrdinaryLeastSquares()), training)
     assert len(figure.axes) == 4  # two outputs, residuals, their spectrum
     assert figure.axes[0].get_xlabel() == "sample"
-    assert len(figure.axes[0].lines[1].get_xdata()) <= 2 * STRETCHES
+    assert len(figure.axes[0].lines[1].get_xdata()) <= 2 * FIGURE_INTERVALS
     path = save_figure(figure, tmp_path / "arm.png", dpi=60)
     assert path.read_bytes().startswith(b"\x89PNG\r\n")
     assert list(tmp_path.iterdir()) == [path]
@@ -349,7 +349,7 @@ def test_figure_file_of_unknown_kind(tmp_path, data, result):
 def test_thinning_keeps_extremes_and_order(count, seed):
     time, values = np.arange(count) / 10, np.random.default_rng(seed).standard_normal(count)
     thinned_time, thinned = thin(time, values)
-    assert len(thinned) <= max(3 * STRETCHES, count if count <= 2 * STRETCHES else 0)
+    assert len(thinned) <= max(3 * FIGURE_INTERVALS, count if count <= 2 * FIGURE_INTERVALS else 0)
     assert (thinned.min(), thinned.max()) == (values.min(), values.max())
     assert np.all(np.diff(thinned_time) > 0)
     np.testing.assert_array_equal(thinned, values[np.searchsorted(time, thinned_time)])

@@ -7,7 +7,7 @@ import pytest
 from planar_machines import five_bar_text
 
 from tauloop import Model, load, loads
-from tauloop.display.plots.building import STATES
+from tauloop.display.plots.building import MAX_SCENE_STATES
 from tauloop.display.plots.motion.workspace_plots import sampled_measure
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.workspaces.border import BISECTIONS, Border, bordered
@@ -174,8 +174,8 @@ def test_a_machine_walks_round_its_border_and_keeps_its_loops(name: str) -> None
     axes = {"platform.x": np.linspace(-0.3, 0.3, 13)}
     axes |= {"platform.y": np.linspace(-0.3, 0.3, 13) + (0.3 if name == "five_bar" else 0.0)}
     grid = workspace_grid(model, axes)
-    q = grid.walk(STATES)
-    assert 20 < len(q) <= STATES
+    q = grid.walk(MAX_SCENE_STATES)
+    assert 20 < len(q) <= MAX_SCENE_STATES
     phi, _ = model.assembly.loops.residuals(q)
     assert np.abs(phi).max() < 1e-9
     places = model.platform_position(q)[:, :2]

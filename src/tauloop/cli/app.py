@@ -18,11 +18,11 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 import tauloop
 from tauloop.cli.commands import (
-    GROUPS,
+    COMMAND_GROUPS,
+    HELP_SECTIONS,
     PAPER,
     PAPER_ENTRY_POINT,
     PAPER_REMEDY,
-    SECTIONS,
     TOP_LEVEL,
     CommandEntry,
     CommandGroup,
@@ -265,13 +265,13 @@ class TopLevel(LazyGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands without importing them."""
-        groups = {**GROUPS, "paper": PAPER}
+        groups = {**COMMAND_GROUPS, "paper": PAPER}
         others = {
             name: f"Command of {entry.dist.name}."
             for name, entry in _others().items()
             if entry.dist
         }
-        for title, entries in SECTIONS.items():
+        for title, entries in HELP_SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([_line(name, entry) for name, entry in entries.items()])
         with formatter.section("Groups"):

@@ -15,7 +15,7 @@ ASKED: ContextVar[Mapping[str, Any]] = ContextVar("ASKED", default=MappingProxyT
 
 
 #: The machine that the running command has loaded.
-MACHINE: ContextVar[Mechanism | None] = ContextVar("MACHINE", default=None)
+LOADED_MACHINE: ContextVar[Mechanism | None] = ContextVar("LOADED_MACHINE", default=None)
 
 
 def is_quiet() -> bool:

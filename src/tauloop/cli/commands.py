@@ -125,7 +125,7 @@ RUN = CommandGroup(
 )
 
 #: Contents of the top level by sections of the help, in order.
-SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
+HELP_SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
     "Start": {
         "demo": CommandEntry(
             "start.demo",
@@ -247,7 +247,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
     },
 }
 #: The groups, below the sections; their names are nouns.
-GROUPS: Mapping[str, CommandGroup] = {
+COMMAND_GROUPS: Mapping[str, CommandGroup] = {
     "control": CommandGroup(
         "A machine under sampled control.",
         {
@@ -415,8 +415,8 @@ PAPER_REMEDY = "run `pip install ./papers` in a clone of Tauloop (the distributi
 
 #: All commands and groups of the top level by name, except those of papers.
 TOP_LEVEL: Mapping[str, CommandEntry | CommandGroup] = {
-    **{name: entry for section in SECTIONS.values() for name, entry in section.items()},
-    **GROUPS,
+    **{name: entry for section in HELP_SECTIONS.values() for name, entry in section.items()},
+    **COMMAND_GROUPS,
 }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tauloop.cli.asked import MACHINE, is_quiet
+from tauloop.cli.asked import LOADED_MACHINE, is_quiet
 from tauloop.cli.terminal.completion import machines, parameters
 from tauloop.cli.terminal.screen import Screen
 from tauloop.common.errors import InputError, Problems
@@ -199,7 +199,7 @@ def load_machine(name: str, arguments: ImportArguments | None = None) -> Mechani
     mechanism = load(name, arguments.side, options=arguments.options())
     if isinstance(arguments, SetArguments) and arguments.values:
         mechanism = _with_values(mechanism, arguments.values)
-    MACHINE.set(mechanism)
+    LOADED_MACHINE.set(mechanism)
     return mechanism
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from tauloop.cli.commands import GROUPS, TOP_LEVEL, command_words
+from tauloop.cli.commands import COMMAND_GROUPS, TOP_LEVEL, command_words
 from tauloop.cli.outputs import FIGURE
 from tauloop.common import deprecated
 from tauloop.mechanism.suggestions import suggestion
@@ -44,7 +44,7 @@ def _old_command(words: Sequence[str]) -> str:
         return name
     if len(words) == 1 or words[1] in ("-h", "--help"):
         return ""
-    commands = GROUPS[name].commands
+    commands = COMMAND_GROUPS[name].commands
     is_meant = words[1] not in commands and not suggestion(words[1], commands)
     return name if is_meant else ""
 

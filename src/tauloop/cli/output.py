@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from tauloop.cli.asked import ASKED, MACHINE, is_json, is_quiet
+from tauloop.cli.asked import ASKED, LOADED_MACHINE, is_json, is_quiet
 from tauloop.cli.options import annotated_flag, flags, gathered, options_class, spread
 from tauloop.cli.outputs import FileKind, chosen_files, out_option
 from tauloop.cli.terminal.progress import bar
@@ -247,7 +247,7 @@ def _json_data(
 
 def _omitted(result: Any) -> tuple[Diagnostic, ...]:
     """Return diagnostics of forces that the result needs and the machine's file omits."""
-    mechanism = MACHINE.get()
+    mechanism = LOADED_MACHINE.get()
     if (
         mechanism is None
         or not mechanism.omitted_forces
@@ -356,7 +356,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*args: Any, **kwargs: Any) -> None:
         asked = {name: kwargs.get(name) for name in (*_SHARED, "json_file")}
         before = ASKED.set(asked)
-        MACHINE.set(None)
+        LOADED_MACHINE.set(None)
         try:
             with solving(InputError):
                 own = {name: value for name, value in kwargs.items() if name not in added}

@@ -90,7 +90,7 @@ FIGURE = FileKind(
 )
 FILM = FileKind(content="a film", endings=(".html", ".gif", ".mp4"), problem=_film_problem)
 PAGE = FileKind(content="the page", endings=(".html", ".htm"))
-MACHINE = FileKind(content="the machine", endings=(".yaml", ".yml"))
+MACHINE_FILE = FileKind(content="the machine", endings=(".yaml", ".yml"))
 MAP = FileKind(content="the map as NetCDF", endings=(".nc",))
 C_ARRAY = FileKind(content="the actuators' motion as C arrays", endings=(".c", ".h"))
 HAL = FileKind(content="the geometry as HAL lines for LinuxCNC", endings=(".hal",))

@@ -1,4 +1,4 @@
-"""The record of a result: what a page of a report is made of, as plain data."""
+"""The record of a result: the contents of a page of a report, as plain data."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from tauloop.display.parts import parts_of
 from tauloop.display.pieces import Paragraph, Piece, Table
 from tauloop.display.titles import result_title
 
-#: First entry of a record; a change of its meaning changes the number.
-FORMAT = "tauloop-report/2"
+#: First entry of a record; the number changes with the meaning of its contents.
+RECORD_FORMAT = "tauloop-report/2"
 #: The key of a record in a result's JSON file.
 KEY = "report"
-#: Largest file that is asked for the names of others in it, bytes.
+#: Largest description that is searched for names of other files, bytes.
 DESCRIPTION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRecord(PlainData, ReprMixin):
-    """What a page shows of a result.
+    """Contents of a page for one result.
 
     Attributes:
         kind: class of the result.
         title: heading.
-        status: of the result, ``ok`` or ``doubtful``.
-        pieces: what is shown, in order.
-        made: how it was made: command, files with their hashes, versions, options.
+        status: status of the result, ``ok`` or ``doubtful``.
+        pieces: contents, in order.
+        made: provenance: command, files with their hashes, versions, options.
     """
 
-    json_format: ClassVar[str] = FORMAT
+    json_format: ClassVar[str] = RECORD_FORMAT
     kind: str
     title: str
     status: str
@@ -48,17 +48,17 @@ class PageRecord(PlainData, ReprMixin):
     @property
     @in_json("pieces")
     def tagged_pieces(self) -> list[dict[str, Any]]:
-        """The pieces as plain data, each with its kind."""
+        """Return the pieces as plain data, each with its kind."""
         return [tagged(item) for item in self.pieces]
 
     @property
     @in_json("made")
     def tagged_origin(self) -> list[dict[str, Any]]:
-        """The pieces of `made` as plain data, each with its kind."""
+        """Return the pieces of `made` as plain data, each with its kind."""
         return [tagged(item) for item in self.made]
 
     def write_json(self, path: str | Path, data: Mapping[str, Any]) -> Path:
-        """Write it next to a result's plain data, from where `read_record` reads it."""
+        """Write the record next to a result's plain data, for `read_record`."""
         return write_json(path, {**data, KEY: self.as_dict()})
 
 
@@ -70,13 +70,13 @@ def tagged(piece: Piece) -> dict[str, Any]:
 def page_record(
     result: Any, command: Sequence[str] = (), outputs: Collection[Path] = ()
 ) -> PageRecord:
-    """What a page shows of a result.
+    """Return the record of a result.
 
     Args:
-        result: of any workflow.
-        command: the words that made it, ``tauloop`` first; the files that they name are listed with
+        result: result of any workflow.
+        command: words of its command, ``tauloop`` first; the files that they name are listed with
             their hashes.
-        outputs: files that it writes, which are no input.
+        outputs: files that the command writes, which are not inputs.
     """
     kind, status = type(result).__name__, getattr(result, "status", Status.OK)
     pieces = [piece for part in parts_of(result) for piece in part.pieces(result)]
@@ -92,39 +92,41 @@ def page_record(
 
 
 def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Table:
-    figures = (
-        ("not defined" if e.value is None else f"{e.value:.4g}", e.unit, e.limits, e.is_good)
-        for e in diagnostics
-    )
-    cells = (
-        (item.name, value, unit, limits, ("good" if is_good else "doubtful") if limits else "")
-        for item, (value, unit, limits, is_good) in zip(diagnostics, figures, strict=True)
-    )
-    heads = ("figure", "value", "unit", "good where", "verdict")
-    note = "Each is computed apart from what it judges."
+    cells = tuple(_diagnostic_row(item) for item in diagnostics)
+    heads = ("diagnostic", "value", "unit", "pass if", "verdict")
+    note = "Each value is computed independently of the result."
     numeric = (False, True, False, False, False)
-    return Table(title="Diagnostics", heads=heads, cells=tuple(cells), numeric=numeric, note=note)
+    return Table(title="Diagnostics", heads=heads, cells=cells, numeric=numeric, note=note)
+
+
+def _diagnostic_row(item: Diagnostic) -> tuple[str, ...]:
+    """Return name, value, unit, limits and verdict; a diagnostic without limits has no verdict."""
+    value = "not defined" if item.value is None else f"{item.value:.4g}"
+    verdict = ""
+    if item.limits:
+        verdict = "good" if item.is_good else "doubtful"
+    return item.name, value, item.unit, item.limits, verdict
 
 
 def _made(result: Any, command: Sequence[str], files: Mapping[str, str]) -> Iterator[Piece]:
-    """Yield how the result was made: command, files, versions, options and input."""
+    """Yield the provenance: command, files, versions, options and input."""
     if command:
         yield Paragraph(text=shlex.join(command), tone="code")
     else:
-        yield Paragraph(text="Made by a program in Python, which no command repeats.")
+        yield Paragraph(text="Made by a Python program; no command repeats it.")
     if files:
         yield Table(title="Files", heads=("file", "SHA-256"), cells=tuple(files.items()))
     made = getattr(result, "provenance", None)
     if made is None:
         return
-    yield Table(title="Versions", heads=("of", "version"), cells=tuple(made.versions.items()))
+    yield Table(title="Versions", heads=("package", "version"), cells=tuple(made.versions.items()))
     for title, data in (("Options", made.options), ("Input", made.inputs)):
         if cells := tuple(_flat(plain(data))):
             yield Table(title=title, heads=("name", "value"), cells=cells)
 
 
 def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield plain data as names and texts; empty and false values are left out, long texts are cut."""
+    """Yield plain data as names and texts, without empty and false values; long texts are cut."""
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")
@@ -134,7 +136,7 @@ def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]
 
 
 def fingerprints(command: Sequence[str], outputs: Collection[Path] = ()) -> dict[str, str]:
-    """Return the SHA-256 of the files that a command's words name, and of those that their descriptions (YAML) name."""
+    """Return the SHA-256 of the files in a command line, and of those that their YAML files name."""
     hashes: dict[str, str] = {}
     for word in command:
         for path in (Path(word), Path(word.partition("=")[2])):
@@ -154,5 +156,5 @@ def _fingerprint(path: Path, hashes: dict[str, str]) -> None:
                 r"[\w./-]+\.\w+", path.read_text(encoding="utf-8", errors="replace")
             ):
                 _fingerprint(path.parent / name, hashes)
-    except OSError:  # words that name no file, whatever else they are
+    except OSError:  # the word does not name a file
         return

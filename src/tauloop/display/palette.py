@@ -1,11 +1,11 @@
-"""Colors and sizes of type that all plots share."""
+"""Colors and font sizes of all plots."""
 
 #: Different in lightness as well as in hue, so that they survive gray printing and color
 #: blindness.
 MEASURED, PREDICTED, RESIDUAL = "#9db9d9", "#16324f", "#c8553d"
-#: Of frames and grids, of words, and behind what is held out.
+#: Colors of frames and grids, of text, and behind held-out samples.
 FAINT, TEXT, TINT = "#c9ced6", "#30363d", "#f6f3ea"
-#: Sizes of words, points.
+#: Font sizes, points.
 SMALL, NORMAL, LARGE = 8.0, 9.0, 12.0
-#: Lines of one panel; what has more shows the first.
+#: Colors of lines, in order.
 COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")

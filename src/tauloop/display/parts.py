@@ -1,4 +1,4 @@
-"""The parts of reports: what is printed, drawn and put on pages of a result; packages may bring more."""
+"""Parts of reports: tables, drawings and pages of results; packages may add parts."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, final
 
 from tauloop.common.extensions import Registry
 
-if TYPE_CHECKING:  # none need be imported to know which parts there are
+if TYPE_CHECKING:  # the list of parts needs none of these imports
     from matplotlib.figure import Figure
 
     from tauloop.display.pieces import Paragraph, Piece, Plot, Printed
 
 
 class ReportPart(ABC):
-    """One part of what is reported of results of some class, as data.
+    """A part of the report of results of a class, as data.
 
     Tables are printed in the terminal and put on pages, plots are drawn into figures and put on
     pages; see `tauloop.display.pieces`.
 
     Attributes:
         name: key of its data in JSON, and part of the names of its figures.
-        takes: name of the class of results that it takes, such as ``Calibration``; those of derived
-            classes too.
+        takes: name of the class of its results, such as ``Calibration``; derived classes are
+            included.
     """
 
     name: str
@@ -43,7 +43,7 @@ class ReportPart(ABC):
         return ()
 
     def data(self, _: Any) -> Mapping[str, Any]:
-        """Return the same for machines, next to the result's own JSON: plain numbers, texts, lists, mappings."""
+        """Return plain data for JSON, next to the result's own: numbers, texts, lists, mappings."""
         return {}
 
     def figure(self, result: Any) -> Figure | None:
@@ -84,7 +84,7 @@ def _page_pieces(items: Iterable[object]) -> Iterator[Piece]:
 
 @final
 class _OwnPart(ReportPart):
-    """A part of Tauloop's: functions of a result, which are imported when they are called.
+    """A part of Tauloop, whose functions are imported when they are called.
 
     A function is given by its module and, after a colon, its name, which may be left out where it
     is the name of the module. Tables are in `tauloop.display.tables`, plots and scenes in
@@ -258,8 +258,7 @@ _OWN = (
     ),
     _OwnPart("WrittenReport", "machines.report_tables"),
 )
-#: All parts by name: Tauloop's own, each named after the results that it takes, then those that
-#: packages bring.
+#: All parts by name: those of Tauloop, named after their results, and those of other packages.
 PARTS: Mapping[str, ReportPart] = Registry(
     "tauloop.parts", ReportPart, {part.name: part for part in _OWN}
 )

@@ -1,4 +1,4 @@
-"""What pages, terminals and figures show of results, as data: paragraphs, tables, plots, machines in motion.
+"""Contents of pages, terminals and figures as data: paragraphs, tables, plots, scenes.
 
 The parts of a result (`ReportPart`) build these objects once. The modules of
 `tauloop.display.renderers` print them with Rich and draw them with Matplotlib,
@@ -16,9 +16,9 @@ from tauloop.common.shown import ReprMixin
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-#: How a trace is drawn; those of fixed meaning have their own colors. A band is a line with the
-#: range of its deviations shaded, linked points are on a line, dots are small points of a cloud, a
-#: cross is the pose from which a machine starts.
+#: Styles of traces; styles with a fixed meaning have their own colors. A band is a line with shaded
+#: deviations, linked points are joined by a line, dots are small points of a cloud, and a cross is
+#: the start pose of a machine.
 TRACE_STYLES = (
     "line",
     "thin",
@@ -39,8 +39,8 @@ TRACE_STYLES = (
     "after",
     "limit",
 )
-#: What a paragraph is: text, a heading, an item of a list, a note, an emphasized line, a doubt,
-#: a verdict (passed or failed), or lines that are shown as they are, such as a command.
+#: Kinds of paragraphs: text, heading, list item, note, emphasized line, doubt, verdict (passed or
+#: failed), or code.
 TONES = ("plain", "heading", "item", "note", "strong", "doubtful", "passed", "failed", "code")
 
 
@@ -68,12 +68,12 @@ class Table(ReprMixin):
 
     Attributes:
         title: heading.
-        heads: of the columns, with units; line breaks are for the terminal. If all are empty, the
+        heads: heads of the columns, with units; line breaks are for the terminal. If all are empty, the
             terminal shows no heads.
         cells: rows of texts, one for each head; a page shows a second line in a cell darker.
         numeric: whether each column holds numbers, which are aligned to the right.
         unbroken: numbers of further columns whose cells are never broken into several lines.
-        note: below the table.
+        note: text below the table.
     """
 
     title: str
@@ -98,13 +98,13 @@ class PlotTrace(ReprMixin):
     """One quantity of a plot.
 
     Attributes:
-        name: in the legend.
+        name: name in the legend.
         x, y: its points (N,), numbers; x may be texts, such as names of parameters. None is a gap.
         deviation: half lengths of error bars, or of a band (N,), or nothing.
         style: one of `TRACE_STYLES`.
         labels: text of each point in addition to its numbers (N,), or nothing.
-        color: such as ``#16324f``; without it the next one of the palette, or that of the style.
-        base: where bars start (N,); at zero without it.
+        color: color such as ``#16324f``; default: the color of the style, or the next of the palette.
+        base: start of bars (N,); default: zero.
     """
 
     name: str
@@ -122,12 +122,12 @@ class PlotSpan(ReprMixin):
     """A shaded range of a plot, such as held-out samples or a contact.
 
     Attributes:
-        name: in the legend, once for all ranges of this name.
-        start, end: of the range, in the unit of its axis.
-        color: such as ``#16324f``.
-        across: whether it is a range of y, over all x; else of x, over all y.
+        name: name in the legend, once for all ranges of this name.
+        start, end: limits of the range, in the unit of its axis.
+        color: color such as ``#16324f``.
+        across: whether it is a range of y over all x; otherwise of x over all y.
         label: text at its start.
-        opacity: from 0 to 1.
+        opacity: opacity from 0 to 1.
     """
 
     name: str
@@ -144,8 +144,8 @@ class PlotClass(ReprMixin):
     """A class of the points of a map, such as poses out of reach.
 
     Attributes:
-        name: in the legend.
-        color: such as ``#16324f``.
+        name: name in the legend.
+        color: color such as ``#16324f``.
     """
 
     name: str
@@ -158,24 +158,24 @@ class Plot(ReprMixin):
 
     Attributes:
         title: heading.
-        x, y: what the axes show, with units.
-        traces: what is drawn; may be empty where there is a map.
+        x, y: quantities of the axes, with units.
+        traces: lines, points or bars; may be empty for a map.
         spans: shaded ranges.
-        note: below it.
+        note: text below the plot.
         over_time: x is the time (s) of the machine next to it on a page, so that a cursor follows
             the motion.
         log_x, log_y: logarithmic axes.
-        sideways: texts of x are at the left, one below the other, and y goes to the right.
-        equal: a unit is as long on one axis as on the other.
+        sideways: texts of x are at the left in rows, and y goes to the right.
+        equal: both axes have the same scale.
         polar: x is an angle (deg), y a distance from a circle.
-        y_range: limits of y, where values beyond would hide the rest; of a polar plot from its
-            centre to its rim.
+        y_range: limits of y if outliers would hide the rest; for a polar plot the radii of its
+            center and its rim.
         grid: values z (n_y, n_x) of a map over `grid_x` and `grid_y`, with `grid_name` for their
             scale; None is empty. Texts at the axes are names of rows, which go downwards, and of
             columns.
-        grid_range: limits of the colour scale; those of the values without it.
+        grid_range: limits of the color scale; default: those of the values.
         contours: whether contour lines with labels are drawn over the map.
-        classes: classes of points that are drawn below the map.
+        classes: classes of points, drawn below the map.
         class_grid: number of the class of each point of the grid (n_y, n_x); None is empty.
     """
 
@@ -208,10 +208,10 @@ class MotionScene(ReprMixin):
 
     Attributes:
         title: heading.
-        machine: its description, the text of a machine file.
-        time: of its states (N,), s.
-        q: its coordinates at these (N, n_q).
-        note: below it.
+        machine: text of its machine file.
+        time: times of its states (N,), s.
+        q: its coordinates (N, n_q).
+        note: text below the scene.
     """
 
     title: str
@@ -226,15 +226,15 @@ class Picture(ReprMixin):
     """A finished drawing.
 
     Attributes:
-        svg: its text.
-        caption: below it.
+        svg: text of the SVG file.
+        caption: text below the drawing.
     """
 
     svg: str
     caption: str
 
 
-#: What a terminal shows; a text is a plain paragraph.
+#: Contents of a terminal; a text is a plain paragraph.
 Printed = Paragraph | Table | str
 
 
@@ -249,7 +249,7 @@ class PrintedPieces(tuple[Printed, ...]):
         return Group(*self)
 
 
-#: What a page is made of.
+#: Contents of a page.
 Piece = Paragraph | Table | Plot | MotionScene | Picture
 #: Names of the pieces in JSON.
 PIECES: Mapping[str, type] = {

@@ -1,4 +1,4 @@
-"""Records from JSON files of any origin: everything that is wrong with a file is reported at once."""
+"""Records from JSON files of any origin; all errors of a file are reported at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.files import unreadable
-from tauloop.display.page_records import FORMAT, KEY, PageRecord
+from tauloop.display.page_records import KEY, RECORD_FORMAT, PageRecord
 from tauloop.display.pieces import (
     PIECES,
     TONES,
@@ -64,8 +64,8 @@ def read_record(path: str | Path) -> PageRecord:
     content = data.get(KEY) if isinstance(data, dict) else None
     if isinstance(content, dict) and content.get("format") == OLD_FORMAT:
         content = _renamed(content)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        what = f"has no record of the format {FORMAT}"
+    if not isinstance(content, dict) or content.get("format") != RECORD_FORMAT:
+        what = f"has no record of the format {RECORD_FORMAT}"
         if isinstance(content, dict):
             what += f": it states {content.get('format')!r}"
         remedy = (
@@ -90,7 +90,7 @@ def read_record(path: str | Path) -> PageRecord:
 
 def _renamed(content: dict[str, Any]) -> dict[str, Any]:
     """Return a record of an earlier version with the names of today."""
-    renamed: dict[str, Any] = dict(content, format=FORMAT)
+    renamed: dict[str, Any] = dict(content, format=RECORD_FORMAT)
     for key in ("pieces", "made"):
         if isinstance(content.get(key), list):
             renamed[key] = [_renamed_piece(item) for item in content[key]]
@@ -206,7 +206,7 @@ def _check_plot(plot: Plot, where: str, problems: Problems) -> None:
 
 
 def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
-    """Return an object of a dataclass from a mapping; None, with a problem, where something is wrong."""
+    """Return an object of a dataclass from a mapping, or None with a problem."""
     if not isinstance(data, Mapping):
         problems.add(where, f"is {_named(data)}, not a mapping")
         return None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-#: A record is drawn by the extremes of at most this many stretches: finer than the pixels of a
-#: panel.
-STRETCHES = 1500
+#: A record is drawn by the extremes of at most this number of intervals, which are finer than the
+#: pixels of a panel.
+FIGURE_INTERVALS = 1500
 
 
 def thin(
-    time: np.ndarray, values: np.ndarray, stretches: int = STRETCHES
+    time: np.ndarray, values: np.ndarray, stretches: int = FIGURE_INTERVALS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return samples of a long record (N,) or (N, n) with the extremes of each stretch, in order of time."""
+    """Return samples of a record (N,) or (N, n) with the extremes of each interval, in time order."""
     length = -(-len(time) // stretches)
     if length <= 2:
         return time, values
@@ -25,7 +25,7 @@ def thin(
 
 
 def in_degrees(unit: str, values: np.ndarray) -> tuple[str, np.ndarray]:
-    """Return a unit and values (...) as tables print them: angles, their rates and accelerations in degrees."""
+    """Return a unit and values (...) as tables print them, with angles and their rates in degrees."""
     if unit == "rad" or unit.startswith("rad/"):
         return unit.replace("rad", "deg"), np.degrees(values)
     return unit, values

@@ -22,7 +22,7 @@ DIFFERENCE_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
 RANK_TOLERANCE = 1e-4
 #: Gauss-Newton steps of one drag, halvings of one step, and the least relative decrease of the
 #: distance to the target in a step.
-MAX_STEPS, MAX_HALVINGS, MIN_DECREASE = 4, 6, 1e-3
+MAX_DRAG_STEPS, MAX_HALVINGS, MIN_DECREASE = 4, 6, 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class Puller:
         """
         obstacle: TauloopError | None = None
         gap = self._gap(q, place, R)
-        for _ in range(MAX_STEPS):
+        for _ in range(MAX_DRAG_STEPS):
             try:
                 solution = np.linalg.lstsq(self._jacobian(q), gap, rcond=RANK_TOLERANCE)[0]
                 change = solution * self._steps
@@ -128,7 +128,7 @@ class Puller:
         return np.concatenate([place - geometry.tool, self._weight * turn], axis=1)
 
     def _jacobian(self, q: np.ndarray) -> np.ndarray:
-        """Return the tool's motion (6, h) per handle step; backwards at the end of the workspace."""
+        """Return the tool's motion (6, h) per handle step, backwards at the workspace's end."""
         values, geometry = self._handles.values(q), self._shape.at(q[None])
         columns = np.zeros((6, len(values)))
         for i, step in enumerate(np.diag(self._steps)):

@@ -158,7 +158,7 @@ class Handles:
         return np.minimum(lower, center), np.maximum(upper, center)
 
     def _reached(self, values: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """True for handles (..., h) with a regular pose that keeps the limits that q (n_q,) keeps."""
+        """True for handles (..., h) with a regular pose that keeps all limits that q (n_q,) keeps."""
         flat = self._position(values.reshape(-1, values.shape[-1]))
         states = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
         limits = self._model.limits

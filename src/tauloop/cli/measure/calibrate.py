@@ -10,12 +10,12 @@ import typer
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish, machine_file, text_file
-from tauloop.cli.outputs import FIGURE, HAL, INI, MACHINE, RESULT
+from tauloop.cli.outputs import FIGURE, HAL, INI, MACHINE_FILE, RESULT
 from tauloop.cli.terminal.progress import bars
 
 
 @command(
-    out=MACHINE.of("the calibrated machine"), hal=HAL, ini=INI, json_file=RESULT, figure=FIGURE
+    out=MACHINE_FILE.of("the calibrated machine"), hal=HAL, ini=INI, json_file=RESULT, figure=FIGURE
 )
 def calibrate(
     machine: MachineArgument,

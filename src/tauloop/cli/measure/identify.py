@@ -16,7 +16,7 @@ from tauloop.cli.output import (
     folder,
     machine_file,
 )
-from tauloop.cli.outputs import FIGURE, MACHINE, RESULT, TRIANGLE
+from tauloop.cli.outputs import FIGURE, MACHINE_FILE, RESULT, TRIANGLE
 from tauloop.cli.terminal.progress import bar
 from tauloop.identification import identification_model
 
@@ -40,7 +40,7 @@ def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
 
 @command(
     _cannot_write,
-    write=MACHINE.of("the identified machine (needs --consistent)"),
+    write=MACHINE_FILE.of("the identified machine (needs --consistent)"),
     triangle=TRIANGLE,
     folded=folder,
     json_file=RESULT,

@@ -7,12 +7,12 @@ from pathlib import Path
 import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import command, finish, machine_file
-from tauloop.cli.outputs import MACHINE
+from tauloop.cli.outputs import MACHINE_FILE
 from tauloop.cli.terminal.progress import bar
 from tauloop.mechanism.reduction import as_laminas
 
 
-@command(out=MACHINE.of("the reduced machine"))
+@command(out=MACHINE_FILE.of("the reduced machine"))
 def reduce(
     machine: MachineArgument,
     options: tl.ReductionOptions,

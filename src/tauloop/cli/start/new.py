@@ -14,12 +14,12 @@ from tauloop.authoring import TEMPLATES, NamedValue, dimensions, title
 from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.machine import ImportArguments
 from tauloop.cli.output import command, console, finish
-from tauloop.cli.outputs import FIGURE, MACHINE
+from tauloop.cli.outputs import FIGURE, MACHINE_FILE
 from tauloop.cli.terminal.completion import sources
 from tauloop.cli.terminal.progress import bar
 
 
-@command(out_default="Default: NAME.yaml", out=MACHINE.of("the machine file"), figure=FIGURE)
+@command(out_default="Default: NAME.yaml", out=MACHINE_FILE.of("the machine file"), figure=FIGURE)
 def new(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the new machine; NAME.yaml is written.")

@@ -1,1 +1,1 @@
-"""Plots of results and scenes of their machines, as data; nothing of this package imports Matplotlib."""
+"""Plots of results and scenes of their machines, as data; this package never imports Matplotlib."""

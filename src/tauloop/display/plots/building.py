@@ -14,10 +14,10 @@ from tauloop.display.sampling import in_degrees, thin
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.model import Model
 
-#: Most states of a machine that a page plays: 20 a second for eight seconds.
-STATES = 160
-#: Digits that a plot shows, and stretches of a record of which it shows the extremes.
-DIGITS, STRETCHES = 6, 400
+#: Largest number of machine states that a page plays: 20 per second for eight seconds.
+MAX_SCENE_STATES = 160
+#: Digits that a plot shows, and number of intervals of a record whose extremes it shows.
+DIGITS, PAGE_INTERVALS = 6, 400
 
 
 def rounded(values: Any) -> tuple[float | None, ...]:
@@ -27,13 +27,13 @@ def rounded(values: Any) -> tuple[float | None, ...]:
 
 
 def traces(x: Any, columns: Mapping[str, Any], style: str = "line") -> tuple[PlotTrace, ...]:
-    """Return traces of quantities (N,) over x (N,), long ones by their extremes, finite ones alone."""
+    """Return traces of quantities (N,) over x (N,), without those that have no finite value."""
     drawn = []
     for name, values in columns.items():
         y = np.asarray(values, dtype=float)
         if not np.isfinite(y).any():
             continue
-        points = thin(np.asarray(x, dtype=float), y, STRETCHES)
+        points = thin(np.asarray(x, dtype=float), y, PAGE_INTERVALS)
         drawn.append(PlotTrace(name=name, x=rounded(points[0]), y=rounded(points[1]), style=style))
     return tuple(drawn)
 
@@ -52,12 +52,12 @@ def by_name(
 
     Args:
         title: heading.
-        y: what the figures are, with their unit.
-        names: of the things.
-        columns: figures by the name of their trace.
+        y: quantity of the values, with its unit.
+        names: names of the things.
+        columns: values by the name of their trace.
         deviation: half lengths of the bars, of every trace.
-        style: of every trace, see `TRACE_STYLES`.
-        more: what else `Plot` takes.
+        style: style of every trace, see `TRACE_STYLES`.
+        more: further arguments of `Plot`.
     """
     labels, bars = tuple(names), rounded(deviation)
     drawn = (
@@ -88,9 +88,9 @@ def over_time(
     """Yield plots of quantities over time, one for each unit.
 
     Args:
-        title: of the plots; the unit is at the axis.
-        time: (N,), s.
-        names, units, columns: of the quantities; each (N,).
+        title: title of the plots; the unit is at the axis.
+        time: times (N,), s.
+        names, units, columns: names, units and values (N,) of the quantities.
         more: further attributes of `Plot`.
     """
     shown = [
@@ -136,23 +136,28 @@ def at_rest(model: Model, title: str = "The machine at its reference pose") -> M
 
 
 def _scene(model: Model, time: np.ndarray, q: np.ndarray, title: str) -> MotionScene:
-    states = tuple(tuple(float(f"{x:.10g}") for x in row) for row in q)
+    states = tuple(_short_numbers(row) for row in q)
     return MotionScene(
         title=title, machine=dumps(model.mechanism), time=tuple(map(float, time)), q=states
     )
 
 
+def _short_numbers(row: np.ndarray) -> tuple[float, ...]:
+    """Return numbers rounded to ten digits, which keep a page small."""
+    return tuple(float(f"{x:.10g}") for x in row)
+
+
 def motion(
     model: Model, time: Any, q: Any, title: str = "The machine in motion", *, is_motion: bool = True
 ) -> Iterator[Piece]:
-    """Yield the machine in motion and a plot of its distance from singularities; nothing of a machine at rest.
+    """Yield the machine in motion, and its distance from singularities; nothing for one state.
 
     Args:
         model: the machine.
-        time: of its states (N,), s; numbers of poses where these follow from each other in no time.
-        q: its coordinates at these (N, n_q).
+        time: times of its states (N,), s; for poses without times, their numbers.
+        q: its coordinates (N, n_q).
         title: heading.
-        is_motion: these are states at times, so that conditioning is drawn over it.
+        is_motion: whether the states have times, over which the conditioning is drawn.
     """
     from tauloop.kinematics.singularities import singularities
 
@@ -161,7 +166,7 @@ def motion(
     time, q = time[known], q[known]
     if len(time) < 2:
         return
-    wanted = np.linspace(time[0], time[-1], min(len(time), STATES))
+    wanted = np.linspace(time[0], time[-1], min(len(time), MAX_SCENE_STATES))
     shown = np.unique(np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), wanted)))
     yield _scene(model, time[shown], q[shown], title)
     if not is_motion:
@@ -179,5 +184,6 @@ def motion(
         traces=traces(time[shown], kinds),
         over_time=True,
         y_range=(0.0, 1.02),
-        note="1 is as far as a pose can be, 0 singular: the machine locks (type 1) or its motors lose hold (type 2).",
+        note="1 is the largest possible distance, 0 is singular: the machine locks (type 1) or its motors "
+        "lose hold (type 2).",
     )

@@ -13,8 +13,8 @@ from tauloop.model.equation_text.costs import VELOCITY_MATRIX
 from tauloop.model.equation_text.operation_counts import OperationCounts
 from tauloop.verification.engines.verification import TOLERANCE, VerifiedMachine
 
-#: Differences below this are drawn at it: a logarithm has no zero.
-ROUNDING = 1e-17
+#: Smallest difference on a logarithmic axis, which has no zero.
+MIN_SHOWN_ERROR = 1e-17
 
 
 def cost_scene(counts: OperationCounts) -> Iterator[Piece]:
@@ -52,8 +52,8 @@ def verification_plots(verification: VerifiedMachine) -> Iterator[Plot]:
     if not rows:
         return
     columns = {
-        "difference": np.maximum([row.largest_difference for row in rows], ROUNDING),
-        "engine's own residual": np.maximum([row.residual for row in rows], ROUNDING),
+        "difference": np.maximum([row.largest_difference for row in rows], MIN_SHOWN_ERROR),
+        "engine's own residual": np.maximum([row.residual for row in rows], MIN_SHOWN_ERROR),
     }
     names = (f"{row.quantity}: {row.engine}, {row.method}" for row in rows)
     yield by_name(

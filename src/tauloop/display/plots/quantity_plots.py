@@ -18,11 +18,11 @@ from tauloop.mechanism.suggestions import unknown_names
 #: Quantities of things by name are on a logarithmic axis where they differ by more than this ratio.
 DECADES = 1e3
 #: The axis of values names at most this number of quantities; the legend has them all.
-NAMED = 3
+MAX_NAMES_AT_AXIS = 3
 
 
 def quantity_plots(result: Tabular, names: tuple[str, ...] = ()) -> list[Plot]:
-    """Return plots of named quantities, or, with angles in degrees, of all over the first one's dimensions.
+    """Return plots of named quantities, or of all quantities over the first one's dimensions.
 
     Raises:
         InputError: no such quantity, or nothing that can be drawn.
@@ -51,7 +51,7 @@ class _QuantityGroup:
         """The name of the axis of values."""
         quantities = dict.fromkeys(quantity for quantity, _ in self.lines)
         unit = "" if self.unit is None else f" [{self.unit or 1}]"
-        return f"{', '.join(quantities) if len(quantities) <= NAMED else ''}{unit}".lstrip()
+        return f"{', '.join(quantities) if len(quantities) <= MAX_NAMES_AT_AXIS else ''}{unit}".lstrip()
 
     @property
     def names(self) -> list[str]:

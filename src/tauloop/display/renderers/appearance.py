@@ -1,4 +1,4 @@
-"""How the traces of a plot look, whichever library draws them."""
+"""Appearance of a plot's traces, independent of the drawing library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MARKERS = ("circle", "diamond-open", "square", "triangle-up-open", "x", "cross")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appearance:
-    """How a trace looks.
+    """Appearance of a trace.
 
     Attributes:
         color: of lines and markers.
@@ -61,7 +61,7 @@ _PALETTE = {
 
 
 def appearances(plot: Plot) -> list[Appearance]:
-    """Return how each trace of a plot looks."""
+    """Return the appearance of each trace of a plot."""
     number = 0
     shown = []
     for trace in plot.traces:

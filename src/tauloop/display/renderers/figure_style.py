@@ -1,4 +1,4 @@
-"""What all figures of Matplotlib share: empty figures, quiet axes, and how they become files."""
+"""Common style of Matplotlib figures: empty figures, plain axes, and writing of files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tauloop.common.errors import InputError, Problem
 from tauloop.common.files import write_file
 from tauloop.display.palette import FAINT, LARGE, NORMAL, SMALL, TEXT
 
-if TYPE_CHECKING:  # half a second that a command without a figure need not wait for
+if TYPE_CHECKING:  # takes half a second, which a command without a figure saves
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -57,7 +57,7 @@ def unknown_figure_ending(path: str | Path) -> Problem | None:
 
 
 def _take_literally(figure: Figure) -> None:
-    """Names from files are no formulae, whatever dollar signs they have; ticks write their powers of ten as such."""
+    """Write names from files literally, dollar signs included, and tick labels as powers of ten."""
     from matplotlib.axis import Tick
     from matplotlib.text import Text
 
@@ -68,7 +68,7 @@ def _take_literally(figure: Figure) -> None:
 
 
 def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path:
-    """Write a figure in the format of the file's ending, to a temporary file first, which is then renamed.
+    """Write a figure in the format of the file's ending, through a temporary file.
 
     Raises:
         InputError: the ending is of no known format, or the folder cannot be written.
@@ -82,7 +82,7 @@ def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path
     def write(temporary: Path) -> None:
         from matplotlib import rc_context
 
-        # else an SVG's names are random, and equal figures differ
+        # Otherwise an SVG has random names, and equal figures give different files.
         with rc_context({"svg.hashsalt": "tauloop"}):
             figure.savefig(temporary, dpi=dpi, format=ending, metadata=undated)
 

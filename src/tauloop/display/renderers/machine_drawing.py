@@ -1,4 +1,4 @@
-"""A machine as a drawing: three views and one in perspective, or the plane of a planar machine; solids or lines."""
+"""Drawings of machines: three views and a perspective, or one plane; solids or lines."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from tauloop.display.renderers.solid_drawing import SolidDrawing
     from tauloop.geometry.machine_geometry import MachineGeometry
 
-#: Axes of the views: to the right and upwards, and what they are called.
+#: Names of the views by their axes to the right and upwards.
 VIEWS = {(0, 2): "front", (1, 2): "side", (0, 1): "top"}
 #: Length of a drawn actuator axis and of the tool's axes, as a share of the largest dimension.
 AXIS_SHARE, TOOL_SHARE = 0.16, 0.07
-#: From where the machine is seen in space, deg, and how near.
+#: View in space: elevation and azimuth, deg, and zoom.
 ELEVATION, AZIMUTH, ZOOM = 18.0, -58.0, 0.95
-#: Colour of drives; how segments of each kind are drawn.
+#: Color of drives, and line styles of segments by kind.
 DRIVE = "#d08c2e"
 LINES: dict[str, dict[str, Any]] = {
     "rail": {"color": FAINT, "linewidth": 3.0, "solid_capstyle": "butt"},
@@ -39,7 +39,7 @@ LINES: dict[str, dict[str, Any]] = {
     "rod": {"color": MEASURED, "linewidth": 1.6},
     "driven rod": {"color": DRIVE, "linewidth": 1.6},
 }
-#: More labels than these make a view unreadable.
+#: Largest number of labels in a view; more would be unreadable.
 MOST_LABELS = 12
 
 
@@ -60,9 +60,9 @@ def machine_figure(
     Args:
         geometry: the machine at one state or more.
         title: heading.
-        state: which one is drawn.
+        state: index of the drawn state.
         note: a line below the heading.
-        solids: of the machine; lines stand for them where there are none.
+        solids: solids of the machine; lines are drawn without them.
     """
     low, high = geometry.extent if solids is None else solids.extent(state)
     middle, half = (low + high) / 2, 0.56 * (float(np.max(high - low)) or geometry.size)
@@ -125,9 +125,9 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
     """Draw the lines of a machine.
 
     Args:
-        axes: of Matplotlib, flat or in space.
+        axes: axes of Matplotlib, flat or in space.
         geometry: the machine.
-        state: which of its states.
+        state: index of its state.
         plane: the axes of the base to draw: two of them, or all three.
     """
     kept = list(plane)
@@ -179,7 +179,7 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
 
 
 def _fill(axes: Any, triangles: np.ndarray, colour: str) -> None:
-    """Fill triangles (f, 3, 2) or (f, 3, 3), so faintly that what lies behind is seen."""
+    """Fill triangles (f, 3, 2) or (f, 3, 3) so faintly that objects behind them are visible."""
     from matplotlib.collections import PolyCollection
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -279,7 +279,7 @@ def _actuators(
 
 
 def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...]) -> None:
-    """Names of actuators, platform and tool; of actuators that several coordinates share one name once."""
+    """Write the names of actuators, platform and tool, each name once."""
     from matplotlib.patheffects import withStroke
 
     kept, halo = list(plane), [withStroke(linewidth=2.0, foreground="white")]

@@ -1,4 +1,4 @@
-"""Plots as Matplotlib draws them."""
+"""Drawings of plots by Matplotlib."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
     from tauloop.display.pieces import MotionScene, Table
 
-#: Inches: width of a figure with one column of plots, and with several; of each of several maps.
-WIDTH, WIDE, MAP_WIDTH = 9.5, 14.0, 3.9
-#: Inches: height of a plot over time, of another plot, of a map, of a row of names, and of what
-#: surrounds names.
-HEIGHT, SQUARER_HEIGHT, MAP_HEIGHT, ROW, FRAME = 2.1, 2.8, 5.4, 0.2, 0.8
+#: Widths, inches: a figure with one column of plots, a figure with several, and each of several maps.
+FIGURE_WIDTH, WIDE_FIGURE_WIDTH, MAP_WIDTH = 9.5, 14.0, 3.9
+#: Heights, inches: a plot over time, another plot, a map, a row of names, and the frame of names.
+PLOT_HEIGHT, SQUARER_HEIGHT, MAP_HEIGHT, ROW_HEIGHT, FRAME_HEIGHT = 2.1, 2.8, 5.4, 0.2, 0.8
 #: Inches: height of an entry of a legend.
 ENTRY = 0.18
 #: More plots than these are drawn in two columns; more maps than these in several rows.
@@ -82,7 +81,7 @@ def plots_figure(
     Args:
         title: heading.
         pieces: the plots and paragraphs of a result; other pieces are left out.
-        columns: number of columns; as many as make the figure easy to read without it.
+        columns: number of columns; default: a number that is easy to read.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -93,7 +92,7 @@ def plots_figure(
         columns = 1 + (len(plots) > MAX_IN_COLUMN)
         if are_maps:
             columns = min(len(plots), MAX_MAPS_IN_ROW)
-    width = WIDTH if columns == 1 else WIDE
+    width = FIGURE_WIDTH if columns == 1 else WIDE_FIGURE_WIDTH
     if are_maps and columns > 1:
         width = columns * MAP_WIDTH + 0.6
     texts = [piece.text for piece in shown if isinstance(piece, Paragraph)]
@@ -123,7 +122,12 @@ def plots_figure(
 
 
 def _row_heights(rows: Sequence[list[Plot]], columns: int, width: float) -> list[float]:
-    return [max(_height(plot, _room(row, columns, width)) for plot in row) for row in rows]
+    return [_row_height(row, _room(row, columns, width)) for row in rows]
+
+
+def _row_height(row: list[Plot], width: float) -> float:
+    """Return the height of the highest plot in a row, inches."""
+    return max(_height(plot, width) for plot in row)
 
 
 def _room(row: list[Plot], columns: int, width: float) -> float:
@@ -142,11 +146,11 @@ def _draw_block(
     """Draw rows of plots whose axes are aligned.
 
     Args:
-        figure: where.
-        pane: part of it.
+        figure: the figure.
+        pane: the part of the figure for these rows.
         rows: the plots.
         columns: number of columns.
-        width: of the figure, inches.
+        width: width of the figure, inches.
         first: the first axes over each quantity, which others share.
     """
     heights = _row_heights(rows, columns, width)
@@ -178,7 +182,7 @@ def _rows(plots: Sequence[Plot], columns: int, width: float) -> list[list[Plot]]
 def _height(plot: Plot, width: float) -> float:
     if plot.sideways:
         names = dict.fromkeys(value for trace in plot.traces for value in trace.x)
-        return max(1.5, ROW * len(names) + FRAME)
+        return max(1.5, ROW_HEIGHT * len(names) + FRAME_HEIGHT)
     if plot.grid and plot.equal:
         across, up = (float(np.ptp(_places(axis))) for axis in (plot.grid_x, plot.grid_y))
         aspect = float(np.clip(up / across if across else 1.0, 0.4, 1.6))
@@ -186,12 +190,12 @@ def _height(plot: Plot, width: float) -> float:
     if plot.equal:
         x, y = (_all_numbers(plot, name) for name in ("x", "y"))
         aspect = float(np.ptp(y) / np.ptp(x)) if x.size and y.size and np.ptp(x) else 1.0
-        return float(np.clip(0.7 * width * aspect + 1.0, HEIGHT, MAP_HEIGHT))
+        return float(np.clip(0.7 * width * aspect + 1.0, PLOT_HEIGHT, MAP_HEIGHT))
     if plot.grid or plot.polar:
         return min(MAP_HEIGHT, 0.9 * width)
-    height = HEIGHT if plot.over_time else SQUARER_HEIGHT
+    height = PLOT_HEIGHT if plot.over_time else SQUARER_HEIGHT
     entries = len(plot.traces) + len({span.name for span in plot.spans})
-    return max(height, ENTRY * entries + FRAME) + (0.2 if plot.note else 0.0)
+    return max(height, ENTRY * entries + FRAME_HEIGHT) + (0.2 if plot.note else 0.0)
 
 
 def draw_plot(axes: Any, plot: Plot, width: float | None = None) -> None:
@@ -311,7 +315,7 @@ def _bars(
     x: np.ndarray,
     bars: Sequence[PlotTrace],
 ) -> None:
-    """Draw bars next to those of other traces, or, where they have starts, in one line with them."""
+    """Draw bars next to those of other traces, or in one line with them if they have starts."""
     y, base = _numbers(trace.y), _numbers(trace.base)
     count = 1 if base.size else len(bars)
     height = 0.8 / count
@@ -392,19 +396,19 @@ def _name_rows(axes: Any, plot: Plot) -> None:
                 axes.invert_yaxis()
 
 
-#: A label of a contour lies at least this share of a map's width and height inside.
-INSIDE = 0.08
+#: Smallest distance of a contour's label from the edges, as a share of a map's width and height.
+LABEL_MARGIN = 0.08
 
 
 def _label_points(lines: Any, x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
-    """Return the point of each contour that is farthest from the edges, where its label is whole."""
+    """Return the point of each contour farthest from the edges, where its label fits."""
     low, span = np.array([x.min(), y.min()]), np.array([np.ptp(x), np.ptp(y)])
     points = []
     for segments in lines.allsegs:
         vertices = np.concatenate([*segments, np.empty((0, 2))])
         share = (vertices - low) / span
         inside = np.minimum(share, 1.0 - share).min(axis=1, initial=1.0)
-        if len(vertices) and inside.max() > INSIDE:
+        if len(vertices) and inside.max() > LABEL_MARGIN:
             points.append(tuple(vertices[inside.argmax()]))
     return points
 

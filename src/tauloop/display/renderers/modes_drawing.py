@@ -1,4 +1,4 @@
-"""The modes of a machine side by side, as lines."""
+"""Drawings of a machine's modes next to each other, as lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.kinematics.modes.modes import Mode, Modes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Panels at most, and panels in a row.
+#: Largest number of panels, and number of panels in a row.
 MAX_PANELS, IN_A_ROW = 12, 4
 #: Machines are drawn so much smaller than their panels, for the labels of the axes.
 ZOOM = 0.82
@@ -62,7 +62,7 @@ def modes_figure(modes: Modes) -> Figure:
 
 
 def _title(number: int, mode: Mode) -> str:
-    """Return number, condition, and place relative to the reference and to stops, in lines that fit a panel."""
+    """Return number, condition, and relation to reference and stops, in lines that fit a panel."""
     condition = "singular" if mode.is_singular else f"condition {mode.condition:.3g}"
     lines = [f"mode {number + 1}: {condition}"]
     lines += ["reached from the reference"] if mode.is_reference else []

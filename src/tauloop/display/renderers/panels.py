@@ -31,21 +31,20 @@ def plot(
     unit; without names angles are in degrees.
 
     The figure is one of `matplotlib.pyplot`, as those of pandas and xarray: notebooks show it,
-    ``plt.show()`` opens it, ``plt.close()`` frees it. With axes of yours none is made.
+    ``plt.show()`` opens it, ``plt.close()`` frees it. With your own axes no figure is created.
 
     Args:
-        result: what a function of Tauloop has returned.
-        names: of its quantities (those of `Tabular.to_xarray`); ``force`` means ``force.motor_1``
+        result: result of a function of Tauloop.
+        names: names of its quantities (those of `Tabular.to_xarray`); ``force`` means ``force.motor_1``
             and all its other channels. Without names all that are over the same dimension as the
             first.
-        axes: where to draw: as many as there are panels.
+        axes: axes to draw into, one for each panel.
 
     Returns:
         The axes, in order: ``axes[0].set_title(...)``, ``axes[0].figure.savefig(...)``.
 
     Raises:
-        InputError: no such quantity, another number of axes than of panels, or nothing that can be
-            drawn.
+        InputError: an unknown quantity, a wrong number of axes, or nothing that can be drawn.
 
     Examples:
         >>> import tauloop as tl
@@ -55,12 +54,10 @@ def plot(
         'force [N m]'
     """
     if not names and axes is None:
-        drawn = next(
-            (figure for part in parts_of(result) if (figure := part.figure(result)) is not None),
-            None,
-        )
-        if drawn is not None:
-            return _shown(drawn)
+        for part in parts_of(result):
+            drawn = part.figure(result)
+            if drawn is not None:
+                return _shown(drawn)
     plots = quantity_plots(result, names)
     if axes is None:
         return _shown(plots_figure(result_title(result), plots))

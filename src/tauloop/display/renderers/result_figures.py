@@ -22,7 +22,7 @@ from tauloop.kinematics.workspaces.map import Workspace
 
 
 def workspace_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
-    """Return a figure over the first two positions, others next to their reference, or over the only one.
+    """Return a figure over the first two positions, or over the only one.
 
     Args:
         workspace: a map.
@@ -42,9 +42,12 @@ def workspace_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
 
 def steps_figure(*steps: DriveStep) -> Figure:
     """Return a figure of one or several steps, a column for each, with the same scales."""
-    columns = [list(step_plots(step, *steps)) for step in steps]
-    plots = [[piece for piece in column if isinstance(piece, Plot)] for column in columns]
-    texts = [piece for column in columns for piece in column if isinstance(piece, Paragraph)]
+    plots: list[list[Plot]] = []
+    texts: list[Paragraph] = []
+    for step in steps:
+        pieces = list(step_plots(step, *steps))
+        plots.append([piece for piece in pieces if isinstance(piece, Plot)])
+        texts += [piece for piece in pieces if isinstance(piece, Paragraph)]
     in_rows = [plot for row in zip(*plots, strict=False) for plot in row]
     title = f"Step of {' and '.join(step.line.name for step in steps)}"
     return plots_figure(title, [*texts, *in_rows], len(steps) if len(steps) > 1 else None)

@@ -1,4 +1,4 @@
-"""Machines as Matplotlib draws them: their solids as lit triangles, in space or in a view along an axis."""
+"""Drawings of a machine's solids by Matplotlib: lit triangles in space or in a view."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tauloop.geometry import frames, machine_solids, parts
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
 
-#: From where pictures are lit, and how bright what is turned away is.
+#: Direction of the light, and brightness of surfaces that face away from it.
 LIGHT, SHADE = np.array([0.35, -0.6, 0.72]), 0.55
 #: Corners of round sections in pictures, which are small.
-COARSE = 10
+ROUND_CORNERS = 10
 
 
 class SolidDrawing:
     """The solids of a machine at N states.
 
     Attributes:
-        geometry: where its parts are.
+        geometry: the machine at these states.
     """
 
     def __init__(self, model: Model, geometry: MachineGeometry) -> None:
@@ -31,11 +31,11 @@ class SolidDrawing:
             InputError: the file of a mesh is missing, damaged or too large.
         """
         self.geometry = geometry
-        self._meshes = parts(machine_solids(model), COARSE)
+        self._meshes = parts(machine_solids(model), ROUND_CORNERS)
         self._placed = frames(model.mechanism, geometry, machine_geometry(model, model.assembly.q))
 
     def draw(self, axes: Any, state: int, plane: tuple[int, ...] = (0, 1, 2)) -> None:
-        """Draw a state into axes of Matplotlib: in space, or seen along the third axis onto two of the base's."""
+        """Draw a state into axes of Matplotlib: in space, or projected onto two axes of the base."""
         from matplotlib.collections import PolyCollection
         from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -57,13 +57,13 @@ class SolidDrawing:
         )
 
     def extent(self, state: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the smallest and largest coordinates (3,), m, of the solids at a state and of the whole geometry."""
+        """Return the extent (3,), (3,), m, of the solids at a state and of the whole geometry."""
         points = self._lit(state)[0].reshape(-1, 3)
         low, high = self.geometry.extent
         return np.minimum(low, points.min(axis=0)), np.maximum(high, points.max(axis=0))
 
     def _lit(self, state: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return triangles (f, 3, 3) and their colors (f, 3), darker where they are turned from the light."""
+        """Return triangles (f, 3, 3) and their colors (f, 3), shaded by the direction of the light."""
         from matplotlib.colors import to_rgb
 
         corners, colours = [], []

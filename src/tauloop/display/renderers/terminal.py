@@ -1,4 +1,4 @@
-"""Pieces as Rich prints them in a terminal."""
+"""Output of pieces by Rich in a terminal."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def printed_table(
 
 
 class FittingTable(RichTable):
-    """A table that cuts no name and no number: texts wrap between words, and what is still too wide is a list."""
+    """A table without cut names and numbers: texts wrap between words; a wider table is a list."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the table where its longest words fit next to each other; else a list of its rows."""
+        """Render the table if its longest words fit next to each other, otherwise a list."""
         gap = sum(self.padding[1::2])
         cells = [[column.header, *column.cells] for column in self.columns]
-        sizes = [[Measurement.get(console, options, cell) for cell in column] for column in cells]
-        widths = [max(size.maximum for size in column) + gap for column in sizes]
-        least = [
-            width if column.no_wrap else max(size.minimum for size in each) + gap
-            for column, each, width in zip(self.columns, sizes, widths, strict=True)
-        ]
+        widths, least = [], []
+        for column, texts in zip(self.columns, cells, strict=True):
+            sizes = [Measurement.get(console, options, text) for text in texts]
+            widths.append(max(size.maximum for size in sizes) + gap)
+            shortest = max(size.minimum for size in sizes) + gap
+            least.append(widths[-1] if column.no_wrap else shortest)
         if sum(least) - gap > options.max_width:
             yield from self._list(console, options)
             return
@@ -92,19 +92,20 @@ class FittingTable(RichTable):
             self.title = title
 
     def _list(self, console: Console, options: ConsoleOptions) -> Iterator[Text | RichTable]:
-        """Yield blocks with the heads at the left and, next to each other, the rows for which there is room."""
+        """Yield blocks with the heads at the left, and as many rows next to each other as fit."""
         if self.title:
             yield Text(str(self.title), style="table.title")
         heads = [
             Text(str(column.header).replace("\n", " "), style="bold") for column in self.columns
         ]
         rows = list(zip(*(column.cells for column in self.columns), strict=True))
-        widths = [
-            2 + max(Measurement.get(console, options, cell).maximum for cell in row) for row in rows
-        ]
+        row_widths: list[int] = []
+        for texts in rows:
+            sizes = [Measurement.get(console, options, text).maximum for text in texts]
+            row_widths.append(2 + max(sizes))
         left = options.max_width - max(head.cell_len for head in heads)
         while rows:
-            count = max(sum(total <= left for total in accumulate(widths)), 1)
+            count = max(sum(total <= left for total in accumulate(row_widths)), 1)
             cells = RichTable.grid(padding=(0, 2, 0, 0))
             cells.add_column(no_wrap=True)
             for _ in range(count):
@@ -114,4 +115,4 @@ class FittingTable(RichTable):
                     cells.add_row(head, *row)
             yield cells
             yield Text()
-            rows, widths = rows[count:], widths[count:]
+            rows, row_widths = rows[count:], row_widths[count:]

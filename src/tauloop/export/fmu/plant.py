@@ -329,7 +329,7 @@ def with_free(system: MachineSystem, free: Iterable[str]) -> MachineSystem:
 
 
 def plain_name(text: str) -> str:
-    """Return a variable's name from that of a signal or a mode, joined by underscores and points."""
+    """Return a variable's name from a signal's or mode's name, with underscores and points."""
     return re.sub(r"\s+", "_", re.sub(r"\s*:\s*", ".", text.strip()))
 
 
@@ -371,7 +371,7 @@ def _line_states(line: LineSystem) -> tuple[FmuVariable, ...]:
 
 
 def _begin(system: MachineSystem) -> Routine:
-    """Return the start states of the lines: in the middle of their gaps, moving with the actuators."""
+    """Return the start states of the lines: in the middle of their gaps, with the actuators' motion."""
     plant, shape = system.plant, system.plant.topology
     ports = plant.platform.ports
     sizes = {key: array.shape[1] for key, array in plant.platform.runner.empty_inputs().items()}

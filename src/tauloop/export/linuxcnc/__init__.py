@@ -1,4 +1,4 @@
-"""LinuxCNC: a kinematics module of any machine that it can drive, and the lines that set a calibrated geometry.
+"""Export to LinuxCNC: a kinematics module, and lines that set a calibrated geometry.
 
 Examples:
     >>> import tauloop as tl

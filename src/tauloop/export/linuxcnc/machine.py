@@ -306,7 +306,7 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
 def _axes(
     model: Model, world: Sequence[int], turns: int, offset: np.ndarray
 ) -> tuple[WorldAxis, ...]:
-    """Return the driven axes; the tool's offset (3,), m, in the reference pose shifts linear axes."""
+    """Return the driven axes, shifted by the tool's offset (3,), m, in the reference pose."""
     columns, q, limits = model.platform.ports.q, model.assembly.q, model.limits
     limit_index = {column: k for k, column in enumerate(limits.columns)}
     axes = {}

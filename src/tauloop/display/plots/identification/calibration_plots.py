@@ -1,4 +1,4 @@
-"""Plots of a calibration: errors before and after at each pose, what is left, corrections with error bars."""
+"""Plots of a calibration: errors before and after at each pose, corrections with error bars."""
 
 from __future__ import annotations
 

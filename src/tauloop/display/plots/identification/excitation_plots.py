@@ -1,4 +1,4 @@
-"""Plots of an excitation: positions, speeds and accelerations, and the range of each limit that is used."""
+"""Plots of an excitation: positions, speeds, accelerations, and the used range of each limit."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _uses(excitation: Excitation) -> Plot:
 
 
 def _scaled(limit: LimitUse) -> tuple[float, float]:
-    """Return extremes on a scale where the limits are -1 and 1; a distance with a floor counts as floor over value."""
+    """Return extremes on a scale with limits -1 and 1; a lower bound counts as bound over value."""
     if limit.lower is not None and limit.upper is not None:
         middle, half = 0.5 * (limit.upper + limit.lower), 0.5 * (limit.upper - limit.lower)
         return (limit.least - middle) / half, (limit.greatest - middle) / half

@@ -1,4 +1,4 @@
-"""Plots of an identification: measured and predicted forces, residuals and their spectrum, the parameters."""
+"""Plots of an identification: measured and predicted forces, residuals, spectra, parameters."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _quantity(unit: str) -> str:
 def _spectra(
     time: np.ndarray, residual: np.ndarray, names: Sequence[str], units: Sequence[str]
 ) -> Iterator[Plot]:
-    """Yield the amplitudes of the residual over frequency, of the fitted part (Welch's averages)."""
+    """Yield the amplitude spectra of the residuals of fitted samples (Welch's averages)."""
     if len(time) < 16 or not time[-1] > time[0]:
         return
     rate = (len(time) - 1) / (time[-1] - time[0])

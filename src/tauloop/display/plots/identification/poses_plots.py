@@ -1,4 +1,4 @@
-"""Plots of a plan of poses: where they lie among the candidates, how many are enough, expected deviations."""
+"""Plots of a plan of poses: positions among the candidates, number of poses, deviations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def poses_scene(plan: PosePlan) -> Iterator[Piece]:
 
 
 def poses_plots(plan: PosePlan) -> Iterator[Paragraph | Plot]:
-    """Yield two sections through the candidates, the curve (if computed), and expected deviations."""
+    """Yield two sections through the candidates, the curve if computed, and expected deviations."""
     yield Paragraph(text=f"{planned(plan)}.", tone="note")
     columns = plan.candidates.columns
     for j in [j for j in (1, 2) if j < len(columns)] or [0]:

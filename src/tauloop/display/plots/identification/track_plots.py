@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.display.pieces import Plot, PlotTrace
-from tauloop.display.plots.building import STRETCHES, rounded
+from tauloop.display.plots.building import PAGE_INTERVALS, rounded
 from tauloop.display.sampling import thin
 from tauloop.identification.online.parameter_tracking import NORMAL_95, ParameterTrack
 
@@ -19,7 +19,7 @@ def track_plots(result: ParameterTrack) -> Iterator[Plot]:
     """Yield a plot of each parameter with its 95 % interval."""
     for k, (name, unit) in enumerate(zip(result.names, result.parameter_units, strict=True)):
         values, half = result.estimates[:, k], NORMAL_95 * result.deviations[:, k]
-        time, both = thin(result.time, np.stack([values, half], axis=1), STRETCHES)
+        time, both = thin(result.time, np.stack([values, half], axis=1), PAGE_INTERVALS)
         # the interval before the first samples is as wide as all that is thought possible
         usual = 1.2 * float(np.quantile(half, USUAL))
         trace = PlotTrace(

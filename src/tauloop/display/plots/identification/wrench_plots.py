@@ -1,4 +1,4 @@
-"""Plots of external forces during a log: components of the wrench at the tool, contacts, free ranges."""
+"""Plots of external forces during a log: wrench at the tool, contacts, ranges without contact."""
 
 from __future__ import annotations
 

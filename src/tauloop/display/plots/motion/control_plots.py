@@ -1,4 +1,4 @@
-"""Plots of a trajectory under controllers: how far each stays behind, and the forces of each."""
+"""Plots of a trajectory under controllers: tracking errors and forces of each controller."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def control_scene(comparison: ControlComparison) -> Iterator[Piece]:
 
 
 def control_plots(comparison: ControlComparison) -> Iterator[Paragraph | Plot]:
-    """Yield the distance from the reference, errors of actuators, and the forces of each controller."""
+    """Yield the distance from the reference, actuator errors, and forces of each controller."""
     runs = {name: run for name, run in comparison.runs.items() if len(run.time)}
     if not runs:
         return

@@ -1,4 +1,4 @@
-"""Plots of drive lines: steps, laps of a circle with their deviations, displacement of the tool by play."""
+"""Plots of drive lines: steps, laps of a circle with deviations, tool displacement by play."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def step_plots(step: DriveStep, *others: DriveStep) -> Iterator[Paragraph | Plot
 
 
 def _signals(steps: Sequence[DriveStep], quantity: str, title: str, scale: float) -> Iterator[Plot]:
-    """Yield the signals of a quantity, each unit by itself; torques and deflections without their peaks."""
+    """Yield a plot of a quantity's signals for each unit; torque and deflection peaks are cut."""
     record = steps[0].record
     if quantity not in ("torque", "deflection"):
         yield from channels_over_time(title, record, quantity)
@@ -168,7 +168,7 @@ def circle_scene(test: CircleTest) -> Iterator[Piece]:
 
 
 def circle_plots(test: CircleTest) -> Iterator[Paragraph | Plot]:
-    """Yield the radial deviations of all variations, round the circle as a ball-bar draws them, and over the angle."""
+    """Yield the radial deviations of all variations, around the circle and over the angle."""
     circle = test.circle
     text = f"Circle of {1e3 * circle.radius:g} mm at {circle.speed:g} m/s."
     yield Paragraph(text=text, tone="note")

@@ -14,7 +14,7 @@ STYLES = ("measured", "predicted", "line")
 
 
 def hit_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
-    """Yield a plot of each freedom of the platform, with estimates of the first machine that was drawn.
+    """Yield a plot of each freedom of the platform, with estimates for the first machine.
 
     The range of forces that raise no alarm is that of the first observer.
     """

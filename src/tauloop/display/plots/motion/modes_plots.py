@@ -1,4 +1,4 @@
-"""Plots of the modes of a machine: the machine in one after the other, and how well each is conditioned."""
+"""Plots of the modes of a machine: the machine in each mode, and the condition of each mode."""
 
 from __future__ import annotations
 

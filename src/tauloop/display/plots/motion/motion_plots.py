@@ -1,4 +1,4 @@
-"""Plots of planned motions: strokes, forces, speeds, and how near they come to limits."""
+"""Plots of planned motions: strokes, forces, speeds, and the use of limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.display.palette import COLOURS, TEXT
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotSpan, PlotTrace
 from tauloop.display.plots.building import (
-    STATES,
+    MAX_SCENE_STATES,
     channels_over_time,
     motion,
     over_time,
@@ -30,7 +30,7 @@ TIMES = 1501
 def motion_scene(planned: PlannedMotion | FastestMotion | Cycle) -> Iterator[Piece]:
     """Yield the machine in motion."""
     trajectory = planned.trajectory
-    time = np.linspace(0.0, trajectory.total, 2 * STATES + 1)
+    time = np.linspace(0.0, trajectory.total, 2 * MAX_SCENE_STATES + 1)
     yield from motion(trajectory.stroke.model, time, trajectory.states(time).q)
 
 
@@ -43,7 +43,7 @@ def motion_plots(planned: PlannedMotion) -> Iterator[Paragraph | Plot]:
 
 
 def fastest_plots(result: FastestMotion) -> Iterator[Paragraph | Plot]:
-    """Yield the stroke, forces, the limits with the times at which they are reached, and the path."""
+    """Yield the stroke, forces, limits with the times at which they are reached, and the path."""
     yield Paragraph(text=f"Motion of {1e3 * result.duration:.4g} ms.", tone="note")
     time = np.linspace(0.0, result.duration, TIMES)
     yield from _stroke(result)
@@ -140,7 +140,7 @@ def _shares(result: FastestMotion, time: np.ndarray) -> Iterator[Plot]:
 
 
 def _motor_loads(result: Cycle, time: np.ndarray, stays: tuple[PlotSpan, ...]) -> Iterator[Plot]:
-    """Yield forces with their root mean squares and rated forces; over their limits if all have one."""
+    """Yield forces with root mean squares and rated forces; relative to limits if all have one."""
     forces, limits = result.trajectory.forces(time), _force_limits(result)
     has_limits = bool(np.isfinite(limits).all())
     units = ["1" if has_limits else motor.unit for motor in result.motors]
@@ -192,28 +192,28 @@ def _stays(result: Cycle) -> tuple[PlotSpan, ...]:
 def _active_limits(result: FastestMotion) -> tuple[PlotSpan, ...]:
     """Return the times at which a limit is reached, in the color of its motor."""
     names = result.trajectory.stroke.model.output_ports("actuators")[0]
-    limits = [name for name in dict.fromkeys(part.limit for part in result.active) if name]
+    reached = [interval for interval in result.active if interval.limit]
+    limits = list(dict.fromkeys(interval.limit for interval in reached))
     spans = []
-    for part in result.active:
-        if part.limit:
-            owners = [k for k, name in enumerate(names) if part.limit.startswith(name)]
-            k = owners[0] if owners else len(names) + limits.index(part.limit)
-            spans.append(
-                PlotSpan(
-                    name=part.limit,
-                    start=part.start,
-                    end=part.end,
-                    color=PALETTE[k % len(PALETTE)],
-                    opacity=0.5,
-                )
+    for interval in reached:
+        owners = [k for k, name in enumerate(names) if interval.limit.startswith(name)]
+        k = owners[0] if owners else len(names) + limits.index(interval.limit)
+        spans.append(
+            PlotSpan(
+                name=interval.limit,
+                start=interval.start,
+                end=interval.end,
+                color=PALETTE[k % len(PALETTE)],
+                opacity=0.5,
             )
+        )
     return tuple(spans)
 
 
 def _path(planned: FastestMotion) -> Plot:
     """Return the tool's path in the plane in which it is longest, past obstacles."""
     platform = planned.trajectory.stroke.functions
-    time = np.linspace(0.0, planned.trajectory.total, 2 * STATES + 1)
+    time = np.linspace(0.0, planned.trajectory.total, 2 * MAX_SCENE_STATES + 1)
     q = planned.trajectory.states(time).q
     place = platform.tool(platform.ports.at(q), start=q).place
     i, j = sorted(np.argsort(np.ptp(place, axis=0), kind="stable")[-2:].tolist())

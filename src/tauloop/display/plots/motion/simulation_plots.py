@@ -1,4 +1,4 @@
-"""Plots of simulations: positions, forces, energies, and how well the equations are kept."""
+"""Plots of simulations: positions, forces, energies, and errors of the equations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tauloop.display.plots.building import channels_over_time, motion, over_time
 from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
 from tauloop.simulation.swing_comparison import ENERGY_KEPT, LOOPS_KEPT
 
-#: Errors below this are rounding, and a logarithm has no zero.
-ROUNDING = 1e-17
+#: Smallest error on a logarithmic axis, which has no zero; smaller errors are rounding.
+MIN_SHOWN_ERROR = 1e-17
 
 
 def simulation_scene(
@@ -85,7 +85,7 @@ def _energies(run: Simulation) -> Iterator[Plot]:
 
 def _errors(errors: Mapping[str, np.ndarray], time: np.ndarray, title: str, y: str = "") -> Plot:
     """Return the sizes of errors on a logarithmic axis."""
-    sizes = {name: np.maximum(np.abs(values), ROUNDING) for name, values in errors.items()}
+    sizes = {name: np.maximum(np.abs(values), MIN_SHOWN_ERROR) for name, values in errors.items()}
     return Plot(
         title=title,
         x="time [s]",

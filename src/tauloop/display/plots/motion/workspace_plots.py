@@ -1,4 +1,4 @@
-"""Plots of a workspace: the section by its measures, and why poses are left out."""
+"""Plots of a workspace: the section by its measures, and the reasons of excluded poses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.display.palette import COLOURS, MEASURED, PREDICTED, TEXT
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotClass, PlotSpan, PlotTrace
-from tauloop.display.plots.building import STATES, by_name, motion, rounded
+from tauloop.display.plots.building import MAX_SCENE_STATES, by_name, motion, rounded
 from tauloop.display.sampling import in_degrees
 from tauloop.kinematics.workspaces.map import Reason, Workspace
 
@@ -41,7 +41,7 @@ WALK = 12.0
 
 def workspace_scene(workspace: Workspace) -> Iterator[Piece]:
     """Yield the machine along the border of its workspace."""
-    q = workspace.walk(STATES)
+    q = workspace.walk(MAX_SCENE_STATES)
     is_line = workspace.section() is None
     title = "The machine along the "
     title += "line" if is_line else "border of its workspace"
@@ -49,7 +49,7 @@ def workspace_scene(workspace: Workspace) -> Iterator[Piece]:
 
 
 def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
-    """Yield the measures over the first two positions, the others at their value next to the reference."""
+    """Yield the measures over the first two positions, the others next to the reference."""
     section = workspace.section()
     if section is None:
         yield line_plot(workspace)
@@ -70,7 +70,7 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
 
 
 def line_plot(workspace: Workspace) -> Plot:
-    """Return distances to singularities along the only position that varies, and what excludes poses."""
+    """Return distances to singularities along the only varied position, and excluded ranges."""
     k = int(np.argmax([len(axis) for axis in workspace.axes.values()]))
     name, unit = tuple(workspace.axes)[k], workspace.units[k]
     shown, x = in_degrees(unit, workspace.axes[name])
@@ -152,7 +152,7 @@ def section_plot(
     *,
     has_classes: bool = True,
 ) -> Plot:
-    """Return a section: usable poses colored by a measure, the others by the reason that excludes them.
+    """Return a section: usable poses colored by a measure, others by the reason of exclusion.
 
     Args:
         section: a map over two positions.

@@ -16,8 +16,8 @@ COLUMNS = {
     "following_error": "following\nerror",
     "following_rms": "following,\nRMS",
 }
-#: Elements that exclude poses from a map and are listed, at most.
-NAMED = 6
+#: Largest number of listed elements that exclude poses.
+MAX_LISTED_ELEMENTS = 6
 
 
 def drive_tables(step: DriveStep) -> Iterator[Printed]:
@@ -70,12 +70,12 @@ def circle_tables(test: CircleTest) -> Iterator[Printed]:
 
 
 def play_tables(play: PlayMap) -> Iterator[Printed]:
-    """Yield the displacement of the tool by the play of each actuator and of all, and the poses that are left out."""
+    """Yield the tool's displacement by the play of each actuator and of all, and excluded poses."""
     cells = []
-    for name, figures in play.figures().items():
+    for name, values in play.figures().items():
         is_one = name in play.play
         amount = 1e6 * play.play[name] if is_one else 0.0
-        shown = [1e6 * figures[key] for key in ("least", "median", "largest")]
+        shown = [1e6 * values[key] for key in ("least", "median", "largest")]
         named = (name, amount, f"u{play.units[name]}") if is_one else ("all, worst case", None, "")
         cells.append((*named, *shown, shown[-1] / amount if amount else None))
     yield table(
@@ -94,7 +94,7 @@ def play_tables(play: PlayMap) -> Iterator[Printed]:
         if name in play.data.dims
     )
     yield f"work volume: {', '.join(axes)}"
-    for name, count in list(play.space.excluded_by().items())[:NAMED]:
+    for name, count in list(play.space.excluded_by().items())[:MAX_LISTED_ELEMENTS]:
         yield f"left out, by {name}: {count} poses"
     yield str(play.diagnostics[-1])
     yield from doubts(play)

@@ -10,7 +10,7 @@ from tauloop.drives import FittedPlant
 
 
 def plant_tables(plant: FittedPlant) -> Iterator[Printed]:
-    """Yield parameters before and after, each criterion with its measured value, and what is left open."""
+    """Yield parameters before and after, criteria, and undetermined parameters."""
     units = plant.units
     fitted = (
         (name, plant.before[name], value, units.get(name, ""))
@@ -26,15 +26,15 @@ def plant_tables(plant: FittedPlant) -> Iterator[Printed]:
     )
     rows = (
         (
-            *(step, name.replace("_", " "), measured, ours),
+            *(step, name.replace("_", " "), measured, computed),
             units.get(name) or "1",
-            *(ours / measured - 1.0 if measured else None, "held out" if held_out else ""),
+            *(computed / measured - 1.0 if measured else None, "held out" if held_out else ""),
         )
-        for step, name, measured, ours, held_out in plant.fit.rows
+        for step, name, measured, computed, held_out in plant.fit.rows
     )
-    heads = (("measured", ".5g"), ("fitted", ".5g"), "unit", ("off", "+.2%"))
-    yield table("Figures", "step", "criterion", *heads, "", rows=rows)
-    yield f"{plant.fit.evaluations} plants tried"
+    heads = (("measured", ".5g"), ("fitted", ".5g"), "unit", ("error", "+.2%"))
+    yield table("Criteria", "step", "criterion", *heads, "", rows=rows)
+    yield f"{plant.fit.evaluations} simulated drive lines"
     for finding in plant.findings:
         yield f"note: {finding}"
     yield from doubts(plant)

@@ -54,7 +54,7 @@ def _front(tuning: Tuning) -> Printed:
         for name in (*tuning.front.names, *tuning.front.of)
     )
     rows = (
-        (*point, *figures)
-        for point, figures in zip(tuning.front.points, tuning.front.criteria, strict=True)
+        (*point, *values)
+        for point, values in zip(tuning.front.points, tuning.front.criteria, strict=True)
     )
     return table("Front of compromises", *columns, rows=rows)

@@ -26,7 +26,7 @@ def shown(value: float, unit: str) -> tuple[float, str]:
 
 
 def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return names with tolerances, corrections over them (n,), and half-widths of 95 % intervals over them (n,).
+    """Return names of tolerances, corrections and half-widths of 95 % intervals over them (n,).
 
     A half-width is zero where an estimate has no interval.
     """
@@ -41,7 +41,7 @@ def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.nda
 
 
 def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
-    """Yield summary, parameters with error bars, errors before and after, outliers, advice, further judgements."""
+    """Yield summary, parameters with error bars, errors, outliers, advice, and further judgements."""
     yield from _summary(calibration)
     yield from _parameters(calibration)
     yield _errors(calibration)
@@ -149,7 +149,7 @@ def _errors(calibration: Calibration) -> Table:
 def _analysed(calibration: Calibration) -> list[Printed]:
     """Return trends and correlations of the residuals, and which of them are not due to chance."""
     analysis = calibration.residual_analysis
-    figures = (
+    value_heads = (
         ("its\nshare", ".2f"),
         ("\np", ".1g"),
         ("neigh-\nbours r", "+.2f"),
@@ -162,7 +162,7 @@ def _analysed(calibration: Calibration) -> list[Printed]:
         trends = ("", "", "") if trend is None else (trend.against, trend.share, trend.p)
         others = (item.correlation, item.correlation_p, item.normality_p)
         cells.append((f"{item.series} {item.quantity}", *trends, *others))
-    rows = table("Residuals", "quantity", "strongest\ntrend with", *figures, rows=cells)
+    rows = table("Residuals", "quantity", "strongest\ntrend with", *value_heads, rows=cells)
     lines: list[Printed] = [
         Paragraph(text=f"residuals: {line}", tone="doubtful") for line in analysis.remarks
     ]
@@ -233,7 +233,7 @@ def _untold(calibration: Calibration) -> list[Printed]:
 
 
 def _comparison(comparison: Comparison, unit: str) -> Iterator[Printed]:
-    """Yield sets of unknowns, compared by poses that were not used; errors in the unit shown for `unit`."""
+    """Yield sets of unknowns, compared by the errors at poses that were not used."""
     factor, name = SHOWN_UNITS.get(unit, (1.0, unit))
     headings = [(head, ".4g") for head in ("leave-one-out", "k folds: mean", "least", "largest")]
     cells = []

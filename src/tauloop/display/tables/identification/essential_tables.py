@@ -10,15 +10,15 @@ from tauloop.identification.parameters.essential import EssentialParameters
 
 
 def essential_tables(essential: EssentialParameters) -> Iterator[Printed]:
-    """Yield the essential parameters, and held-out errors with them and with all base parameters."""
+    """Yield the essential parameters, and held-out errors compared with all base parameters."""
     count = len(essential.names) + len(essential.removed)
-    figures = zip(essential.names, essential.values, essential.standard_deviations, strict=True)
+    estimates = zip(essential.names, essential.values, essential.standard_deviations, strict=True)
     yield table(
         f"Essential parameters: {len(essential.names)} of {count} (SI)",
         *("base parameter", ("value", ".4g"), ("std. dev.", ".2g"), ("%", ".3g")),
         rows=(
             (name, value, deviation, 100.0 * deviation / abs(value))
-            for name, value, deviation in figures
+            for name, value, deviation in estimates
         ),
     )
     pairs = zip(essential.held_out, essential.full_held_out, strict=True)

@@ -10,7 +10,7 @@ from tauloop.identification.excitation import Excitation
 
 
 def excitation_tables(excitation: Excitation) -> Iterator[Printed]:
-    """Yield conditions compared with random series, base parameters, use of the limits, starts, and checks."""
+    """Yield conditions, base parameters, use of the limits, starts, and checks."""
     names, units = excitation.outputs
     series = excitation.series
     yield Paragraph(text=f"Excitation of {excitation.machine}", tone="strong")
@@ -37,21 +37,22 @@ def excitation_tables(excitation: Excitation) -> Iterator[Printed]:
 
 
 def _conditions(excitation: Excitation) -> Iterator[Printed]:
-    random, conditions, beside = excitation.random, excitation.conditions, excitation.options.beside
-    figures = (
+    random, conditions = excitation.random, excitation.conditions
+    stated = excitation.options.beside
+    rows = (
         ("SI units", conditions.si, random.best_si, random.median_si),
         ("unit norm", conditions.unit_norm, random.best_unit_norm, random.median_unit_norm),
     )
     heads = ((head, ".4g") for head in ("this motion", "best random", "median random"))
-    yield table("Condition number", "columns", *heads, rows=figures)
+    yield table("Condition number", "columns", *heads, rows=rows)
     yield (
         f"random: {random.kept} of {random.tried} series keep all limits (seed {excitation.options.seed}); "
         f"log det / 2r = {conditions.log_determinant:.4g}"
     )
-    if beside is not None:
+    if stated is not None:
         yield (
-            f"stated elsewhere: {beside:g}; not comparable unless columns, units, output and limits are the same: the "
-            "condition number depends on all of them"
+            f"stated elsewhere: {stated:g}; comparable only for the same columns, units, output and "
+            "limits, because the condition number depends on all of them"
         )
 
 

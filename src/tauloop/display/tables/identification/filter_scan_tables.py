@@ -21,7 +21,7 @@ MAX_FILTERS = 24
 
 
 def filter_scan_tables(scan: FilterScan) -> Iterator[Printed]:
-    """Yield the errors of every filter, the choice with its reasons, and the spread of every base parameter."""
+    """Yield the errors of every filter, the choice with reasons, and the parameters' spread."""
     chosen = scan.trials[scan.chosen]
     held_out = float(np.sqrt(np.mean(chosen.held_out_percent**2)))
     yield _trials(scan)
@@ -60,7 +60,7 @@ def _trials(scan: FilterScan) -> Table:
 
 
 def _reasons(scan: FilterScan) -> list[str]:
-    """Return, for every option that was scanned, the least validation error with each of its values."""
+    """Return the least validation error of each value of every scanned option."""
     lines = []
     for option, unit in zip(SCANNED_OPTIONS, ("", " Hz", ""), strict=True):
         errors = scan.least_errors(option)

@@ -67,13 +67,13 @@ def _parameters(
         share: float | str = "-" if relative is None else relative
         if relative is not None and relative >= 1000:
             share = "> 1000"
-        figures = (
+        estimate = (
             identification.values[i],
             identification.standard_deviations[i],
             share,
             *references[i],
         )
-        cells.append((i + 1, parameter.short_name(NAME_WIDTH), *figures, parameter.unit))
+        cells.append((i + 1, parameter.short_name(NAME_WIDTH), *estimate, parameter.unit))
     heads: tuple[Column, ...] = (
         ("#", ""),
         "base parameter",
@@ -96,8 +96,8 @@ def fit_table(identification: Identification) -> Table:
         for data, fit in (("training", training), ("held out", judged)):
             if fit is not None:
                 named = fit.output if data == "training" else ""
-                figures = (fit.rmse, fit.rmse_percent, fit.relative_error_percent, fit.bias)
-                cells.append((named, data, *figures, fit.unit))
+                values = (fit.rmse, fit.rmse_percent, fit.relative_error_percent, fit.bias)
+                cells.append((named, data, *values, fit.unit))
     heads = (("RMSE", ".3g"), ("RMSE %", ".2f"), ("relative\nerror %", ".2f"), ("bias", ".2g"))
     title = "Fit of every output (SI); % of the largest measured force"
     return table(title, "output", "data", *heads, "unit", rows=cells)

@@ -11,7 +11,7 @@ from tauloop.identification.parameters.link_parameters import LinkParameter
 
 
 def link_tables(links: LinkParameters) -> Iterator[Printed]:
-    """Yield every parameter with value and deviation, or interval; families; known and unidentifiable parameters."""
+    """Yield every parameter with value or interval, families, known and unidentifiable parameters."""
     known = ", ".join(
         f"{name} {v:.6g}" + (f" ± {d:.2g}" if d else "") for name, (v, d) in links.known.items()
     )

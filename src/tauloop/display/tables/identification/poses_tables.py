@@ -11,7 +11,7 @@ from tauloop.display.pieces import Printed, Table
 from tauloop.display.tables import doubts, table
 
 #: Parameters that are listed: those known least.
-WORST = 8
+MAX_LISTED_PARAMETERS = 8
 
 
 def planned(plan: PosePlan) -> str:
@@ -22,7 +22,7 @@ def planned(plan: PosePlan) -> str:
 
 
 def poses_tables(plan: PosePlan) -> Iterator[Printed]:
-    """Yield candidates and criterion, distances of rods, least known parameters, the curve, and advice."""
+    """Yield candidates, criterion, rod distances, least known parameters, the curve, and advice."""
     yield _summary(plan)
     yield from _clearance(plan)
     units = [plan.problem.unknowns[i].unit for i in plan.problem.free]
@@ -37,7 +37,7 @@ def poses_tables(plan: PosePlan) -> Iterator[Printed]:
     )
     worst = (
         (parameter, deviation if np.isfinite(deviation) else "not shown", unit)
-        for _, parameter, deviation, unit in weak[::-1][:WORST]
+        for _, parameter, deviation, unit in weak[::-1][:MAX_LISTED_PARAMETERS]
     )
     yield table(
         "Least known parameters", "parameter", ("expected deviation", ".3g"), "unit", rows=worst
@@ -65,7 +65,7 @@ def _summary(plan: PosePlan) -> Table:
         rows.append((f"observability {index}", f"{getattr(chosen.indices, index):.4g}"))
     rows.append(("directions that no candidate shows", str(chosen.silent)))
     rows.append(("expected error over the noise", f"{plan.error:.3f}"))
-    return table(planned(plan), "figure", "value", rows=rows)
+    return table(planned(plan), "quantity", "value", rows=rows)
 
 
 def _clearance(plan: PosePlan) -> Iterator[str]:

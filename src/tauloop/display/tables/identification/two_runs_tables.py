@@ -11,7 +11,7 @@ from tauloop.logs import channels, units
 
 
 def two_runs_tables(result: TwoRuns) -> Iterator[Printed]:
-    """Yield the part subtracted from each force, the mismatch of the motions, and omitted channels."""
+    """Yield the share subtracted from each force, the motion mismatch, and omitted channels."""
     forces, positions = units(result.log, "force"), units(result.log, "position")
     rows = (
         (

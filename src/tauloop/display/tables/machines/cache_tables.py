@@ -12,14 +12,14 @@ from tauloop.display.tables import table
 #: Libraries that are listed.
 LISTED = 20
 #: What is meant by the states of libraries that are not loaded.
-STATES = {
+STATE_TEXTS = {
     "damaged": "not what its checksum states, or not written by you alone",
     "unchecked": "without a checksum, of an older version",
 }
 
 
 def cache_tables(cache: CompiledCache) -> Iterator[Printed]:
-    """Yield the number of removed files; or the libraries, last used first, and those that are not loaded."""
+    """Yield the number of removed files, or the libraries, last used first, with refused ones."""
     if cache.removed is not None:
         yield f"{cache.folder}: {cache.removed} files removed"
         return
@@ -37,7 +37,7 @@ def cache_tables(cache: CompiledCache) -> Iterator[Printed]:
         yield table("Used last", *heads, rows=rows)
     if len(kept) > LISTED:
         yield f"and {len(kept) - LISTED} more; --json lists all"
-    for state, what in STATES.items():
+    for state, what in STATE_TEXTS.items():
         if count := sum(entry.state == state for entry in kept):
             yield Paragraph(
                 text=f"{count} {state}: {what}; made again when needed", tone="doubtful"

@@ -18,7 +18,7 @@ from tauloop.model import Model
 
 
 def description_tables(described: Description) -> Iterator[Printed]:
-    """Yield description, summary, coordinates, drive lines, and on request parameters and blocks of a machine."""
+    """Yield description, summary, coordinates, drive lines, and requested parameters and blocks."""
     model = described.model
     mechanism = model.mechanism
     yield Paragraph(text=mechanism.name, tone="strong")
@@ -36,7 +36,7 @@ def description_tables(described: Description) -> Iterator[Printed]:
 
 
 def check_tables(inspection: Inspection, *, doubtful: bool = False) -> Iterator[Printed]:
-    """Yield notes of an importer, the summary, and the verdict, which is not `ok` where something else is doubtful."""
+    """Yield notes of an importer, the summary, and the verdict, with doubts from other sources."""
     if import_notes(inspection.model.mechanism):
         yield from reflowed(inspection.model.mechanism.description).splitlines()
     yield _summary(inspection)
@@ -47,7 +47,7 @@ def check_tables(inspection: Inspection, *, doubtful: bool = False) -> Iterator[
 
 
 def reflowed(text: str) -> str:
-    """Return a description with each paragraph on one line; items that begin with a dash keep theirs."""
+    """Return a description with each paragraph on one line, except list items after a dash."""
     lines = [line.strip() for line in text.strip().splitlines()]
     return re.sub(r"(?<=[^\n])\n(?=[^\n-])", " ", "\n".join(lines))
 
@@ -123,22 +123,20 @@ def _drive_lines(mechanism: Mechanism) -> Table:
         if actuator.drive is None:
             rows.append((actuator.name, "acts directly", "", "", ""))
             continue
-        figures = drive_line_figures(mechanism, actuator.drive)
-        motors = [
-            f"{name} (slave)" if name == figures["slave"] else name for name in figures["motors"]
-        ]
-        bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in figures["inertias"]]
-        turns = actuator.drive.inertia(figures["load"]).turns
+        data = drive_line_figures(mechanism, actuator.drive)
+        motors = [f"{name} (slave)" if name == data["slave"] else name for name in data["motors"]]
+        bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in data["inertias"]]
+        turns = actuator.drive.inertia(data["load"]).turns
         connected = {
             item.name: actuator.drive.inertia(item.second).turns
             for item in actuator.drive.connections
         }
         play = [
             f"{name} {gap:.3g} {'rad' if connected[name] else 'm'}"
-            for name, gap in figures["play"].items()
+            for name, gap in data["play"].items()
         ]
         unit = "kg m^2" if turns else "kg"
-        inertia = f"{figures['reflected']:.4g} {unit}"
+        inertia = f"{data['reflected']:.4g} {unit}"
         lines = ("\n".join(motors), "\n".join(bodies), inertia, "\n".join(play) or "none")
         rows.append((actuator.name, *lines))
     heads = ("motors", "bodies (motion over\nthe load's)", "inertia at\nthe load", "play")

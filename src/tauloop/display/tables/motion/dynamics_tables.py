@@ -15,7 +15,7 @@ MAX_SAMPLES = 10
 
 
 def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
-    """Yield forces of one pose, or of some samples and the largest of all; passive accelerations and tensions."""
+    """Yield forces of one pose, or of some samples with the largest; passive motion and tensions."""
     forces, hybrid, model = motion.forces, motion.hybrid, motion.model
     force = np.atleast_2d(forces.force)
     if len(force) == 1:

@@ -23,7 +23,7 @@ MARKS = {
 
 
 def modes_tables(modes: Modes) -> Iterator[Printed]:
-    """Yield the given position, the modes, omitted solutions, and the checks that there are no others."""
+    """Yield the given position, the modes, omitted solutions, and the checks of completeness."""
     kind = "Assembly" if modes.entry is ACTUATORS else "Working"
     shown = ", ".join(
         f"{name} = {value:.6g} {unit}"
@@ -95,7 +95,7 @@ def _marks(mode: Mode) -> str:
 
 
 def _head(name: str, unit: str) -> str:
-    """Return a column's head: joint, component and unit below each other, without the platform's name."""
+    """Return a column's head: joint, component and unit in lines, without the platform's name."""
     parts = [part for part in name.split(".") if part != "platform"]
     return "\n".join([*parts, "" if unit == "1" else unit])
 

@@ -14,7 +14,7 @@ MAX_ELEMENTS = 10
 
 
 def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
-    """Yield the numbers of usable and excluded poses, the elements that exclude them, and the size."""
+    """Yield numbers of usable and excluded poses, the elements that exclude them, and the size."""
     sizes = " x ".join(f"{len(axis)} {name}" for name, axis in workspace.axes.items())
     title = f"Workspace of {workspace.provenance.inputs['machine']}: {sizes}"
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
