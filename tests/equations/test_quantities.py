@@ -286,3 +286,26 @@ def test_what_is_no_length_is_refused_alike_wherever_it_stands(place: str, tmp_p
         with pytest.raises(TauloopError) as error:
             PLACES[place](text, tmp_path)
         assert says in str(error.value), text
+
+
+@pytest.mark.parametrize(
+    ("columns", "units", "example"),
+    [
+        (("track1.motor",), ("rad",), "such as track1.motor=10deg"),
+        (("slide", "arm"), ("m", "rad"), "such as slide=10mm"),
+        (("platform.x",), ("m/s",), "such as 'platform.x=0.1 m/s'"),
+        (
+            ("platform.qw", "platform.qx", "platform.qy", "platform.qz"),
+            ("1",) * 4,
+            "such as platform.rx=10deg",
+        ),
+    ],
+)
+def test_the_example_of_a_refusal_names_a_coordinate_of_the_machine(
+    columns: tuple[str, ...], units: tuple[str, ...], example: str
+) -> None:
+    port = Port(name="position", columns=columns, units=units)
+    default = np.zeros(len(columns))
+    with pytest.raises(InputError, match=r"'0\.5' is not NAME=VALUE") as refused:
+        named_values(port, "position", "0.5", default)
+    assert refused.value.problems[0].remedy == example

@@ -377,8 +377,9 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                 command(*args, **own, **gathered_options)
         except TauloopError as error:
             shown = names
-            if kwargs.get("actuators") is not None and "position" in names:
-                shown = names | {"position": names["actuators"]}
+            for argument in ("platform", "pose", "actuators"):
+                if kwargs.get(argument) is not None and argument in names:
+                    shown = shown | {"position": names[argument]}
             named = [
                 replace(problem, where=_flagged(problem.where, shown)) for problem in error.problems
             ]

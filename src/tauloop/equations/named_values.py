@@ -74,7 +74,7 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     if values is None:
         return np.asarray(default)
     if isinstance(values, str):
-        values = pairs(where, values, problems)
+        values = pairs(where, values, problems, _example(port))
     if isinstance(values, Mapping):
         return _by_name(port, where, values, default, problems)
     arrays, single = checked({where: port}, {where: values})
@@ -85,6 +85,20 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
         )
         raise InputError.of(where, what, remedy)
     return np.asarray(arrays[where][0])
+
+
+#: Values in the examples of messages, by SI unit; other quantities are 0.1 of their SI unit.
+EXAMPLE_VALUES = {"m": "10mm", "rad": "10deg", "1": "0.1"}
+
+
+def _example(port: Port) -> str:
+    """Return an assignment to the first column of a port, such as ``motor_1=10deg``."""
+    name, unit = port.columns[0], port.units[0]
+    if quaternion_start(port) == 0:
+        name, unit = name.removesuffix(QUATERNION_SUFFIXES[0]) + ROTATION_VECTOR[0], "rad"
+    value = EXAMPLE_VALUES.get(unit) or f"0.1 {unit}"
+    text = f"{name}={value}"
+    return f"'{text}'" if " " in text else text
 
 
 def named_motion(
