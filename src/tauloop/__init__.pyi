@@ -101,6 +101,9 @@ from tauloop.drives.machine.workflow import (
     BacklashOptions as BacklashOptions,
     BallbarOptions as BallbarOptions,
 )
+from tauloop.drives.parameter_values import (
+    ParameterRange,
+)
 from tauloop.drives.plant_fit import (
     DriveLineFitOptions as DriveLineFitOptions,
     FittedPlant,
@@ -733,7 +736,7 @@ def fit_drive_line(
     steps: Sequence[Observation] | str | Path,
     options: DriveLineFitOptions | None = None,
     *,
-    unknowns: Mapping[str, tuple[float, float]] | str = ...,
+    unknowns: Mapping[str, ParameterRange] | str = ...,
     values: Mapping[str, float | str] = ...,
     motors: str = 'as-written',
     tolerance: float = 0.01,
@@ -1208,7 +1211,7 @@ def reduce(
     lumped_rods: Sequence[str] | str = (),
     shares_parameters: bool = False,
     states: int = 200,
-    speed: float = 1.0,
+    speed: float | str = 1.0,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Reduction: ...
@@ -1265,7 +1268,7 @@ def simulate(
     sensitivities: Sequence[str] | str = (),
     integration: Integration | None = None,
     rtol: float = 1e-11,
-    atol: float = 1e-12,
+    atol: float | str = 1e-12,
     step: float | str | None = None,
     stiff: bool = False,
     own: Integrator | None = None,
@@ -1396,8 +1399,8 @@ def tune_drive_line(
     line: DriveLine,
     options: TuningOptions | None = None,
     *,
-    bounds: Mapping[str, tuple[float, float]] | str = ...,
-    weights: Mapping[str, float] = ...,
+    bounds: Mapping[str, ParameterRange] | str = ...,
+    weights: Mapping[str, float | str] = ...,
     combine: str = 'sum',
     method: SearchMethod | str = ...,
     exact_gradients: bool = False,

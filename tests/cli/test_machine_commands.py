@@ -323,7 +323,7 @@ def test_what_a_file_of_another_tool_does_not_say_is_said_beside_it(tmp_path: Pa
     urdf.write_text(ARM, encoding="utf-8")
     mjcf.write_text(SLIDE, encoding="utf-8")
     shown = run_json(
-        "show", urdf, "--gravity", "0,-9.81,0", "--platform-body", "a", "--origins", "--table"
+        "show", urdf, "--gravity", "0,-9.81 m/s^2,0", "--platform-body", "a", "--origins", "--table"
     )
     options = ImportOptions(gravity=(0.0, -9.81, 0.0), platform="a", origins=True)
     described = tl.describe(tl.load(urdf, options=options), tl.DescribeOptions(parameters=True))

@@ -17,6 +17,7 @@ from tauloop import Model, load
 from tauloop.common.result import plain
 from tauloop.logs import read_log, samples
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
+from tauloop.simulation import FreeMotionOptions
 from tauloop.simulation.controllers.laws import FeedForward, Sampling
 from tauloop.simulation.controllers.run import follow
 
@@ -84,6 +85,19 @@ def test_constant_forces_and_a_written_motion(tmp_path):
     assert any("force" in column for column in rows[0])
 
 
+def test_tolerance_and_amplitude_take_units() -> None:
+    short = ("--duration", "20ms", "--json")
+    tolerance = json.loads(
+        text_of("simulate", "four_bar", "--absolute-tolerance", "0.1nm", *short, code=None)
+    )
+    assert tolerance["provenance"]["options"]["integrator"]["atol"] == pytest.approx(1e-10)
+    run_json("simulate", "four_bar", "--free", "--amplitude", "3deg", "--duration", "20ms")
+    assert FreeMotionOptions(amplitude="3deg").amplitude == pytest.approx(np.deg2rad(3.0))
+    assert tl.ReductionOptions(speed="30 deg/s").speed == pytest.approx(np.deg2rad(30.0))
+    with pytest.raises(tl.InputError, match="'30mm' is a length"):
+        tl.ReductionOptions(speed="30mm")
+
+
 @pytest.mark.parametrize("text", ["z<low", "z=1", "depth<1", "velocity.q<1", "<1"])
 def test_events_that_cannot_be_read_are_refused(text):
     answer = text_of("simulate", "delta", "--until", text, "--record", "shoulder>1", code=2)
@@ -100,6 +114,8 @@ def test_events_that_cannot_be_read_are_refused(text):
         (("--tolerance", "1e-20"), "no step can meet"),
         (("--fixed-step", "-1"), "must be positive"),
         (("--free", "--spring-frequency", "0"), "must be positive"),
+        (("--free", "--amplitude", "2mm"), "'2mm' is a length (m) where an angle (rad) is needed"),
+        (("--absolute-tolerance", "1s"), "'1s' is a time (s) where"),
         (("--pose", "z=-2"), "out of reach"),
     ],
 )

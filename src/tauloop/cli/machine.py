@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -287,11 +286,11 @@ def _names(option_name: str, text: str | None) -> tuple[str, ...]:
 
 def _vector(text: str) -> tuple[float, ...]:
     """Return three finite numbers separated by commas."""
-    try:
-        numbers = tuple(float(word) for word in text.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
+    from tauloop.mechanism.description.quantities import quantities_reader
+    from tauloop.mechanism.description.units import ACCELERATION
+
+    numbers = quantities_reader("--gravity", ACCELERATION)(text)
+    if len(numbers) != 3:
         what, remedy = (
             f"{text!r} is not three finite numbers",
             "give x, y, z in m/s^2, such as 0,0,-9.81",

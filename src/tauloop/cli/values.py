@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import FREQUENCY
+from tauloop.mechanism.description.units import ANGLE, FREQUENCY
 
 
 def frequency(option_name: str, text: str) -> float:
     """Return a frequency in Hz, written with a unit or without."""
     return quantity(option_name, text, FREQUENCY)
+
+
+def angle(option_name: str, text: str) -> float:
+    """Return an angle in rad, written with a unit or without."""
+    return quantity(option_name, text, ANGLE)

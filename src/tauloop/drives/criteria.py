@@ -11,6 +11,8 @@ from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.common.stopping import StopCode
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import parse_unit
 from tauloop.mechanism.drive_line import DriveLine
 
 #: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than
@@ -41,12 +43,36 @@ class Outcome(StopCode):
 def criteria_units(line: DriveLine) -> dict[str, str]:
     """SI unit of every criterion of a drive line's steps; motors that turn and others that slide have no energy."""
     position = "rad" if line.inertia(line.performance.of).turns else "m"
-    efforts = {"(N m)^2 s" if line.inertia(motor.on).turns else "N^2 s" for motor in line.motors}
-    energy = " + ".join(sorted(efforts))
+    energy = " + ".join(_energy_units(line))
     return {
         name: {"rise_time": "s", "settling_time": "s", "energy": energy}.get(name, position)
         for name in NAMES
     }
+
+
+def _energy_units(line: DriveLine) -> list[str]:
+    """Return the units of the energy of a line's motors, which turn or slide."""
+    turning = {line.inertia(motor.on).turns for motor in line.motors}
+    return ["(N m)^2 s"] * (True in turning) + ["N^2 s"] * (False in turning)
+
+
+def weights_in_si(line: DriveLine, weights: Mapping[str, float | str]) -> dict[str, float]:
+    """Return the weights of criteria in SI units; texts may have units of their criterion's kind.
+
+    Raises:
+        InputError: a weight that is not a quantity of its criterion; all of them.
+    """
+    problems, numbers = Problems(), dict[str, float]()
+    units_of = criteria_units(line)
+    for name, weight in weights.items():
+        units = _energy_units(line) if name == "energy" else [units_of[name]]
+        plain_units = [unit.replace("(N m)^2", "N^2 m^2") for unit in units]
+        with problems.collecting(InputError):
+            text = weight if isinstance(weight, str) else f"{weight:.17g}"
+            dimensions = [parse_unit(unit).dimension for unit in plain_units]
+            numbers[name] = quantity(f"weights {name}", text, *dimensions)
+    InputError.raise_if_any(problems)
+    return numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

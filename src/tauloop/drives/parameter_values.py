@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from tauloop.common.errors import InputError, Problems
-from tauloop.mechanism.description.quantities import quantity
-from tauloop.mechanism.description.units import parse_unit
+from tauloop.mechanism.description.quantities import interval, pairs, quantity
+from tauloop.mechanism.description.units import UnitError, parse_unit
 from tauloop.mechanism.expression import ParameterTable
+
+#: Lower and upper limit of a parameter, in SI units or texts with units; or one text, ``LOW:HIGH``.
+ParameterRange = tuple[float | str, float | str] | str
 
 
 def values_in_si(
@@ -35,3 +39,57 @@ def values_in_si(
             numbers[name] = quantity(f"{where} {name}", value, dimension)
     InputError.raise_if_any(problems)
     return numbers
+
+
+def ranges_in_si(
+    parameters: ParameterTable, ranges: Mapping[str, ParameterRange], where: str
+) -> dict[str, tuple[float, float]]:
+    """Return ranges of parameters in SI units; texts may have units of their parameter's kind.
+
+    Args:
+        parameters: the parameters; a name that is not one of them takes plain numbers.
+        ranges: limits, or a text such as ``1 mm:2 mm``, by parameter.
+        where: name of the option that has the ranges.
+
+    Raises:
+        InputError: all that is wrong, at once.
+    """
+    problems = Problems()
+    limits: dict[str, tuple[float, float]] = {}
+    for name, stated in ranges.items():
+        if not isinstance(stated, str):
+            with problems.collecting(InputError):
+                low, high = (values_in_si(parameters, {name: end}, where)[name] for end in stated)
+                limits[name] = (low, high)
+            continue
+        unit = parameters[name].unit if name in parameters.names else ""
+        try:
+            read = interval(stated, ":", parse_unit(unit or "1").dimension, is_si=True)
+        except UnitError as error:
+            problems.add(f"{where} {name}", error.what, error.remedy)
+        else:
+            limits[name] = (read.lower, read.upper)
+    InputError.raise_if_any(problems)
+    return limits
+
+
+def ranges_reader(where: str, example: str) -> Callable[[Any], dict[str, str]]:
+    """Return a function that reads texts such as ``kp=100:300,gap=1mm:2mm`` for a field of options.
+
+    The limits are read later by `ranges_in_si`, when the parameters and their units are known.
+
+    Args:
+        where: name of the field.
+        example: for messages.
+    """
+
+    def read(texts: str | Iterable[str]) -> dict[str, str]:
+        problems = Problems()
+        ranges = pairs(where, texts, problems, example)
+        for name, text in ranges.items():
+            if ":" not in text:
+                problems.add(where, f"{name}: {text!r} is not LOW:HIGH", f"such as {example}")
+        InputError.raise_if_any(problems)
+        return ranges
+
+    return read

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field as dataclass_field, fields, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,12 @@ from tauloop.common.result import Result, diagnostic, plain, provenance
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
 from tauloop.drives.criteria import NAMES, criteria_units
 from tauloop.drives.machine.lines import MOTORS, with_motors
-from tauloop.drives.parameter_values import values_in_si
+from tauloop.drives.parameter_values import (
+    ParameterRange,
+    ranges_in_si,
+    ranges_reader,
+    values_in_si,
+)
 from tauloop.drives.plant_search import (
     DETERMINED,
     Observation,
@@ -38,7 +42,6 @@ from tauloop.drives.plant_search import (
     PlantUnknown,
     search_plant,
 )
-from tauloop.equations.named_values import ranges_of
 from tauloop.mechanism.description.cursor import Choice, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.description.documents import Amount, contents, open_document
 from tauloop.mechanism.description.units import TIME, si_unit
@@ -124,8 +127,8 @@ class DriveLineFitOptions(Options):
     """What is looked for, and how.
 
     Attributes:
-        unknowns: range of each unknown parameter of the drive line, SI; searched by ratio where
-            both ends are positive.
+        unknowns: range of each unknown parameter of the drive line, such as 'cart_viscous=10:100'
+            (SI) or 'gap=0.1mm:2mm'; searched by ratio if both limits are positive.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
         motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
             slave.
@@ -144,9 +147,9 @@ class DriveLineFitOptions(Options):
         {'preload': (5.0, 12.0)}
     """
 
-    unknowns: Mapping[str, tuple[float, float]] = option(
+    unknowns: Mapping[str, ParameterRange] = option(
         factory=dict,
-        read=partial(ranges_of, where="unknowns"),
+        read=ranges_reader("unknowns", "cart_viscous=10:100"),
         repeated=True,
         metavar="NAME=LOW:HIGH",
         flag="--bounds",
@@ -165,13 +168,8 @@ class DriveLineFitOptions(Options):
         """Note unknowns without a range, and those that are known."""
         if not self.unknowns:
             problems.add("unknowns", "are none", "name what is looked for, with its range")
-        for name, (low, high) in self.unknowns.items():
-            if not (np.isfinite([low, high]).all() and low < high):
-                problems.add(
-                    "unknowns",
-                    f"{name} ranges from {low:g} to {high:g}",
-                    "give the lower end first",
-                )
+        problems += _range_problems(_numbers_only(self.unknowns))
+        for name in self.unknowns:
             if name in self.values:
                 problems.add("values", f"{name} is looked for", "take it out of one of the two")
 
@@ -215,6 +213,30 @@ class FittedPlant(Result):
         yield from rows(
             "parameter", names, [self.units.get(n, "") for n in names], before=before, value=values
         )
+
+
+def _numbers_only(ranges: Mapping[str, ParameterRange]) -> dict[str, tuple[float, float]]:
+    """Return the ranges that are stated by numbers; the others are read with their units later."""
+    numbers: dict[str, tuple[float, float]] = {}
+    for name, stated in ranges.items():
+        if not isinstance(stated, str):
+            low, high = stated
+            if not isinstance(low, str) and not isinstance(high, str):
+                numbers[name] = (low, high)
+    return numbers
+
+
+def _range_problems(ranges: Mapping[str, tuple[float, float]]) -> Problems:
+    """Return the ranges that are not finite, or in which the lower limit is not the lower one."""
+    problems = Problems()
+    for name, (low, high) in ranges.items():
+        if not (np.isfinite([low, high]).all() and low < high):
+            problems.add(
+                "unknowns",
+                f"{name} ranges from {low:g} to {high:g}",
+                "give two finite limits, the lower one first",
+            )
+    return problems
 
 
 @keywords(DriveLineFitOptions)
@@ -261,7 +283,9 @@ def fit_drive_line(
     if isinstance(steps, str | Path):
         steps = load_steps(steps, options.tolerance)
     others = values_in_si(line.parameters, options.values, "values")
-    options = replace(options, values=others)
+    ranges = ranges_in_si(line.parameters, options.unknowns, "unknowns")
+    InputError.raise_if_any(_range_problems(ranges))
+    options = replace(options, values=others, unknowns=ranges)
     line = with_motors(line, options.motors)
     known = line.parameters.values
     named = [
@@ -282,7 +306,7 @@ def fit_drive_line(
     axis = Axis(line, threads=options.threads)
     unknowns = [
         PlantUnknown(name=name, lower=low, upper=high, logarithmic=low > 0.0)
-        for name, (low, high) in options.unknowns.items()
+        for name, (low, high) in ranges.items()
     ]
     start = np.clip(
         [unknown.share(max(known[unknown.name], unknown.lower)) for unknown in unknowns], 0.0, 1.0

@@ -23,6 +23,7 @@ from tauloop.formats.library import mechanism_of
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.bodies import principal_moments, struts
+from tauloop.mechanism.description import units
 from tauloop.mechanism.model import BASE, Inertia, Mechanism
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.mechanism.reduction import (
@@ -72,8 +73,8 @@ class ReductionOptions(Options):
         shares_parameters: let equal legs share their parameters (of whatever kind has equal nominal
             values).
         states: number of random consistent states over which the error is taken.
-        speed: standard deviation of their velocities and accelerations, rad/s or characteristic
-            lengths per second.
+        speed: standard deviation of the states' velocities, such as 0.5 or 30deg/s: rad/s, and
+            characteristic lengths per second; the accelerations have the same number.
         seed: seed of the random states.
 
     Examples:
@@ -86,7 +87,13 @@ class ReductionOptions(Options):
     lumped_rods: tuple[str, ...] = option((), metavar="ROD")
     shares_parameters: bool = option(False, flag="--share-parameters")
     states: int = option(200, least=1)
-    speed: float = option(1.0, least=0.0, flag="--velocity-spread")
+    speed: float = option(
+        1.0,
+        least=0.0,
+        flag="--velocity-spread",
+        metavar="QUANTITY",
+        unit=(units.ANGULAR_SPEED, units.FREQUENCY),
+    )
     seed: int = option(0, least=0)
 
 

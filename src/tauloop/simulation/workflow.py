@@ -46,14 +46,20 @@ class Integration:
 
     Attributes:
         rtol: relative tolerance of an integration step.
-        atol: absolute tolerance of a step, SI.
+        atol: absolute tolerance of an integration step, such as 1e-12 (SI) or 0.1nm; the same
+            number holds for positions and speeds, in m, rad, m/s and rad/s.
         step: fixed steps of this length (s), by Runge and Kutta.
         stiff: integrate by implicit steps, for stiff machines.
         own: any integrator in place of what these say.
     """
 
     rtol: float = option(1e-11, flag="--tolerance")
-    atol: float = option(1e-12, flag="--absolute-tolerance")
+    atol: float = option(
+        1e-12,
+        flag="--absolute-tolerance",
+        metavar="QUANTITY",
+        unit=(*units.POSITIONS, *units.SPEEDS, units.ONE),
+    )
     step: float | None = option(None, flag="--fixed-step", metavar="TIME", unit=units.TIME)
     stiff: bool = False
     own: Integrator | None = option(None, flag="")
@@ -152,7 +158,7 @@ class FreeMotionOptions(Options):
 
     duration: float = option(10.0, least=0.0, unit=units.TIME)
     frequency: float = option(FREQUENCY, unit=units.FREQUENCY)
-    amplitude: float = AMPLITUDE
+    amplitude: float = option(AMPLITUDE, unit=units.ANGLE)
     integration: Integration = field(default_factory=Integration)
 
 

@@ -19,7 +19,7 @@ from tauloop.cli.machine import (
 from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
-from tauloop.cli.values import frequency
+from tauloop.cli.values import angle, frequency
 from tauloop.simulation import FreeMotionOptions, RoundTripOptions, SwingComparison
 
 
@@ -44,9 +44,13 @@ def simulate(
         ),
     ] = f"{FreeMotionOptions.frequency:g}",
     amplitude: Annotated[
-        float,
-        typer.Option(help="Amplitude of a free motion, rad or characteristic lengths."),
-    ] = FreeMotionOptions.amplitude,
+        str,
+        typer.Option(
+            metavar="ANGLE",
+            help="Amplitude of a free motion, such as 0.1 or 5deg: rad, and characteristic lengths "
+            "for sliding drives.",
+        ),
+    ] = f"{FreeMotionOptions.amplitude:g}",
     motion: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +73,8 @@ def simulate(
     exert no force: add an event at them).
     """
     hertz = frequency("spring_frequency", spring_frequency)
-    chosen = _chosen(options, free, hertz, amplitude, motion, out)
+    radians = angle("amplitude", amplitude)
+    chosen = _chosen(options, free, hertz, radians, motion, out)
     model = load_model(machine, side, threads=threads)
     with bar("simulation") as progress:
         if coupling == tl.FmuCoupling():

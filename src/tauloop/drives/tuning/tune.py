@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field, fields, replace
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,9 +25,15 @@ from tauloop.drives.criteria import (
     weighted,
     weighted_sum,
     weighted_worst,
+    weights_in_si,
 )
 from tauloop.drives.machine.lines import MOTORS, with_motors
-from tauloop.drives.parameter_values import values_in_si
+from tauloop.drives.parameter_values import (
+    ParameterRange,
+    ranges_in_si,
+    ranges_reader,
+    values_in_si,
+)
 from tauloop.drives.tuning.evaluations import Watcher
 from tauloop.drives.tuning.methods import (
     SQP,
@@ -40,7 +45,6 @@ from tauloop.drives.tuning.methods import (
 )
 from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
 from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise_from
-from tauloop.equations.named_values import ranges_of
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine
@@ -59,17 +63,15 @@ METHODS: Mapping[str, SearchMethod] = {
 ON_BOUND = 1e-3
 
 
-#: Lower and upper bound by name from texts such as ``kp=100:300,ti=0.5:2``.
-read_bounds = partial(ranges_of, where="bounds")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningOptions(Options):
     """What is tuned, by which cost, and how.
 
     Attributes:
-        bounds: range of each tuned parameter of the drive line, SI.
-        weights: criteria of the cost, each with what it is divided by, SI.
+        bounds: range of each tuned parameter of the drive line, such as 'kp=100:300' (SI) or
+            'gap=0.1mm:2mm'.
+        weights: criteria of the cost, each with the value that it is divided by, such as
+            'rise_time=1.7' (SI) or 'overshoot=0.5mm'.
         combine: how criteria over their weights become one cost.
         method: of the search.
         exact_gradients: let SQP have exact gradients, by sensitivities, in place of differences.
@@ -96,10 +98,13 @@ class TuningOptions(Options):
         {'rise_time': 1.7}
     """
 
-    bounds: Mapping[str, tuple[float, float]] = option(
-        factory=dict, read=read_bounds, repeated=True, metavar="NAME=LOW:HIGH"
+    bounds: Mapping[str, ParameterRange] = option(
+        factory=dict,
+        read=ranges_reader("bounds", "kp=100:300"),
+        repeated=True,
+        metavar="NAME=LOW:HIGH",
     )
-    weights: Mapping[str, float] = option(factory=dict)
+    weights: Mapping[str, float | str] = option(factory=dict)
     combine: str = option("sum", choices=tuple(COMBINED))
     method: SearchMethod = option(METHODS["pattern"], named=METHODS, flag="--search")
     exact_gradients: bool = False
@@ -256,6 +261,8 @@ def tune_drive_line(
         options,
         values=values_in_si(line.parameters, options.values, "values"),
         start=values_in_si(line.parameters, options.start, "start"),
+        bounds=ranges_in_si(line.parameters, options.bounds, "bounds"),
+        weights=weights_in_si(line, options.weights),
     )
     line = with_motors(line, options.motors)
     starts = _starts(line, options)
@@ -263,14 +270,14 @@ def tune_drive_line(
     if options.exact_gradients:
         method = SQP(gradient=steps.gradient())
     searches = minimise_from(
-        steps.cost, options.bounds, starts, method, budget=options.budget, watcher=watcher
+        steps.cost, _bounds(options), starts, method, budget=options.budget, watcher=watcher
     )
     front = None
     with suppress(KeyboardInterrupt):  # the searches are there to be kept
         if options.pareto and not searches[-1].interrupted:
             front = pareto_front(
                 steps.compromises,
-                options.bounds,
+                _bounds(options),
                 of=tuple(options.weights),
                 seed=options.seed,
                 population=options.population,
@@ -331,7 +338,7 @@ class _Steps:
         costs = np.where(
             criteria.failed,
             np.nan,
-            COMBINED[self._options.combine](criteria, self._options.weights),
+            COMBINED[self._options.combine](criteria, _weights(self._options)),
         )
         for k in range(len(points)):
             if not self.kept or costs[k] < self._least:
@@ -362,9 +369,19 @@ class _Steps:
             )
             return (
                 gradients.weighted_worst if options.combine == "worst" else gradients.weighted_sum
-            )(options.weights)
+            )(_weights(options))
 
         return at
+
+
+def _bounds(options: TuningOptions) -> dict[str, tuple[float, float]]:
+    """Return the bounds of options that are already in SI units."""
+    return cast("dict[str, tuple[float, float]]", options.bounds)
+
+
+def _weights(options: TuningOptions) -> dict[str, float]:
+    """Return the weights of options that are already in SI units."""
+    return cast("dict[str, float]", options.weights)
 
 
 def _told(value: object) -> object:
@@ -391,8 +408,8 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     InputError.raise_if_any(problems)
     start = values_in_si(line.parameters, options.start, "start")
     first = np.array([start.get(name, known[name]) for name in options.bounds])
-    InputError.raise_if_any(box_problems(options.bounds, first, "start"))
-    lower, upper = np.array([options.bounds[name] for name in options.bounds]).T
+    InputError.raise_if_any(box_problems(_bounds(options), first, "start"))
+    lower, upper = np.array(list(_bounds(options).values())).T
     others = np.random.default_rng(options.seed).uniform(
         lower, upper, (options.starts - 1, len(first))
     )
@@ -404,7 +421,7 @@ def _findings(options: TuningOptions, best: Minimum, *, has_front: bool) -> tupl
     problems = Problems()
     if options.pareto and not has_front:
         problems.add("pareto", "interrupted before there was a front", "run on")
-    for (name, (low, high)), value in zip(options.bounds.items(), best.best, strict=True):
+    for (name, (low, high)), value in zip(_bounds(options).items(), best.best, strict=True):
         for end, distance in ((low, value - low), (high, high - value)):
             if distance <= ON_BOUND * (high - low):
                 problems.add(
