@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 import tauloop as tl
 from tauloop.cli.app import find_command
-from tauloop.cli.commands import COMMANDS, COMMAND_GROUPS, HELP_SECTIONS
+from tauloop.cli.commands import COMMAND_GROUPS, COMMANDS, HELP_SECTIONS
 from tauloop.cli.machine import ImportArguments
 from tauloop.cli.options import flags as flags_of, options_class
 from tauloop.common.options import KEY
