@@ -124,19 +124,19 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveLineFitOptions(Options):
-    """What is looked for, and how.
+    """Unknown parameters of a drive line, and options of their search.
 
     Attributes:
         unknowns: range of each unknown parameter of the drive line, such as 'cart_viscous=10:100'
             (SI) or 'gap=0.1mm:2mm'; searched by ratio if both limits are positive.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
-            slave.
-        tolerance: share of a measured figure that is its tolerance, where the steps do not say.
+        motors: use of the motors: as the file states; preloaded: the slave always pulls back; one:
+            without the slave.
+        tolerance: tolerance of a measured value, as a share of it, for steps without tolerances.
         generations: number of generations of the global search; with 0 only the local fit, from the
             drive line's own values.
         population: number of members of a generation.
-        polish: most evaluations of the local fit.
+        polish: largest number of evaluations of the local fit.
         seed: seed of all random numbers.
         rtol: relative tolerance of an integration step.
         threads: number of parallel workers; no result depends on it.

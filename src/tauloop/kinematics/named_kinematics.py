@@ -45,7 +45,7 @@ class KinematicsOptions(Options):
     """Options of forward and inverse kinematics.
 
     Attributes:
-        all_modes: every mode, not only that of the reference pose.
+        all_modes: list every mode, not only that of the reference pose.
         seed: seed of the search for modes.
         thorough: also test blocks of many angles for completeness; takes minutes.
         within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.

@@ -70,36 +70,37 @@ class StrokeOptions(Options):
     """A stroke from rest to rest.
 
     Attributes:
-        shape: of the path: line; ellipse (half of one over the via point, sheared where that is not
-            above the middle); polyline (corners blended by clothoids); spline; clothoid (curvature
-            linear in its length, between two headings); multisine (sines of random frequencies and
-            phases about the start, which the end shows the largest way from; faded in and out by
-            the law).
+        shape: shape of the path: line; ellipse (half an ellipse through the via point, sheared if
+            that is not above the middle); polyline (corners blended by clothoids); spline; clothoid
+            (curvature linear in its length, between two headings); multisine (sines of random
+            frequencies and phases about the start, with the end as their largest deflection; faded
+            in and out by the law).
         start: position at the start, such as 'x=0,y=-0.1' (SI, or with units); the rest as at the
             reference pose.
-        via: a point on the way, likewise; coordinates not named as at the start.
+        via: a point on the path, such as 'z=0.1' (SI, or with units); other coordinates are those of
+            the start.
         end: position at the end, such as 'x=0.1' (SI, or with units); the rest as at the reference
             pose.
-        points: in place of these: points of a spline, CSV or Parquet with columns such as
+        points: points of a spline, instead of start, via and end: CSV or Parquet with columns such as
             'position.platform.x [m]'.
         turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
             is free.
-        from_heading: of a clothoid: direction at its start, from the first of the two lengths that
-            points name towards the second, such as 30deg (rad).
-        to_heading: direction at its end, likewise.
-        terms: of a multisine: frequencies of each coordinate.
-        frequencies: the lowest and the highest of them, Hz.
+        from_heading: direction of a clothoid at its start, such as 30deg (rad), from the first of
+            its two coordinates towards the second.
+        to_heading: direction of a clothoid at its end, such as 30deg (rad).
+        terms: number of frequencies of each coordinate of a multisine.
+        frequencies: lowest and highest frequency of a multisine, Hz.
         seed: seed of the random numbers of a multisine.
-        blend: distance from the corners of a polyline where blends start.
+        blend: distance from the corners of a polyline at which blends start.
         entry: coordinates in which the motion is given: platform or actuators.
-        law: motion law; fastest makes one for the path and the machine's limits (`tauloop plan path`
-            has more of them).
+        law: motion law; fastest is the law of shortest time within the machine's limits (`tauloop
+            plan path` keeps more limits).
         time: duration of the stroke, such as 0.3 or 300ms.
-        speed: largest velocity of the path, m/s (actuators: of any one).
-        acceleration: largest acceleration of the path, m/s^2 (actuators: of any one).
-        share: or, without these, the share of the machine's force and speed limits; all of them,
-            and 0.8 under a controller, without it.
-        returns: back to the start on the same way.
+        speed: largest velocity of the path, m/s (for actuators: of any actuator).
+        acceleration: largest acceleration of the path, m/s^2 (for actuators: of any actuator).
+        share: used share of the machine's force and speed limits, without a duration or limits;
+            default: 1, and 0.8 under a controller.
+        returns: return to the start on the same path.
 
     Examples:
         >>> import tauloop as tl

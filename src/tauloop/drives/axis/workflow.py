@@ -33,16 +33,16 @@ class DriveOptions(Options):
     """A step of a drive line.
 
     Attributes:
-        step: of the reference, m or rad.
+        step: size of the reference step, such as 0.1 (m or rad) or 5mm.
         duration: duration of the step, such as 10 or 10s.
         parameters: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
-            slave.
+        motors: use of the motors: as the file states; preloaded: the slave always pulls back; one:
+            without the slave.
         load: load on the judged body, N or N m.
-        load_time: time at which the load begins, such as 0.5s.
+        load_time: start time of the load, such as 0.5s.
         cycle: measure the limit cycle, in addition to the prediction of the describing function.
         rtol: relative tolerance of an integration step.
-        integrator: any integrator in place of the explicit one of that error.
+        integrator: integrator instead of the explicit one with that tolerance.
         until: end at this event: a signal passes a value, such as 'cart.position>0.05' (SI).
         watch: record the times of this event, written as for --until, and continue.
 

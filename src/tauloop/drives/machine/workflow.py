@@ -49,19 +49,18 @@ class BallbarOptions(Options):
 
     Attributes:
         plane: positions of the platform that vary, such as 'x,y'.
-        radius: of the circle, m.
-        speed: on the circle, m/s.
+        radius: radius of the circle, such as 0.1 (m) or 50mm.
+        speed: speed on the circle, such as 0.5 (m/s) or 20mm/s.
         center: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the center
             of the circle; the rest as at the reference.
-        only: variations of the drives: dual, one, no-play, rigid, with commas between them; all
-            without it.
+        only: variations of the drives, separated by commas: dual, one, no-play, rigid; default: all.
         parameters: change parameters for this run, such as those of drive lines,
             'track1.motor.drive.gap=0.1mm' (SI, or with units).
-        presliding: Coulomb friction of the machine itself as LuGre friction, whose bristles bend so
-            far: m or rad.
+        presliding: model the machine's own Coulomb friction as LuGre friction with this bristle
+            deflection, m or rad.
         rtol: relative tolerance of an integration step.
-        integrator: any integrator in place of the explicit one of that error.
-        interpreted: step by step in Python, thousands of times slower.
+        integrator: integrator instead of the explicit one with that tolerance.
+        interpreted: run step by step in Python, which is thousands of times slower.
         until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as of `tauloop simulate`.
         watch: record the times of this event, written as for --until, and continue.
 

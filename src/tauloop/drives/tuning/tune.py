@@ -65,29 +65,29 @@ ON_BOUND = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningOptions(Options):
-    """What is tuned, by which cost, and how.
+    """Tuned parameters, cost, and options of the search.
 
     Attributes:
         bounds: range of each tuned parameter of the drive line, such as 'kp=100:300' (SI) or
             'gap=0.1mm:2mm'.
         weights: criteria of the cost, each with the value that it is divided by, such as
             'rise_time=1.7' (SI) or 'overshoot=0.5mm'.
-        combine: how criteria over their weights become one cost.
-        method: of the search.
-        exact_gradients: let SQP have exact gradients, by sensitivities, in place of differences.
-        start: where the search begins, by parameter, where that is not the drive line's own value.
-        starts: number of searches; those after the first begin at random places within the bounds.
+        combine: combination of the weighted criteria to one cost.
+        method: method of the search.
+        exact_gradients: use exact gradients by sensitivities in SQP, instead of differences.
+        start: start values of the search, such as 'kp=200'; default: the values of the drive line.
+        starts: number of searches; all but the first start at random points within the bounds.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
-            slave.
-        step: of the reference, m or rad.
+        motors: use of the motors: as the file states; preloaded: the slave always pulls back; one:
+            without the slave.
+        step: size of the reference step, such as 0.1 (m or rad) or 5mm.
         duration: duration of the simulated step, such as 10 or 10s.
         load: load on the judged body, N or N m.
-        load_time: time at which the load begins, such as 0.5s.
-        budget: most evaluations of one search.
-        pareto: find the front of compromises between the weighted criteria as well (NSGA-II).
+        load_time: start time of the load, such as 0.5s.
+        budget: largest number of evaluations of one search.
+        pareto: also compute the Pareto front of the weighted criteria (NSGA-II).
         population: number of members of a generation.
-        generations: number of generations of the front.
+        generations: number of generations of the Pareto front.
         seed: seed of all random numbers.
         rtol: relative tolerance of an integration step.
         threads: number of parallel workers; no result depends on it.

@@ -49,10 +49,10 @@ class VerifyOptions(Options):
     Attributes:
         states: number of random consistent states.
         seed: seed of the random states.
-        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), with which the
-            engines are compared as well.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), for a further
+            comparison.
         condition: largest condition number of the linear blocks; states beyond it are left out,
-            because it multiplies the rounding of both sides.
+            because it amplifies the rounding of both sides.
 
     Examples:
         >>> import tauloop as tl
