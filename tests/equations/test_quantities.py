@@ -26,6 +26,7 @@ from tauloop.mechanism.description.units import (
     UnitError,
     read_quantity,
 )
+from tauloop.simulation.planned.limit_options import motor_curve
 
 #: What people write for one length, m. Oracle: by hand.
 LENGTHS = {
@@ -309,3 +310,15 @@ def test_the_example_of_a_refusal_names_a_coordinate_of_the_machine(
     with pytest.raises(InputError, match=r"'0\.5' is not NAME=VALUE") as refused:
         named_values(port, "position", "0.5", default)
     assert refused.value.problems[0].remedy == example
+
+
+def test_speeds_of_motor_curves_take_units() -> None:
+    assert motor_curve("0:1,20:1,3000rpm:0.3") == (
+        (0.0, 1.0),
+        (20.0, 1.0),
+        (pytest.approx(100.0 * np.pi), 0.3),
+    )
+    with pytest.raises(InputError, match="'2kg' is a mass"):
+        motor_curve("0:1,2kg:1")
+    with pytest.raises(InputError, match="is not a list of SPEED:SHARE"):
+        motor_curve("0:1,2")

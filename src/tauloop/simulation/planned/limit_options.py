@@ -17,14 +17,18 @@ from tauloop.simulation.controllers.library import CONTROLLERS
 
 
 def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
-    """Pairs of a motor's speed and the share of its force: 0:1,20:1,40:0.3."""
+    """Return pairs of motor speed and share of the largest force, such as 0:1,3000rpm:0.3.
+
+    Raises:
+        InputError: not a list of SPEED:SHARE, or a speed in a unit of something else.
+    """
     try:
-        pairs = [tuple(float(number) for number in part.split(":")) for part in text.split(",")]
-        return tuple((speed, share) for speed, share in pairs)
+        pairs = [(speed, float(share)) for speed, share in (p.split(":") for p in text.split(","))]
     except ValueError:
-        raise InputError.of(
-            "motor_curve", f"{text!r} is no list of speed:share", "such as 0:1,20:1,40:0.3"
-        ) from None
+        problem = f"{text!r} is not a list of SPEED:SHARE"
+        remedy = "write pairs such as 0:1,20:1,40:0.3"
+        raise InputError.of("motor_curve", problem, remedy) from None
+    return tuple((quantity("motor_curve", speed, *units.SPEEDS), share) for speed, share in pairs)
 
 
 def read_payload(text: str | float) -> float | Payload:
@@ -53,8 +57,8 @@ class LimitOptions(Options):
         payload: mass at the tool, which it carries at most, such as 0.5kg, or 0.5kg@0,0,20mm with
             its center in the tool's frame; what the machine file states as rated without it; the
             motion keeps all limits with it and without. Python takes a `Payload` too.
-        motor_curve: share of the largest force that motors have at a speed (rad/s, m/s):
-            0:1,20:1,40:0.3, straight between and bent one way.
+        motor_curve: share of the largest force that motors have at a speed, such as
+            0:1,20:1,40:0.3 (rad/s, m/s) or 0:1,3000rpm:0.3, straight between and bent one way.
         tension: largest pull in a rod, such as 200N.
         compression: largest push in a rod, likewise.
         tool_acceleration: largest acceleration of the tool, such as what a suction cup holds,
