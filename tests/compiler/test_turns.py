@@ -265,7 +265,7 @@ def test_turns_are_counted_along_a_table_and_this_is_reported(tmp_path: Path) ->
     text = "\n".join(
         map(str, dynamics_tables(inverse_dynamics(model(), DynamicsOptions(position="A=33"))))
     )
-    assert "springs on D, B, C feel the turn nearest to the reference pose" in " ".join(
+    assert "springs on D, B, C use the rotation nearest to the reference pose" in " ".join(
         text.split()
     )
 

@@ -69,7 +69,7 @@ def read_record(path: str | Path) -> PageRecord:
         if isinstance(content, dict):
             what += f": it states {content.get('format')!r}"
         remedy = (
-            "write the result with --out FILE.json (what --json prints has figures alone), by "
+            "write the result with --out FILE.json (the output of --json has no record), by "
             "this version of Tauloop"
         )
         raise InputError.of(str(path), what, remedy)
@@ -143,7 +143,7 @@ def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...
 def _check(piece: Any, where: str, problems: Problems) -> None:
     """Note values of the right types that do not fit together."""
     if isinstance(piece, Paragraph) and piece.tone not in TONES:
-        problems.add(f"{where}.tone", f"{piece.tone!r} is none of {', '.join(TONES)}")
+        problems.add(f"{where}.tone", f"{piece.tone!r} is not one of {', '.join(TONES)}")
     if isinstance(piece, Table):
         widths = {len(row) for row in piece.cells} | (
             {len(piece.numeric)} if piece.numeric else set()
@@ -159,7 +159,7 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
         if len(sizes) > 1:
             problems.add(f"{where}.traces[{i}]", f"has columns of {sorted(sizes)} values")
         if trace.style not in TRACE_STYLES:
-            what = f"{trace.style!r} is none of {', '.join(TRACE_STYLES)}"
+            what = f"{trace.style!r} is not one of {', '.join(TRACE_STYLES)}"
             problems.add(f"{where}.traces[{i}].style", what)
     if isinstance(piece, Plot):
         _check_plot(piece, where, problems)

@@ -42,7 +42,7 @@ def cost_plots(counts: OperationCounts) -> Iterator[Plot]:
 def verification_scene(verification: VerifiedMachine) -> Iterator[Piece]:
     """Yield the states of the machine."""
     number = np.arange(1.0, len(verification.q) + 1)
-    title = f"The first {len(number)} states that were compared, one after the other"
+    title = f"The first {len(number)} compared states, one after the other"
     yield from motion(Model(verification.mechanism), number, verification.q, title, is_motion=False)
 
 
@@ -57,8 +57,8 @@ def verification_plots(verification: VerifiedMachine) -> Iterator[Plot]:
     }
     names = (f"{row.quantity}: {row.engine}, {row.method}" for row in rows)
     yield by_name(
-        "How far the engines are from here",
-        "largest difference, share of the largest number [1]",
+        "Differences from the engines",
+        "largest difference over the largest value [1]",
         names,
         columns,
         style="points",

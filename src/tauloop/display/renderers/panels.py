@@ -66,9 +66,7 @@ def plot(
         raise InputError.of("axes", f"are {axes!r:.80}", "give Axes of Matplotlib")
     if len(chosen) != len(plots):
         what = f"are {len(chosen)} for {len(plots)} panels: {'; '.join(each.y for each in plots)}"
-        raise InputError.of(
-            "axes", what, "give as many as there are panels, or name fewer quantities"
-        )
+        raise InputError.of("axes", what, "give one for each panel, or name fewer quantities")
     for each, place in zip(plots, chosen, strict=True):
         draw_plot(place, each)
     return tuple(chosen)

@@ -81,7 +81,7 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
                 for k in same
             )
             yield Plot(
-                title=f"{series.instrument.name}: what is left, predicted less measured",
+                title=f"{series.instrument.name}: residual, predicted minus measured",
                 x="pose",
                 y=f"error [{name}]",
                 traces=left,
@@ -90,7 +90,7 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
     names, values, bars = corrections(result)
     yield by_name(
         "Corrections with error bars",
-        "correction over the tolerance named at the left [1]",
+        "correction over the tolerance at the left [1]",
         names,
         {"correction": values},
         deviation=bars,

@@ -77,11 +77,11 @@ def _uses(excitation: Excitation) -> Plot:
     for name, value in (("upper limit", 1.0), ("lower limit", -1.0)):
         drawn.append(PlotTrace(name=name, x=ends, y=(value, value), style="limit"))
     hidden = len(excitation.limits) - len(used)
-    note = "A distance with a floor counts as floor over value."
+    note = "A distance with a lower limit counts as limit over value."
     if hidden:
         note += f" {hidden} less used limits are not shown."
     return Plot(
-        title="How much of every limit is used",
+        title="Use of every limit",
         x="",
         y="range, from lower limit (-1) to upper limit (1) [1]",
         traces=tuple(drawn),

@@ -104,7 +104,7 @@ def fit_plots(
                 spans=record.spans,
                 over_time=number == 0,
             )
-        title = f"Residual: measured less predicted{record.label}"
+        title = f"Residual: measured minus predicted{record.label}"
         yield from over_time(
             title, record.time, names, units, record.residual.T, style="thin", spans=record.spans
         )
@@ -196,8 +196,8 @@ def _spectra(
         return
     rate = (len(time) - 1) / (time[-1] - time[0])
     note = (
-        "Flat is noise. A line is something periodic that the model lacks: a ripple, a vibration, "
-        "the mains."
+        "A flat spectrum is noise. A line is a periodic effect that the model lacks: ripple, "
+        "vibration, mains."
     )
     for unit, group in by_unit(names, units, residual.T).items():
         drawn: tuple[PlotTrace, ...] = ()
@@ -239,11 +239,11 @@ def _parameters(result: MachineIdentification) -> Iterator[Plot]:
         )
     shares = [np.nan if share is None else share for share in fit.relative_standard_deviations]
     yield by_name(
-        "How well each is determined",
+        "Accuracy of each parameter",
         "standard deviation [% of the value]",
         names,
         {"standard deviation": shares},
         style="bars",
         log_y=True,
-        note="Above 30 % a value says little: excite it more, or leave it out (essential parameters).",
+        note="A value above 30 % is hardly determined: excite it more, or leave it out (essential parameters).",
     )

@@ -64,7 +64,7 @@ def _section(plan: PosePlan, i: int, j: int) -> Plot:
         label = f"{len(values)} {name}"
         drawn.append(PlotTrace(name=label, x=x, y=y, style=style, color=color))
     return Plot(
-        title=f"Where they lie: {', '.join(dict.fromkeys(names))}",
+        title=f"Selected poses:  {', '.join(dict.fromkeys(names))}",
         x=labels[0],
         y=labels[1],
         traces=tuple(drawn),
@@ -94,7 +94,7 @@ def _curve(plan: PosePlan) -> Plot:
         x = (float(plan.enough), float(plan.enough))
         drawn.append(PlotTrace(name=f"enough: {plan.enough} poses", x=x, y=ends, style="dotted"))
     return Plot(
-        title="How many poses are enough",
+        title="Number of poses that is enough",
         x="number of poses",
         y="expected error [deviations of the noise]",
         traces=tuple(drawn),

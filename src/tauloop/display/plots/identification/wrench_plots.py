@@ -22,7 +22,7 @@ def wrench_plots(result: ExternalWrench) -> Iterator[Plot]:
         k = COMPONENTS.index(name)
         plots.append(
             Plot(
-                title=f"Wrench from outside at the tool, {name}",
+                title=f"External wrench at the tool, {name}",
                 x="time [s]",
                 y=f"{name} [{COMPONENT_UNITS[k]}]",
                 traces=traces(result.time, {"estimate": result.wrench[:, k]}),

@@ -47,7 +47,7 @@ def control_plots(comparison: ControlComparison) -> Iterator[Paragraph | Plot]:
             name: scale * np.abs(run.actuator_error[:, same]).max(axis=1)
             for name, run in runs.items()
         }
-        title = "Actuators behind their reference, the farthest"
+        title = "Largest actuator error"
         yield _errors(comparison, errors, title, f"error [{shown}]")
     plots = [
         plot

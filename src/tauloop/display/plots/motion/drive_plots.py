@@ -30,7 +30,7 @@ MIN_RANGE = 1e-12
 CIRCLE_SIZE = 2.2
 #: What is shown in place of a machine in motion.
 ALONE = (
-    "A drive line alone, of no machine that could be shown in motion: `tauloop ballbar` drives a "
+    "A drive line alone has no machine to show in motion: `tauloop accuracy ballbar` drives a "
     "machine with its lines, and its page shows that."
 )
 #: One color for each variation of a circular test.
@@ -76,7 +76,7 @@ def step_plots(step: DriveStep, *others: DriveStep) -> Iterator[Paragraph | Plot
     room = MAGNIFIED * max(factor * _last_error(item) for item in steps)
     room = max(room, MIN_RANGE)
     yield Plot(
-        title=f"What is left to the reference, {judged}, magnified",
+        title=f"Distance to the reference, {judged}, magnified",
         x="time [s]",
         y=f"error [{shown}]",
         traces=traces(record.time, {judged: position - reference}),
@@ -152,7 +152,7 @@ def _summary(step: DriveStep) -> str:
     unit = _unit(step.record, f"{judged}.position")
     text = f"{step.line.name}, step of {step.options.step:g} {unit}: "
     if criteria.failed[0]:
-        return f"{text}diverged or given up."
+        return f"{text}diverged or aborted."
     return f"{text}rise {criteria.rise_time[0]:.3f} s; swing at the end {criteria.swing[0]:.2g} {unit}."
 
 

@@ -42,7 +42,7 @@ def hit_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
             )
         plots.append(
             Plot(
-                title=f"Force from outside along {name}",
+                title=f"External force along {name}",
                 x="time [s]",
                 y=f"force [{unit}]",
                 traces=drawn,

@@ -37,7 +37,7 @@ def modes_plots(modes: Modes) -> Iterator[Plot]:
         traces=(trace,),
         over_time=True,
         log_y=True,
-        note="Large is near another mode: a small error of a length moves the platform far.",
+        note="A large value is near another mode: a small length error moves the platform far.",
     )
 
 

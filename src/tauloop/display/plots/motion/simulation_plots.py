@@ -46,7 +46,7 @@ def simulation_plots(
         yield from channels_over_time("Actuator force", simulation, "force")
         yield from _energies(simulation)
         sizes = {"loop residual [m]": simulation.residual}
-        yield _errors(sizes, simulation.time, "How well the loops stay closed")
+        yield _errors(sizes, simulation.time, "Loop residual")
 
 
 def _summary(run: Simulation) -> str:
@@ -62,7 +62,7 @@ def _round_trip(trip: RoundTrip) -> Iterator[Paragraph | Plot]:
     yield Paragraph(text=text, tone="note")
     yield from channels_over_time("Position of the platform", run, "position")
     moved = (trip.wanted - trip.wanted[0]).T
-    title = "Wanted displacement"
+    title = "Reference displacement"
     yield from over_time(title, run.time, trip.columns, trip.units, moved)
     yield from channels_over_time("Error of the round trip", trip, "error")
     yield from channels_over_time("Actuator force", trip, "force")
@@ -114,7 +114,7 @@ def _swing(comparison: SwingComparison) -> Iterator[Paragraph | Plot]:
             energy += _errors(error, run.time, "").traces
         residual += _errors({name: run.residual}, run.time, "").traces
     for title, y, drawn, limit in (
-        ("Energy error, of the largest kinetic energy", "[1]", energy, ENERGY_KEPT),
+        ("Energy error over the largest kinetic energy", "[1]", energy, ENERGY_KEPT),
         ("Loop residual", "residual [m]", residual, LOOPS_KEPT),
     ):
         if drawn:

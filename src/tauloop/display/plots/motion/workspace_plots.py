@@ -30,7 +30,7 @@ MEASURES = {
     "parallel": "distance to type 2 (parallel) singularities [1]",
     "serial": "distance to type 1 (serial) singularities [1]",
     "constraint": "distance to constraint singularities [1]",
-    "clearance": "least distance of rod centre lines [m]",
+    "clearance": "least distance of rod center lines [m]",
     "tension": "margin of all tensions to their bounds [N]",
 }
 #: Points of a map along its longer direction: on a page, and in a figure.
@@ -65,7 +65,11 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     present = {text: count for text, count in counts.items() if count}
     yield by_name(
-        "Why poses are left out", "poses", present, {"poses": list(present.values())}, style="bars"
+        "Reasons of excluded poses",
+        "poses",
+        present,
+        {"poses": list(present.values())},
+        style="bars",
     )
 
 

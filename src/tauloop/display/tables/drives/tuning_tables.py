@@ -37,7 +37,7 @@ def tuning_tables(tuning: Tuning) -> Iterator[Printed]:
         yield f"note: {finding}"
     yield from doubts(tuning)
     values = ",".join(f"{name}={value:.6g}" for name, value in tuning.best.items())
-    yield f"to see it: tauloop drive step {tuning.drive_line} --set {values}"
+    yield f"show it: tauloop drive step {tuning.drive_line} --set {values}"
 
 
 def _numbers(values: Iterable[float]) -> str:
@@ -57,4 +57,4 @@ def _front(tuning: Tuning) -> Printed:
         (*point, *values)
         for point, values in zip(tuning.front.points, tuning.front.criteria, strict=True)
     )
-    return table("Front of compromises", *columns, rows=rows)
+    return table("Pareto front", *columns, rows=rows)

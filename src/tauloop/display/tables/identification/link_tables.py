@@ -31,7 +31,7 @@ def link_tables(links: LinkParameters) -> Iterator[Printed]:
     )
     confidence = links.provenance.options["confidence"]
     yield table(
-        f"Parameters of the links; intervals at {confidence:.0%} confidence, over all links that can exist",
+        f"Parameters of the links; intervals at {confidence:.0%} confidence, over all physically possible links",
         *(
             "parameter",
             "unit",
@@ -65,7 +65,7 @@ def _end(end: float | None) -> str:
 
 
 def _family(family: LinkFamily) -> str:
-    text = f"{', '.join(family.members)}: state {', '.join(family.stated)}, and all others follow"
+    text = f"{', '.join(family.members)}: state {', '.join(family.stated)}, and all others follow from it"
     if family.changes is None:
         return text
     (stated,) = family.stated

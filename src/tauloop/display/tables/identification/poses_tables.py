@@ -71,12 +71,12 @@ def _summary(plan: PosePlan) -> Table:
 def _clearance(plan: PosePlan) -> Iterator[str]:
     apart = plan.candidates.clearance
     if apart is None:
-        yield "interference of rods was not checked: there are no two rods that do not meet"
+        yield "interference of rods was not checked: no two rods are separate"
     elif not apart:
         yield "interference of rods was not checked (--clearance 0)"
     elif plan.options.limits.clearance is None:
         yield (
-            f"rods have no thickness in machine files: centre lines were kept {1e3 * apart:.3g} mm apart "
+            f"rods have no thickness in machine files: center lines were kept {1e3 * apart:.3g} mm apart "
             "(--clearance states another distance)"
         )
 
@@ -87,4 +87,4 @@ def _curve(plan: PosePlan) -> Table:
         for point in plan.curve
     )
     heads = (("poses", ""), ("expected error over noise", ".3f"), ("random poses", ".3f"))
-    return table("How many poses are enough", *heads, rows=rows)
+    return table("Number of poses that is enough", *heads, rows=rows)

@@ -13,7 +13,7 @@ from tauloop.display.tables import table
 LISTED = 20
 #: What is meant by the states of libraries that are not loaded.
 STATE_TEXTS = {
-    "damaged": "not what its checksum states, or not written by you alone",
+    "damaged": "differs from its checksum, or others may write it",
     "unchecked": "without a checksum, of an older version",
 }
 
@@ -40,5 +40,5 @@ def cache_tables(cache: CompiledCache) -> Iterator[Printed]:
     for state, what in STATE_TEXTS.items():
         if count := sum(entry.state == state for entry in kept):
             yield Paragraph(
-                text=f"{count} {state}: {what}; made again when needed", tone="doubtful"
+                text=f"{count} {state}: {what}; compiled again when needed", tone="doubtful"
             )

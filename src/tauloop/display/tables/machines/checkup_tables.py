@@ -16,7 +16,7 @@ def checkup_tables(health: Checkup) -> Iterator[Printed]:
             yield (f"{part.name:<{wide}}  {part.state}" + (f"  ({part.use})" if part.use else ""))
     if health.missing:
         yield ""
-        yield Paragraph(text="Missing, and needed only for the use that is named:", tone="strong")
+        yield Paragraph(text="Missing, and needed only for the stated use:", tone="strong")
     for part in health.missing:
         yield f"{part.name:<{wide}}  {part.use}"
         # copied whole

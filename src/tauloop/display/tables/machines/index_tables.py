@@ -23,4 +23,4 @@ def index_tables(index: MachineIndex) -> Iterator[Printed]:
         for machine in index.machines
     )
     heads = ((head, "") for head in ("bodies", "joints", "rods", "motors"))
-    yield table("Shipped machines", "name", *heads, "what it is", rows=cells, unbroken=(0,))
+    yield table("Shipped machines", "name", *heads, "description", rows=cells, unbroken=(0,))

@@ -149,7 +149,14 @@ def _parameters(mechanism: Mechanism) -> Table:
         for p in mechanism.parameters
     )
     return table(
-        "Leaf parameters", "name", ("value", ".6g"), "unit", "group", "status", "source", rows=rows
+        "Independent parameters",
+        "name",
+        ("value", ".6g"),
+        "unit",
+        "group",
+        "status",
+        "source",
+        rows=rows,
     )
 
 
@@ -160,7 +167,7 @@ def _linear_blocks(described: Description) -> Table:
         for (function, block), count in blocks
     )
     return table(
-        "Linear blocks", "function", "for", ("size", ""), "solved by", ("how many", ""), rows=rows
+        "Linear blocks", "function", "for", ("size", ""), "solved by", ("number", ""), rows=rows
     )
 
 

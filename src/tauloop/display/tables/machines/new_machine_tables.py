@@ -18,7 +18,7 @@ def new_machine_tables(made: NewMachine) -> Iterator[Printed]:
         "name",
         "value",
         "",
-        "what it is",
+        "description",
         rows=[
             (item.name, item.text, "own" if item.name in made.changed else "default", item.note)
             for item in asked

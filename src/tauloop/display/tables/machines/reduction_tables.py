@@ -17,14 +17,16 @@ def reduction_tables(reduction: Reduction) -> Iterator[Printed]:
     """Yield sizes before and after, what each step preserves, and the errors of the forces."""
     yield Paragraph(text=f"Reduction of {reduction.full.name}", tone="strong")
     yield _sizes(reduction)
-    yield _steps(reduction) if reduction.steps else "No step applies: nothing moves alike."
+    yield (
+        _steps(reduction) if reduction.steps else "No step applies: no parts have the same motion."
+    )
     yield _errors(reduction)
     for undone in reduction.undone:
         yield f"undone: {undone.name} of {', '.join(undone.elements)}: {undone.reason}"
     for what in dict.fromkeys(what for step in reduction.steps for what in step.lost):
-        yield f"no longer known: {what}"
+        yield f"unknown now:  {what}"
     yield from doubts(reduction)
-    yield "exact" if reduction.is_exact else "approximate, as was asked for"
+    yield "exact" if reduction.is_exact else "approximate, as requested"
 
 
 def _sizes(reduction: Reduction) -> Table:
@@ -43,7 +45,7 @@ def _sizes(reduction: Reduction) -> Table:
         ("parameters", len(reduction.full.parameters), len(reduction.mechanism.parameters)),
         ("mass, kg", *(f"{mass:.6g}" for mass in comparison.mass)),
         (
-            "mass centre moved by, mm",
+            "shift of the mass center, mm",
             "",
             f"({shift}), constant to {1e3 * comparison.center_deviation:.1e}",
         ),

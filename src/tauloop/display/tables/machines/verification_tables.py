@@ -43,9 +43,9 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
         dict.fromkeys(f"{row.engine} {row.version}" for row in verification.comparisons)
     )
     yield (
-        f"{versions}. Limit {TOLERANCE:.0e} of the largest number of a state, 1e-08 for accelerations; friction is "
+        f"{versions}. Limit {TOLERANCE:.0e} of a state's largest value, 1e-08 for accelerations; friction is "
         "left out on both sides."
     )
-    yield "Residual: of the engine's loops and their rates in SI units, and of forces that nothing balances."
+    yield "Residual: of the engine's loops and their rates in SI units, and of unbalanced forces."
     for item in omission_diagnostics(verification.mechanism):
         yield Paragraph(text=f"doubtful: {item}", tone="doubtful")

@@ -68,7 +68,7 @@ def control_tables(comparison: ControlComparison) -> Iterator[Printed]:
         if len(run.step_time):
             usual, late = 1e6 * np.quantile(run.step_time, [0.5, 0.999])
             share = 1e-6 * late * comparison.sampling.frequency
-            yield f"{name}: {usual:.0f} us a step in Python, 99.9 % within {late:.0f} us ({share:.1%} of the period)"
+            yield f"{name}: {usual:.0f} us per step in Python, 99.9 % within {late:.0f} us ({share:.1%} of the period)"
         yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
         if run.sensitivities is not None and len(run.time):
             yield sensitivity_table(f"{name}: derivatives", run.sensitivities)

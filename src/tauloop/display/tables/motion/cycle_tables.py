@@ -17,9 +17,9 @@ def cycle_tables(result: Cycle) -> Iterator[Printed]:
     yield f"Cycle of {result.time:.6g} s, {result.picks_per_minute:.4g} picks per minute; set by: {by}"
     yield f"limits alone allow {result.fastest:.6g} s"
     if result.reason == "rated force":
-        yield f"with all legs slowed alike {result.evenly:.6g} s"
+        yield f"with all legs slowed equally {result.evenly:.6g} s"
     if result.planned.items > 1:
-        yield f"{result.planned.items} items pass in a cycle: one of them is met"
+        yield f"{result.planned.items} items pass in a cycle: the platform meets one of them"
     rows = []
     for leg in result.legs:
         nearest = max(leg.shares, key=lambda name: leg.shares[name])
@@ -35,7 +35,7 @@ def cycle_tables(result: Cycle) -> Iterator[Printed]:
         ("load [kg]", "g"),
     )
     yield table(
-        "Legs, and which limits are reached (or nearest)",
+        "Legs, with the limits reached (or nearest)",
         *heads,
         "limits",
         ("share", ".1%"),

@@ -46,7 +46,7 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
         if freedom.spring is not None and name in forces.state.turns.angles
     ]
     if felt:
-        yield f"springs on {', '.join(felt)} feel the turn nearest to the {motion.nearest}"
+        yield f"springs on {', '.join(felt)} use the rotation nearest to the {motion.nearest}"
     if hybrid is not None:
         units = dict(
             zip(

@@ -41,7 +41,7 @@ def fastest_tables(result: FastestMotion) -> Iterator[Printed]:
         ("to", ".1%"),
         "limit",
     )
-    yield table("Which limit is reached when", *columns, rows=parts)
+    yield table("Times at which limits are reached", *columns, rows=parts)
     yield trial(result)
     yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"
 

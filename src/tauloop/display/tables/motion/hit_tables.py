@@ -17,8 +17,8 @@ def hit_tables(result: CollisionDetection) -> Iterator[Printed]:
         shown = ("-" if delay is None else f"{1e3 * delay:.3g}" for delay in delays)
         cells.append((name, item.detected, *shown))
     yield table(
-        f"{result.model.mechanism.name}: a blow at {result.at:.4g} s, noticed by",
-        *("observer", ("noticed", ".0%"), "delay,\nmedian [ms]", "90 % [ms]"),
+        f"{result.model.mechanism.name}: a collision at {result.at:.4g} s, detected by",
+        *("observer", ("detected", ".0%"), "delay,\nmedian [ms]", "90 % [ms]"),
         rows=cells,
     )
     names, units = result.freedoms
@@ -27,7 +27,7 @@ def hit_tables(result: CollisionDetection) -> Iterator[Printed]:
         observed = result.observers.values()
         levels = (f"{item.threshold[k]:.3g} ({item.noise[k]:.2g})" for item in observed)
         rows.append((name, unit, *levels))
-    title = "Least force that raises an alarm; in brackets the noise from the encoders, root mean square"
+    title = "Least force that raises an alarm; in brackets the RMS noise from the encoders"
     yield table(title, "freedom", "unit", *result.observers, rows=rows)
-    yield f"varied from machine to machine: {', '.join(result.varied) or 'nothing, for no mass is a parameter'}"
+    yield f"varied from machine to machine: {', '.join(result.varied) or 'nothing, because no mass is a parameter'}"
     yield from doubts(result)
