@@ -69,8 +69,7 @@ class DynamicsOptions(Options):
         from_momenta: the table has no accelerations, and needs none: forces follow from momenta and
             their two-point differences, by Hamilton's equations in the extended space.
         preload: tensions of cables (N) where redundant actuation leaves a choice: one for all, such
-            as '100', or by name, 'cable1=100,cable2=50'; the least ones within their bounds without
-            it.
+            as '100', or by name, 'cable1=100,cable2=50'; default: the least tensions within bounds.
 
     Examples:
         >>> import tauloop as tl

@@ -49,9 +49,9 @@ class KinematicsOptions(Options):
         seed: seed of the search for modes.
         thorough: also test blocks of many angles for completeness; takes minutes.
         within_limits: refuse poses beyond a stop of the machine file; otherwise they are reported.
-        encoder_noise: standard deviation of the encoders of redundant actuators, by which they are
-            weighed: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; 1e-5 rad, and 1e-5 of the
-            machine's characteristic length without it.
+        encoder_noise: standard deviation of the encoders of redundant actuators, which weights
+            them: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; default: 1e-5 rad, and 1e-5
+            of the machine's characteristic length.
 
     Examples:
         >>> import tauloop as tl

@@ -177,14 +177,14 @@ class BacklashOptions(Options):
     """Backlash, and the poses at which it is evaluated.
 
     Attributes:
-        play: from end to end, m or rad: of every actuator, such as '20 um', or by name, such as
-            'track1.motor=10um'; or 'lines': the gaps of the drive lines. 10 um without it.
-        plane: positions of the platform that vary in the section, such as 'y,z'; the first two
-            without it.
+        play: backlash from end to end, m or rad: of every actuator, such as '20 um', or by name, such
+            as 'track1.motor=10um'; or 'lines' for the gaps of the drive lines; default: 10 um.
+        plane: positions of the platform that vary in the section, such as 'y,z'; default: the first
+            two.
         section: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
-            section keeps; the rest as at the reference.
+            section keeps; other coordinates are as in the reference pose.
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
-            those of the machine file without it.
+            default: those of the machine file.
 
     Examples:
         >>> import tauloop as tl

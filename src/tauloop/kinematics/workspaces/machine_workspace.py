@@ -26,19 +26,19 @@ class WorkspaceOptions(Options):
     """Extent of a workspace map, and requirements on usable poses.
 
     Attributes:
-        plane: positions of the platform that vary, one to three, such as 'x,z'; the first two
-            without it.
+        plane: positions of the platform that vary, one to three, such as 'x,z'; default: the first
+            two.
         section: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), that the
-            section keeps; the rest as at the reference.
+            section keeps; other coordinates are as in the reference pose.
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
-            as far as the machine reaches without it.
+            default: as far as the machine reaches.
         resolution: step of the grid, m or rad.
-        singularity: smallest distance to singularities (0 to 1, free of units); without it 0.05, or
-            half of that of the reference pose where that is less.
+        singularity: smallest distance to singularities (0 to 1, free of units); default: 0.05, but at
+            most half of that of the reference pose.
         clearance: smallest distance between center lines of rods, such as 20mm; 0 for none.
-        margin: least margin of the tensions of cables to their bounds, N.
+        margin: least margin of cable tensions to their bounds, N.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), that cables must
-            hold; each is a load of its own.
+            hold; each is a separate load.
 
     Examples:
         >>> import tauloop as tl
