@@ -19,7 +19,7 @@ ARROW_SIZE = 0.2
 #: Step of finite differences: share of the characteristic length (m), deg, pure numbers.
 DIFFERENCE_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
 #: Singular values below this share of the largest count as zero.
-RANK_TOLERANCE = 1e-4
+TOOL_RANK_TOLERANCE = 1e-4
 #: Gauss-Newton steps of one drag, halvings of one step, and the least relative decrease of the
 #: distance to the target in a step.
 MAX_DRAG_STEPS, MAX_HALVINGS, MIN_DECREASE = 4, 6, 1e-3
@@ -70,7 +70,7 @@ class Puller:
         J, R = self._jacobian(q), shape.at(q[None]).tool_rotation[0]
         turns = _rank(J) > _rank(J[:3])
         reach = np.linalg.norm((R if turns else np.eye(3)).T @ J[:3], axis=1)
-        along = reach > RANK_TOLERANCE * max(float(np.linalg.norm(J, axis=1).max()), 1e-300)
+        along = reach > TOOL_RANK_TOLERANCE * max(float(np.linalg.norm(J, axis=1).max()), 1e-300)
         x, y, z = along.tolist()
         self.freedom = ToolFreedom(axes=(x, y, z), turns=turns)
         self._weight = shape.length if turns else 0.0
@@ -89,7 +89,7 @@ class Puller:
         gap = self._gap(q, place, R)
         for _ in range(MAX_DRAG_STEPS):
             try:
-                solution = np.linalg.lstsq(self._jacobian(q), gap, rcond=RANK_TOLERANCE)[0]
+                solution = np.linalg.lstsq(self._jacobian(q), gap, rcond=TOOL_RANK_TOLERANCE)[0]
                 change = solution * self._steps
             except TauloopError as error:
                 return q, error
@@ -142,7 +142,7 @@ class Puller:
 
 def _rank(matrix: np.ndarray) -> int:
     sizes = np.linalg.svd(matrix, compute_uv=False)
-    return int((sizes > RANK_TOLERANCE * max(sizes.max(initial=0.0), 1e-300)).sum())
+    return int((sizes > TOOL_RANK_TOLERANCE * max(sizes.max(initial=0.0), 1e-300)).sum())
 
 
 class Gizmo:
