@@ -30,8 +30,8 @@ from tauloop.study import (
     workers,
 )
 from tauloop.study.calculations import CALCULATIONS, calculation, scalar
-from tauloop.study.folder import DISTINCT
-from tauloop.study.variations import BLOCK, inputs_of
+from tauloop.study.folder import MAX_DISTINCT_PROBLEMS
+from tauloop.study.variations import SAMPLES_PER_BLOCK, inputs_of
 from tauloop.study.workers import compute, own_version
 
 needs_compiler = pytest.mark.skipif(
@@ -78,8 +78,13 @@ VARIATIONS = (
 
 
 def test_a_sample_depends_on_the_seed_and_its_number_alone():
-    whole = inputs_of(VARIATIONS, 5, 0, 3 * BLOCK + 7)
-    for first, last in ((0, 1), (BLOCK - 1, BLOCK + 1), (2 * BLOCK, 3 * BLOCK), (1500, 3000)):
+    whole = inputs_of(VARIATIONS, 5, 0, 3 * SAMPLES_PER_BLOCK + 7)
+    for first, last in (
+        (0, 1),
+        (SAMPLES_PER_BLOCK - 1, SAMPLES_PER_BLOCK + 1),
+        (2 * SAMPLES_PER_BLOCK, 3 * SAMPLES_PER_BLOCK),
+        (1500, 3000),
+    ):
         part = inputs_of(VARIATIONS, 5, first, last)
         for name, values in part.items():
             np.testing.assert_array_equal(values, whole[name][first:last])
@@ -229,7 +234,9 @@ def test_parts_without_a_manifest_that_says_whose_they_are_are_nobodys(text, don
     manifest.unlink() if text is None else manifest.write_text(text.replace("S", study.digest))
     for asked in (study, loads_study(TOLERANCES.replace("seed: 3", "seed: 4"))):
         for resume in (True, False):
-            with pytest.raises(InputError, match=r"no study\.json says of which|is no manifest"):
+            with pytest.raises(
+                InputError, match=r"no study\.json that states of which|is not a manifest"
+            ):
                 tl.run_study(asked, folder, tl.StudyOptions(resume=resume))
 
 
@@ -260,7 +267,7 @@ def test_parts_that_are_swapped_of_another_study_or_damaged_are_named(done, tmp_
         (names[3], bytes(flipped)),  # one bit
     ):
         (folder / "parts" / name).write_bytes(content)
-        with pytest.raises(InputError, match=r"is damaged|holds other samples") as error:
+        with pytest.raises(InputError, match=r"is damaged|contains other samples") as error:
             read_results(study, folder)
         assert name in str(error.value)
         (folder / "parts" / name).unlink()
@@ -273,7 +280,7 @@ def test_parts_that_are_swapped_of_another_study_or_damaged_are_named(done, tmp_
     with pytest.raises(InputError, match="cannot be read"):
         read_results(study, folder)
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="cannot be created"):
         tl.run_study(study, tmp_path / "file")
 
 
@@ -289,10 +296,10 @@ def test_what_has_a_problem_does_not_pass_and_problems_take_little_memory(tmp_pa
     keep = "keep: {force: force/0/0, no: force/0/9}\nyield: {force: {most: 1e3}}"
     result = tl.run_study(loads_study(text.partition("yield")[0] + keep), tmp_path / "s")
     reached = next(item.count for item in result.scalars)
-    assert 50 < reached < 250 - DISTINCT
+    assert 50 < reached < 250 - MAX_DISTINCT_PROBLEMS
     assert result.passed == 0  # those that close lack what is kept of them
     assert sum(result.problems.values()) == 250
-    assert len(result.problems) <= DISTINCT + 1
+    assert len(result.problems) <= MAX_DISTINCT_PROBLEMS + 1
     assert result.status.value == "doubtful"
     assert all(type(name) is str for name in result.problems)
 
@@ -377,9 +384,9 @@ yield: {nothing: {most: 1}}
     text = str(error.value)
     for words in (
         "did you mean arm_length",
-        "is no power of two",
-        "there are",
-        "nothing of the result",
+        "is not a power of two",
+        "choose among",
+        "no number of the result",
         "possition",
     ):
         assert words in text
@@ -393,7 +400,7 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("samples: 4\n" + ACCURACY, 3, "nothing is drawn: 4 samples would all be the same"),
+        ("samples: 4\n" + ACCURACY, 3, "nothing is random: 4 samples would be equal"),
         (
             "vary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 1}}\n" + ACCURACY,
             3,
@@ -402,10 +409,10 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
         (
             "vary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 2, about: 1 m}}\n" + ACCURACY,
             3,
-            "about says nothing",
+            "about has no effect",
         ),
-        ("samples: 4\ndesign: sobol\n" + ACCURACY, 1, "what varies is none"),
-        ("samples: 1\ndesign: sobol\n" + DRAWN + ACCURACY, 3, "1 is no power of two from 2 on"),
+        ("samples: 4\ndesign: sobol\n" + ACCURACY, 1, "vary has none"),
+        ("samples: 1\ndesign: sobol\n" + DRAWN + ACCURACY, 3, "1 is not a power of two from 2 on"),
         ("samples: 10\nwhole: [3, 10]\n" + DRAWN + ACCURACY, 4, "there is no sample 10"),
         (DRAWN + ACCURACY + "yield: {largest: {least: 1 mm, most: 1 um}}\n", 5, "nothing passes"),
         (DRAWN + ACCURACY + "yield: {largest: {most: 1 kg}}\n", 5, "where a length"),
@@ -413,13 +420,13 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
             "vary: {options.position: {list: [z=-0.5]}}\n"
             "compute: {result: dynamics, options: {velocitty: x=1}}\nkeep: {f: force/0/0}\n",
             4,
-            "is no option of dynamics",
+            "is not an option of dynamics",
         ),
         (
             "samples: 1000\nvary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 1000000}, plate_radius: {normal: 1 um}}\n"
             + ACCURACY,
             3,
-            "1000000000 samples, more than",
+            "1000000000 samples are more than",
         ),
     ],
 )
@@ -463,7 +470,7 @@ def test_all_cores_take_part_where_the_rest_is_worth_it(tmp_path, monkeypatch):
     study, begun, processes = loads_study(TOLERANCES), [], workers.Processes
     tl.run_study(study, tmp_path / "alone")
     assert not begun
-    monkeypatch.setattr(workers, "WORTH", 0.0)
+    monkeypatch.setattr(workers, "MIN_WORK_FOR_PROCESSES", 0.0)
     monkeypatch.setattr(workers, "cores", lambda: 2)
     monkeypatch.setattr(workers, "Processes", lambda width: begun.append(width) or processes(width))
     script = tmp_path / "script.py"

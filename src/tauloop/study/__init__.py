@@ -1,8 +1,8 @@
-"""Studies: many samples of one calculation, on the cores of this machine or on a cluster, kept as Parquet parts.
+"""Studies: many samples of one calculation, computed on this machine or on a cluster.
 
-What varies and what is computed stands in a file (`load_study`). Sample i depends on the seed and
-on i alone, so that neither the number of workers nor the size of batches changes a number, and a
-study goes on where it was stopped.
+A file states what varies and what is computed (`load_study`). Sample i depends only on the seed and
+on i. Therefore the number of workers and the batch size do not affect results, and an interrupted
+study can be resumed. Results are stored as Parquet files.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""What a study computes of each sample: the accuracy of many machines at once, or the result of any other command."""
+"""The calculations of a study: pose accuracy of many machines at once, or results of a command."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tauloop.model import Model
 from tauloop.study.option_texts import option_names, options_from
 from tauloop.study.pose_accuracy import Accuracy, AccuracyOptions
 
-#: What an input is called that is no parameter: the log of `identify`, and options by their names.
+#: Name of the input for a log, and prefix of inputs for options.
 LOG, OPTION = "log", "options."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputedSamples:
-    """What a calculation makes of some samples.
+    """Results of a calculation for some samples.
 
     Attributes:
-        values: numbers (N,) by name; not a number where there is none.
-        problems: why not, "" for samples that went well.
-        whole: results as JSON, by place among the samples.
+        values: numbers (N,) by name; NaN if there is none.
+        problems: problem of each sample, "" for successful ones.
+        whole: complete results as JSON, by index among the samples.
     """
 
     values: Mapping[str, np.ndarray]
@@ -41,7 +41,7 @@ class ComputedSamples:
 
 
 class Calculation(ABC):
-    """What is computed of samples."""
+    """A calculation for the samples of a study."""
 
     @abstractmethod
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
@@ -49,7 +49,7 @@ class Calculation(ABC):
 
         Args:
             inputs: arrays (N,) by name.
-            whole: places of samples whose results are kept whole.
+            whole: indices of samples whose complete results are stored.
         """
 
 
@@ -58,13 +58,13 @@ class Command:
     """A command whose results a study can compute.
 
     Attributes:
-        place: package, function and options.
-        units: SI units of the scalars that it has of itself.
-        has_log: whether its second argument is a log, or another file of measurements.
-        arguments: of its others, those that are given among the options.
+        place: package, function and options class.
+        units: SI units of the scalars that the calculation defines.
+        has_log: whether its second argument is a log or another file of measurements.
+        arguments: names of further arguments that are given among the options.
         is_line: whether it takes a drive line instead of a machine.
-        shares_model: whether it takes a model, which is then made once for all samples of the
-            machine itself.
+        shares_model: whether it takes a model, which is then built once for all samples of the
+            unchanged machine.
     """
 
     place: tuple[str, str, str]
@@ -81,113 +81,116 @@ class Command:
 
     @property
     def option_names(self) -> tuple[str, ...]:
-        """Names that a file may give, arguments among them."""
+        """Names allowed in a file, including arguments."""
         return (*self.arguments, *option_names(self.options))
 
     @property
     def function(self) -> Callable[..., Any]:
-        """What computes it."""
+        """The function of the calculation."""
         return getattr(import_module(f"tauloop.{self.place[0]}"), self.place[1])
 
 
 #: Commands whose second argument is a file.
-WITH_FILES = (
-    *(
-        "fold",
-        "fold-scores",
-        "bootstrap",
-        "identify",
-        "calibrate",
-        "link-parameters",
-        "cycle",
-        "fit-plant",
-    ),
+FILE_COMMANDS = (
+    "fold",
+    "fold-scores",
+    "bootstrap",
+    "identify",
+    "calibrate",
+    "link-parameters",
+    "cycle",
+    "fit-plant",
     "forces",
 )
-#: Commands that take arguments from the options, which all take a model; and others that take one.
+#: Commands with arguments among the options.
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("modes", "working-modes"), ("position",)),
-    **{"fk": ("actuators",), "ik": ("platform",), "jacobian": ("platform", "actuators")},
+    "modes": ("position",),
+    "working-modes": ("position",),
+    "fk": ("actuators",),
+    "ik": ("platform",),
+    "jacobian": ("platform", "actuators"),
 }
-WITH_MODELS = (*ARGUMENTS, "fold", "fold-scores", "bootstrap")
+#: Commands that take a model.
+MODEL_COMMANDS = (*ARGUMENTS, "fold", "fold-scores", "bootstrap")
 #: Commands that take a drive line.
-OF_LINES = ("drive", "tune", "fit-plant")
-#: By the names of the commands.
+DRIVE_LINE_COMMANDS = ("drive", "tune", "fit-plant")
+#: Package, function and options class of the commands, by name.
+COMMAND_PLACES: Mapping[str, tuple[str, str, str]] = {
+    "fold": ("identification", "fold_file", "IdentificationOptions"),
+    "fold-scores": ("identification", "read_scores", "ScoreOptions"),
+    "bootstrap": ("identification", "bootstrap_log", "BootstrapOptions"),
+    "fk": ("kinematics", "forward_kinematics", "KinematicsOptions"),
+    "ik": ("kinematics", "inverse_kinematics", "KinematicsOptions"),
+    "jacobian": ("kinematics", "jacobian", "JacobianOptions"),
+    "modes": ("kinematics", "assembly_modes", "ModeOptions"),
+    "working-modes": ("kinematics", "working_modes", "ModeOptions"),
+    "drive": ("drives", "simulate_drive_line", "DriveOptions"),
+    "tune": ("drives", "tune_drive_line", "TuningOptions"),
+    "fit-plant": ("drives", "fit_drive_line", "DriveLineFitOptions"),
+    "check": ("kinematics", "check", "CheckOptions"),
+    "show": ("kinematics", "describe", "DescribeOptions"),
+    "workspace": ("kinematics", "workspace", "WorkspaceOptions"),
+    "dynamics": ("dynamics", "inverse_dynamics", "DynamicsOptions"),
+    "reduce": ("kinematics", "reduce", "ReductionOptions"),
+    "cost": ("model", "count_operations", "CountOptions"),
+    "motion": ("motion", "plan_stroke", "StrokeOptions"),
+    "fastest": ("simulation", "plan_path", "PathOptions"),
+    "transfer": ("simulation", "plan_transfer", "TransferOptions"),
+    "cycle": ("simulation", "plan_cycle", "CycleOptions"),
+    "simulate": ("simulation", "simulate", "SimulationOptions"),
+    "control": ("simulation", "follow_path", "ControlOptions"),
+    "excite": ("identification", "plan_excitation", "ExcitationOptions"),
+    "identify": ("identification", "identify", "IdentificationOptions"),
+    "regroup": ("identification", "symbolic_base_parameters", "SymbolicBaseOptions"),
+    "link-parameters": ("identification", "link_parameters", "LinkOptions"),
+    "calibrate": ("calibration", "calibrate", "CalibrationOptions"),
+    "poses": ("calibration", "plan_poses", "PosePlanOptions"),
+    "forces": ("identification.online", "estimate_external_wrench", "ExternalWrenchOptions"),
+    "detect-hit": (
+        "simulation.observers",
+        "simulate_collision_detection",
+        "CollisionDetectionOptions",
+    ),
+    "ballbar": ("drives", "ballbar", "BallbarOptions"),
+    "play": ("drives", "backlash_map", "BacklashOptions"),
+    "verify": ("verification.engines", "verify", "VerifyOptions"),
+}
+
+
+def _command(name: str, place: tuple[str, str, str]) -> Command:
+    return Command(
+        place=place,
+        units={},
+        has_log=name in FILE_COMMANDS,
+        arguments=ARGUMENTS.get(name, ()),
+        is_line=name in DRIVE_LINE_COMMANDS,
+        shares_model=name in MODEL_COMMANDS,
+    )
+
+
+#: Calculations by the names of their commands.
 CALCULATIONS: Mapping[str, Command] = {
     "accuracy": Command(
         place=("study", "accuracy", "AccuracyOptions"),
         units={"mean": "m", "rms": "m", "largest": "m", "turn": "rad"},
     ),
-    **{
-        name: Command(
-            place=place,
-            units={},
-            has_log=name in WITH_FILES,
-            arguments=ARGUMENTS.get(name, ()),
-            is_line=name in OF_LINES,
-            shares_model=name in WITH_MODELS,
-        )
-        for name, place in {
-            "fold": ("identification", "fold_file", "IdentificationOptions"),
-            "fold-scores": ("identification", "read_scores", "ScoreOptions"),
-            "bootstrap": ("identification", "bootstrap_log", "BootstrapOptions"),
-            "fk": ("kinematics", "forward_kinematics", "KinematicsOptions"),
-            "ik": ("kinematics", "inverse_kinematics", "KinematicsOptions"),
-            "jacobian": ("kinematics", "jacobian", "JacobianOptions"),
-            "modes": ("kinematics", "assembly_modes", "ModeOptions"),
-            "working-modes": ("kinematics", "working_modes", "ModeOptions"),
-            "drive": ("drives", "simulate_drive_line", "DriveOptions"),
-            "tune": ("drives", "tune_drive_line", "TuningOptions"),
-            "fit-plant": ("drives", "fit_drive_line", "DriveLineFitOptions"),
-            "check": ("kinematics", "check", "CheckOptions"),
-            "show": ("kinematics", "describe", "DescribeOptions"),
-            "workspace": ("kinematics", "workspace", "WorkspaceOptions"),
-            "dynamics": ("dynamics", "inverse_dynamics", "DynamicsOptions"),
-            "reduce": ("kinematics", "reduce", "ReductionOptions"),
-            "cost": ("model", "count_operations", "CountOptions"),
-            "motion": ("motion", "plan_stroke", "StrokeOptions"),
-            "fastest": ("simulation", "plan_path", "PathOptions"),
-            "transfer": ("simulation", "plan_transfer", "TransferOptions"),
-            "cycle": ("simulation", "plan_cycle", "CycleOptions"),
-            "simulate": ("simulation", "simulate", "SimulationOptions"),
-            "control": ("simulation", "follow_path", "ControlOptions"),
-            "excite": ("identification", "plan_excitation", "ExcitationOptions"),
-            "identify": ("identification", "identify", "IdentificationOptions"),
-            "regroup": ("identification", "symbolic_base_parameters", "SymbolicBaseOptions"),
-            "link-parameters": ("identification", "link_parameters", "LinkOptions"),
-            "calibrate": ("calibration", "calibrate", "CalibrationOptions"),
-            "poses": ("calibration", "plan_poses", "PosePlanOptions"),
-            "forces": (
-                "identification.online",
-                "estimate_external_wrench",
-                "ExternalWrenchOptions",
-            ),
-            "detect-hit": (
-                "simulation.observers",
-                "simulate_collision_detection",
-                "CollisionDetectionOptions",
-            ),
-            "ballbar": ("drives", "ballbar", "BallbarOptions"),
-            "play": ("drives", "backlash_map", "BacklashOptions"),
-            "verify": ("verification.engines", "verify", "VerifyOptions"),
-        }.items()
-    },
+    **{name: _command(name, place) for name, place in COMMAND_PLACES.items()},
 }
 
 
 @final
 class AccuracyOfMany(Calculation):
-    """Tool errors of machines that differ in leaf parameters (`tauloop.study.pose_accuracy`)."""
+    """Tool errors of machines that differ in independent parameters (see `pose_accuracy`)."""
 
     def __init__(
         self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions
     ) -> None:
-        """Compile; see `Accuracy`."""
+        """Compile the calculation; see `Accuracy`."""
         self._accuracy = Accuracy(mechanism, names, options)
         self._bounds = [mechanism.parameters[name] for name in names]
 
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
-        """See `Calculation`; a machine that does not reach a pose, or is none by its bounds, has no accuracy."""
+        """Compute samples; NaN if a pose is out of reach or a parameter exceeds its bounds."""
         errors = self._accuracy(inputs)
         beyond = [(inputs[p.name] < p.lower) | (inputs[p.name] > p.upper) for p in self._bounds]
         outside = np.any([np.zeros(len(errors.rms)), *beyond], axis=0)
@@ -197,10 +200,10 @@ class AccuracyOfMany(Calculation):
         }
         reached = np.where(np.isfinite(errors.rms), "", "a pose is out of reach")
         problems = tuple(np.where(outside, "a parameter is outside its bounds", reached).tolist())
-        kept = {
-            k: json.dumps({name: plain(array[k]) for name, array in values.items()}) for k in whole
-        }
-        return ComputedSamples(values=values, problems=problems, whole=kept)
+        results = {}
+        for k in whole:
+            results[k] = json.dumps({name: plain(array[k]) for name, array in values.items()})
+        return ComputedSamples(values=values, problems=problems, whole=results)
 
 
 @final
@@ -214,22 +217,18 @@ class OneByOne(Calculation):
         texts: Mapping[str, Any],
         keep: Mapping[str, str],
     ) -> None:
-        """Keep what is the same in all samples."""
-        self._command, self._mechanism, self._texts, self._keep = (
-            command,
-            mechanism,
-            dict(texts),
-            dict(keep),
-        )
-        self._same: Mechanism | DriveLine | Model = mechanism
+        """Store what all samples share."""
+        self._command, self._mechanism = command, mechanism
+        self._texts, self._keep = dict(texts), dict(keep)
+        self._unchanged: Mechanism | DriveLine | Model = mechanism
         if command.shares_model and isinstance(mechanism, Mechanism):
-            self._same = Model(mechanism)
+            self._unchanged = Model(mechanism)
 
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
-        """See `Calculation`; of a sample that is refused the first problem is kept."""
+        """Compute samples one after the other; of a refused sample the first problem is stored."""
         n = len(next(iter(inputs.values()))) if inputs else 1
         values = {name: np.full(n, np.nan) for name in self._keep}
-        problems, kept = [""] * n, {}
+        problems, results = [""] * n, {}
         for k in range(n):
             try:
                 data = self._result({name: array[k] for name, array in inputs.items()})
@@ -239,12 +238,16 @@ class OneByOne(Calculation):
                 problems[k] = str(error.problems[0])
             else:
                 if k in whole:
-                    kept[k] = json.dumps(data)
-        return ComputedSamples(values=values, problems=tuple(problems), whole=kept)
+                    results[k] = json.dumps(data)
+        return ComputedSamples(values=values, problems=tuple(problems), whole=results)
 
     def _result(self, sample: Mapping[str, Any]) -> Any:
-        changed = {k: float(v) for k, v in sample.items() if k != LOG and not k.startswith(OPTION)}
-        machine = self._same
+        changed = {
+            name: float(value)
+            for name, value in sample.items()
+            if name != LOG and not name.startswith(OPTION)
+        }
+        machine = self._unchanged
         if changed and isinstance(self._mechanism, Mechanism):
             machine = self._mechanism.with_values(changed)
         logs = [str(sample[LOG])] if LOG in sample else []
@@ -252,57 +255,61 @@ class OneByOne(Calculation):
         for name, value in sample.items():
             if name.startswith(OPTION):
                 option, _, key = name.removeprefix(OPTION).partition(".")
-                texts[option] = _with_pair(texts.get(option, ()), key, value) if key else value
+                if key:
+                    value = _with_pair(texts.get(option, ()), key, value)
+                texts[option] = value
         others = {name: texts.pop(name) for name in self._command.arguments if name in texts}
-        made = options_from(self._command.options, texts)
-        return plain(self._command.function(machine, *logs, options=made, **others).as_dict())
+        options = options_from(self._command.options, texts)
+        return plain(self._command.function(machine, *logs, options=options, **others).as_dict())
 
 
 def _with_pair(texts: Any, key: str, value: str) -> str:
-    """The text of an option of several names with one of them changed, or added."""
-    return ",".join(
-        f"{name}={text}" for name, text in (pairs_reader("options")(texts) | {key: value}).items()
-    )
+    """Return the text of an option with KEY=VALUE pairs, with one pair changed or added."""
+    pairs = pairs_reader("options")(texts) | {key: value}
+    return ",".join(f"{name}={text}" for name, text in pairs.items())
 
 
 def scalar(data: Any, path: str) -> float:
-    """A number within plain data.
+    """Return a number in plain data.
 
     Args:
-        data: of a result.
-        path: keys, numbers in lists, and names of what is in lists, with ``/`` between them, such
-            as ``diagnostics/residual/value``.
+        data: plain data of a result.
+        path: keys, list indices, and names of list items, separated by ``/``, such as
+            ``diagnostics/residual/value``.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no number at the path.
     """
-    at = data
+    item = data
     first, slash, rest = path.partition("/")
     if first in JSON_KEYS:
         warn(f"keep {path}", f"{JSON_KEYS[first]}{slash}{rest}", stacklevel=2)
         path = JSON_KEYS[first] + slash + rest
     for depth, key in enumerate(path.split("/")):
-        if isinstance(at, list) and not key.isdecimal():
-            at = {str(item.get("name")): item for item in at if isinstance(item, dict)}
+        if isinstance(item, list) and not key.isdecimal():
+            item = {str(entry.get("name")): entry for entry in item if isinstance(entry, dict)}
         try:
-            at = at[int(key)] if isinstance(at, list) else at[key]
+            item = item[int(key)] if isinstance(item, list) else item[key]
         except (KeyError, IndexError, TypeError):
-            there = "/".join(path.split("/")[:depth]) or "the result"
-            known = (
-                ", ".join(at)
-                if isinstance(at, dict)
-                else f"{len(at)} items"
-                if isinstance(at, list)
-                else "a value"
-            )
-            raise InputError.of(
-                f"keep {path}", f"there is no {key!r} in {there}", f"there is: {known:.300}"
-            ) from None
-    if isinstance(at, bool) or at is None or isinstance(at, int | float):
-        return float("nan") if at is None else float(at)
-    raise InputError.of(
-        f"keep {path}", f"is no number but {at!r:.60}", "name a number of the result"
-    )
+            parent = "/".join(path.split("/")[:depth]) or "the result"
+            problem = f"there is no {key!r} in {parent}"
+            remedy = f"it contains {_contents(item):.300}"
+            raise InputError.of(f"keep {path}", problem, remedy) from None
+    if item is None:
+        return float("nan")
+    if isinstance(item, bool | int | float):
+        return float(item)
+    problem = f"is not a number: {item!r:.60}"
+    raise InputError.of(f"keep {path}", problem, "name a number of the result")
+
+
+def _contents(item: Any) -> str:
+    """Return a text that lists the contents of plain data."""
+    if isinstance(item, dict):
+        return ", ".join(item)
+    if isinstance(item, list):
+        return f"{len(item)} items"
+    return "a value"
 
 
 def calculation(
@@ -312,17 +319,17 @@ def calculation(
     texts: Mapping[str, Any],
     keep: Mapping[str, str],
 ) -> Calculation:
-    """What computes samples.
+    """Return the calculation of a study.
 
     Args:
-        name: of `CALCULATIONS`.
+        name: name in `CALCULATIONS`.
         mechanism: the machine, or the drive line.
-        names: leaf parameters that vary.
-        texts: options, the same in all samples.
-        keep: paths of the scalars that are kept, by name.
+        names: independent parameters that vary.
+        texts: options that all samples share.
+        keep: paths of the stored scalars, by name.
 
     Raises:
-        InputError: unknown options, or values that they refuse.
+        InputError: unknown options or invalid values.
     """
     if name == "accuracy" and isinstance(mechanism, Mechanism):
         return AccuracyOfMany(mechanism, names, options_from(AccuracyOptions, texts))

@@ -1,4 +1,4 @@
-"""Designs of experiments by SALib: where Sobol indices need their samples, and the indices themselves."""
+"""Designs of experiments for Sobol indices, computed by SALib."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 from tauloop.study.file import Study
 
-#: Numbers of a design are kept away from 0 and 1, where a normal distribution has no finite value.
-EDGE = 2.0**-53
-#: Draws of the confidence interval of an index.
+#: Distance of design values from 0 and 1, where a normal distribution has no finite value.
+EDGE_DISTANCE = 2.0**-53
+#: Number of resamples for the confidence interval of an index.
+RESAMPLES = 200
 RESAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SobolIndex:
-    """How much of a scalar's variance comes from one input.
+    """The contribution of one input to the variance of a scalar.
 
     Attributes:
-        scalar, name: of what, and which input.
-        first: share of the variance by this input alone.
-        total: share with all that it does together with others.
-        first_interval, total_interval: half widths of 95 % intervals.
+        scalar, name: names of the scalar and of the input.
+        first: share of the variance caused by this input alone.
+        total: share including interactions with other inputs.
+        first_interval, total_interval: half widths of the 95 % confidence intervals.
     """
 
     scalar: str
@@ -39,15 +40,15 @@ class SobolIndex:
 
 
 def require_salib() -> None:
-    """See that SALib is there.
+    """Raise an error if SALib is missing.
 
     Raises:
-        EngineError: it is not.
+        EngineError: SALib is missing.
     """
     if find_spec("SALib") is None:
         raise EngineError.of(
             "design",
-            "Sobol indices need SALib, which is missing",
+            "Sobol indices need SALib, which is not installed",
             "pip install tauloop[sensitivity]",
         )
 
@@ -61,17 +62,15 @@ def _problem(count: int) -> dict[str, Any]:
 
 
 def sample_design(study: Study) -> np.ndarray | None:
-    """Numbers between 0 and 1 of all samples of a study; None where they are drawn."""
-    return (
-        sobol_design(study.samples, len(study.drawn), study.seed)
-        if study.design == "sobol"
-        else None
-    )
+    """Return the design of a study with values between 0 and 1; None if samples are random."""
+    if study.design != "sobol":
+        return None
+    return sobol_design(study.samples, len(study.drawn), study.seed)
 
 
 @functools.lru_cache(maxsize=1)
 def sobol_design(samples: int, count: int, seed: int) -> np.ndarray:
-    """Saltelli's samples (samples (count + 2), count) between 0 and 1.
+    """Return Saltelli's samples (samples (count + 2), count) between 0 and 1.
 
     Source: Saltelli 2010, Variance based sensitivity analysis of model output, Computer Physics
     Communications 181.
@@ -85,13 +84,13 @@ def sobol_design(samples: int, count: int, seed: int) -> np.ndarray:
     design = sobol.sample(
         _problem(count), samples, calc_second_order=False, scramble=True, seed=seed
     )
-    return np.clip(np.asarray(design), EDGE, 1.0 - EDGE)
+    return np.clip(np.asarray(design), EDGE_DISTANCE, 1.0 - EDGE_DISTANCE)
 
 
 def sobol_indices(
     scalar: str, names: tuple[str, ...], values: np.ndarray, seed: int
 ) -> list[SobolIndex]:
-    """Indices of a scalar at the samples of a design (N,).
+    """Return the Sobol indices of a scalar at the samples of a design (N,).
 
     Raises:
         EngineError: SALib is missing.

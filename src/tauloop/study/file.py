@@ -1,4 +1,4 @@
-"""A study as a file: a machine, what varies, what is computed, what is kept.
+"""The file of a study: machine, variations, calculation, and stored results.
 
 format: tauloop-study/1
 machine: delta
@@ -51,110 +51,112 @@ from tauloop.study.calculations import CALCULATIONS, LOG, OPTION
 from tauloop.study.option_texts import options_from
 from tauloop.study.variations import DRAWN, VariedInput, count_of
 
-FORMAT = "tauloop-study/1"
-#: Most samples of a study.
-MOST = 10**9 - 1
-#: Shares of samples below quantiles that are reported, where a file names none.
-QUANTILES = (0.05, 0.5, 0.95, 0.99)
+STUDY_FORMAT = "tauloop-study/1"
+#: Largest number of samples of a study.
+MAX_SAMPLES = 10**9 - 1
+#: Default quantiles of the report.
+DEFAULT_QUANTILES = (0.05, 0.5, 0.95, 0.99)
 _TEXT = Text(is_needed=True)
-_TEXTS = Either(kinds=(_TEXT, ListOf(item=_TEXT)))
+_TEXT_OR_LIST = Either(kinds=(_TEXT, ListOf(item=_TEXT)))
 VARIATION = Shape(
     name="variation",
-    doc="What one input is from sample to sample: exactly one of `normal`, `uniform`, `grid`, `list`, `numbers`.",
+    doc="Variation of one input: exactly one of `normal`, `uniform`, `grid`, `list`, `numbers`.",
     fields=(
         field("normal", _TEXT, "standard deviation of a normal distribution"),
-        field("uniform", _TEXT, "half of the width of a uniform distribution"),
-        field("about", _TEXT, "middle of the distribution; that of the machine if absent"),
+        field("uniform", _TEXT, "half width of a uniform distribution"),
+        field("about", _TEXT, "mean of the distribution; by default the value of the machine"),
         field("grid", ListOf(item=_TEXT, length=2), "first and last value of a grid"),
-        field("steps", Whole(least=2, most=1_000_000), "values of the grid"),
-        field("list", ListOf(item=_TEXT), "values, one after the other"),
+        field("steps", Whole(least=2, most=1_000_000), "number of values of the grid"),
+        field("list", ListOf(item=_TEXT), "list of values"),
         field(
             "numbers",
             Whole(least=1, most=1_000_000),
-            "so many whole numbers from 0 on, such as seeds of an option",
+            "number of integers from 0 on, such as seeds of an option",
         ),
     ),
 )
 COMPUTE = Shape(
     name="calculation",
-    doc="What is computed of each sample.",
+    doc="Calculation for each sample.",
     fields=(
         need(
             "result",
             Choice(options=tuple(CALCULATIONS)),
-            "accuracy, or the command whose result it is",
+            "accuracy, or the name of a command",
         ),
         field(
             "options",
-            MapOf(item=_TEXTS, key="option", is_known=True),
-            "its options, as the command line has them",
+            MapOf(item=_TEXT_OR_LIST, key="option", is_known=True),
+            "options of the command, as on the command line",
         ),
     ),
 )
 LIMIT = Shape(
     name="limit",
-    doc="Between which values a sample passes.",
-    fields=(field("least", _TEXT, "lower end"), field("most", _TEXT, "upper end")),
+    doc="Limits between which a sample passes.",
+    fields=(field("least", _TEXT, "lower limit"), field("most", _TEXT, "upper limit")),
 )
 STUDY = Shape(
     name="study",
     doc="A study.",
     fields=(
-        need("format", Choice(options=(FORMAT,)), "format and version"),
-        field("description", Text(), "what is asked"),
-        need("machine", _TEXT, "a shipped machine or drive line, or a file beside this one"),
+        need("format", Choice(options=(STUDY_FORMAT,)), "format and version"),
+        field("description", Text(), "purpose of the study"),
+        need("machine", _TEXT, "a shipped machine or drive line, or a file next to this one"),
         field(
             "samples",
-            Whole(least=1, most=MOST),
-            "draws, of each combination of grids and lists; 1 if absent",
+            Whole(least=1, most=MAX_SAMPLES),
+            "number of draws for each combination of grids and lists; 1 by default",
         ),
-        field("seed", Whole(least=0, most=MOST), "of the draws; 0 if absent"),
+        field("seed", Whole(least=0, most=MAX_SAMPLES), "seed of the draws; 0 by default"),
         field(
             "design",
             Choice(options=("random", "sobol")),
-            "sobol: for Sobol indices; random if absent",
+            "sobol: design for Sobol indices; random by default",
         ),
         field(
             "vary",
             MapOf(item=VARIATION, key="input", is_known=True),
-            "parameters of the machine, `log`, `options.NAME`, and `options.NAME.KEY` where it has KEY=VALUE",
+            "parameters of the machine, `log`, `options.NAME`, and `options.NAME.KEY` for KEY=VALUE options",
         ),
-        need("compute", COMPUTE, "what is computed"),
+        need("compute", COMPUTE, "the calculation"),
         field(
             "keep",
             MapOf(item=_TEXT, key="scalar", is_known=True),
-            "numbers of the result: `diagnostics/NAME/value`",
+            "stored numbers of the result, such as `diagnostics/NAME/value`",
         ),
         field(
-            "whole", ListOf(item=Whole(least=0, most=MOST)), "samples whose results are kept whole"
+            "whole",
+            ListOf(item=Whole(least=0, most=MAX_SAMPLES)),
+            "samples whose complete results are stored",
         ),
         field(
             "yield",
             MapOf(item=LIMIT, key="scalar", is_known=True),
             "limits within which a sample passes",
         ),
-        field("quantiles", ListOf(item=_TEXT), "shares of samples, 0 to 1"),
+        field("quantiles", ListOf(item=_TEXT), "quantiles of the report, 0 to 1"),
     ),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study(ReprMixin):
-    """A study, with all that a worker needs to compute a sample.
+    """A study, with all data that a worker needs to compute a sample.
 
     Attributes:
-        machine: its name.
-        machine_text: its machine file.
-        variations: what varies.
-        samples: draws of each combination of lists.
-        seed: of the draws.
+        machine: name of the machine.
+        machine_text: text of its machine file.
+        variations: varied inputs.
+        samples: number of draws for each combination of lists.
+        seed: seed of the draws.
         design: "random" or "sobol".
         result: name of the calculation.
         options: texts of its options.
-        keep: paths of numbers of the result, by name; empty for the calculation's own.
-        whole: samples whose results are kept whole.
-        limits: least and greatest value with which a sample passes, by scalar, SI.
-        quantiles: shares of samples.
+        keep: paths of stored numbers of the result, by name; empty for the calculation's own.
+        whole: samples whose complete results are stored.
+        limits: smallest and largest passing value by scalar, SI.
+        quantiles: quantiles of the report.
 
     Examples:
         >>> from tauloop.study import loads_study
@@ -174,7 +176,7 @@ class Study(ReprMixin):
     keep: Mapping[str, str]
     whole: tuple[int, ...] = ()
     limits: Mapping[str, tuple[float, float]]
-    quantiles: tuple[float, ...] = QUANTILES
+    quantiles: tuple[float, ...] = DEFAULT_QUANTILES
 
     @property
     def drawn(self) -> tuple[VariedInput, ...]:
@@ -183,17 +185,17 @@ class Study(ReprMixin):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Leaf parameters that vary."""
+        """Independent parameters that vary."""
         return tuple(
             v.name for v in self.variations if v.name != LOG and not v.name.startswith(OPTION)
         )
 
     @property
     def scalars(self) -> dict[str, str]:
-        """Names of the numbers that are kept, with their SI units ("" where nothing is known)."""
-        return (
-            dict(CALCULATIONS[self.result].units) if not self.keep else dict.fromkeys(self.keep, "")
-        )
+        """Names of the stored numbers, with their SI units ("" if unknown)."""
+        if self.keep:
+            return dict.fromkeys(self.keep, "")
+        return dict(CALCULATIONS[self.result].units)
 
     @property
     def count(self) -> int:
@@ -211,24 +213,27 @@ class Study(ReprMixin):
 
     @property
     def content(self) -> str:
-        """All that decides the numbers, as JSON."""
+        """All data that determine the results, as JSON."""
+        variations = []
+        for v in self.variations:
+            values = [repr(value) for value in v.values]
+            variations.append([v.name, v.kind, v.about.hex(), v.spread.hex(), values])
         data = {
             "machine": self.machine_text,
-            "variations": [
-                [v.name, v.kind, v.about.hex(), v.spread.hex(), [repr(value) for value in v.values]]
-                for v in self.variations
-            ],
-            **{
-                name: getattr(self, name)
-                for name in ("samples", "seed", "design", "result", "options", "keep")
-            },
+            "variations": variations,
+            "samples": self.samples,
+            "seed": self.seed,
+            "design": self.design,
+            "result": self.result,
+            "options": self.options,
+            "keep": self.keep,
             "whole": list(self.whole),
         }
         return json.dumps(data, sort_keys=True)
 
     @property
     def digest(self) -> str:
-        """Hash of it."""
+        """Hash of the content."""
         return hashlib.sha256(self.content.encode()).hexdigest()[:24]
 
 
@@ -237,10 +242,10 @@ def load_study(path: str | Path) -> Study:
     """Read a study.
 
     Args:
-        path: the YAML file; machines and logs that it names lie beside it.
+        path: the YAML file; names of machines and logs are relative to its folder.
 
     Raises:
-        DescriptionError: everything that is wrong, with lines.
+        DescriptionError: all errors, with lines.
 
     Examples:
         >>> import tauloop as tl
@@ -252,18 +257,18 @@ def load_study(path: str | Path) -> Study:
 
 
 def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> Study:
-    """A study from its text.
+    """Return a study from its text.
 
     Args:
-        text: of a study file.
-        file: a name for it, for messages.
-        folder: where machines and logs lie that it names.
+        text: text of a study file.
+        file: name of the file, for messages.
+        folder: folder of the machines and logs that it names.
 
     Raises:
-        DescriptionError: everything that is wrong, with lines.
+        DescriptionError: all errors, with lines.
     """
     root = document(parse_nodes(text, file), file, STUDY, folder)
-    root.collector.raise_any()  # what does not have its form cannot be read any further
+    root.collector.raise_any()  # entries of the wrong form cannot be read any further
     content = contents(root, ValueReader(None)) or {}
     command = CALCULATIONS.get((content.get("compute") or {}).get("result") or "")
     is_line = command is not None and command.is_line
@@ -283,7 +288,7 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     limits: dict[str, tuple[float, float]] = {}
     for name, place in root.entries_of("yield"):
         if scalars and name not in scalars:
-            place.problem("is no scalar that is kept", f"there are {', '.join(scalars)}")
+            place.problem("is not a stored scalar", f"choose among {', '.join(scalars)}")
         else:
             limits[name] = _limits(place, scalars.get(name, "") if scalars is not keep else "")
     quantiles = [_share(item) for item in root.items_of("quantiles")]
@@ -301,16 +306,17 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
         keep=keep,
         whole=tuple(content.get("whole", ())),
         limits=limits,
-        quantiles=tuple(quantiles) or QUANTILES,
+        quantiles=tuple(quantiles) or DEFAULT_QUANTILES,
     )
 
 
 def _described(
     place: Cursor | None, folder: Path, is_line: bool
 ) -> tuple[Mechanism | DriveLine | None, str]:
-    """The machine, or the drive line, and the text of its file; written anew where it is another tool's. None without.
+    """Return the machine or drive line, and the text of its file; None and "" without one.
 
-    A file that names others is refused: workers get its text alone.
+    Files of other tools are written as machine files. A file that names other files is refused,
+    because workers receive only its text.
     """
     name = place.text if place is not None else None
     if place is None or not name:
@@ -328,7 +334,7 @@ def _described(
         for problem in error.problems:
             place.problem(
                 str(problem),
-                "one that comes with Tauloop, or a file beside this one that stands alone",
+                "use one that comes with Tauloop, or a file next to this one without references",
             )
         return None, ""
 
@@ -336,18 +342,18 @@ def _described(
 def _variation(
     name: str, place: Cursor, mechanism: Mechanism | DriveLine, folder: Path | None
 ) -> VariedInput | None:
-    """One variation; None where it cannot be read, which is noted."""
+    """Return one variation; None if it cannot be read, which is noted."""
     content = contents(place, ValueReader(None)) or {}
     kinds = [kind for kind in ("normal", "uniform", "grid", "list", "numbers") if kind in content]
     if len(kinds) != 1:
         place.problem(
-            "has not exactly one of normal, uniform, grid, list and numbers", "give one of them"
+            "needs exactly one of normal, uniform, grid, list and numbers", "give one of them"
         )
         return None
     kind = kinds[0]
     for key, kinds_with in {"about": DRAWN, "steps": ("grid",)}.items():
         if key in content and kind not in kinds_with:
-            place.problem(f"{key} says nothing beside {kind}", "leave it out", key)
+            place.problem(f"{key} has no effect with {kind}", "remove it", key)
     is_parameter = name != LOG and not name.startswith(OPTION)
     if is_parameter and isinstance(mechanism, DriveLine):
         place.problem(
@@ -358,11 +364,14 @@ def _variation(
         place.problem(f"{mechanism.name} has no such parameter", mechanism.parameters.near(name))
         return None
     if name == LOG and kind not in ("list", "numbers"):
-        place.problem("logs can only be listed", "write list: [...]")
+        place.problem("logs can only be given as a list", "write list: [...]")
         return None
     if kind == "numbers":
         if is_parameter or name == LOG:
-            place.problem("numbers are seeds and counts of options", "write grid: [first, last]")
+            place.problem(
+                "numbers are only for options, such as seeds and counts",
+                "write grid: [first, last]",
+            )
             return None
         return VariedInput(
             name=name, kind="list", values=tuple(map(str, range(content["numbers"] or 1)))
@@ -370,7 +379,9 @@ def _variation(
     if kind == "list" and not is_parameter:
         texts = [str(value) for value in content["list"]]
         if name == LOG and folder is not None:
-            texts = [str((folder / text).absolute()) for text in texts]  # workers may be elsewhere
+            texts = [
+                str((folder / text).absolute()) for text in texts
+            ]  # workers may have another working directory
         return VariedInput(name=name, kind="list", values=tuple(texts))
     if isinstance(mechanism, Mechanism) and is_parameter:
         parameter = mechanism.parameters[name]
@@ -378,7 +389,7 @@ def _variation(
             parameter.value,
             parse_unit(parameter.unit).dimension if parameter.unit else ONE,
         )
-    else:  # an option's: what the first number says
+    else:  # an option: the dimension of the first number
         try:
             dimension = literal(
                 (content["grid"][0] if kind == "grid" else content[kind]) or ""
@@ -388,7 +399,7 @@ def _variation(
             return None
         nominal = math.nan
         if kind != "grid" and "about" not in content:
-            place.problem("a distribution of an option has no middle", "give about", kind)
+            place.problem("a distribution of an option needs a mean", "give about", kind)
 
     def read(text: str | None, key: str) -> float:
         try:
@@ -407,21 +418,21 @@ def _variation(
         )
     if kind == "grid":
         if "steps" not in content:
-            place.problem("a grid has no number of values", "give steps")
+            place.problem("a grid needs a number of values", "give steps")
             return None
         first, last = (read(text, "grid") for text in content["grid"])
-        n = max(content["steps"] or 2, 2)  # less is noted
+        n = max(content["steps"] or 2, 2)  # fewer are noted as a problem
         values = tuple(first + (last - first) * (k / (n - 1)) for k in range(n))
         return VariedInput(name=name, kind="list", values=values, unit=unit)
     about = read(content["about"], "about") if "about" in content else nominal
     spread = read(content[kind], kind)
     if spread <= 0.0:
-        place.problem("must be positive", f"write the size of {kind}, or leave {name} out", kind)
+        place.problem("must be positive", f"write the size of {kind}, or remove {name}", kind)
     return VariedInput(name=name, kind=kind, about=about, spread=spread, unit=unit)
 
 
 def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str]) -> None:
-    """Note what does not go together with the calculation."""
+    """Note inputs and options that do not fit the calculation."""
     compute = root.get("compute")
     assert compute is not None
     result, command = content["compute"]["result"], CALCULATIONS[content["compute"]["result"]]
@@ -430,33 +441,33 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
         option, _, key = name.removeprefix(OPTION).partition(".")
         if name.startswith(OPTION) and option not in known:
             root.problem(
-                f"{result} has no option {option!r}", f"there are {', '.join(known)}", "vary"
+                f"{result} has no option {option!r}", f"choose among {', '.join(known)}", "vary"
             )
         elif key and OPTION + option in names:
             root.problem(
-                f"{option} varies as a whole and by its {key}", "leave one of them out", "vary"
+                f"{option} varies as a whole and by its {key}", "remove one of them", "vary"
             )
         elif result == "accuracy" and (name == LOG or name.startswith(OPTION)):
             root.problem(f"accuracy cannot vary {name}", "vary parameters of the machine", "vary")
     if command.has_log != (LOG in names):
-        what = f"{result} needs logs" if command.has_log else f"{result} takes no log"
-        root.problem(
-            what, "give vary: {log: {list: [...]}}" if command.has_log else "leave log out"
-        )
+        if command.has_log:
+            root.problem(f"{result} needs logs", "give vary: {log: {list: [...]}}")
+        else:
+            root.problem(f"{result} takes no log", "remove log")
     if result != "accuracy" and not content.get("keep"):
         root.problem(
-            f"nothing of the result of {result} is kept",
+            f"no number of the result of {result} is stored",
             "give keep: {NAME: PATH}, such as diagnostics/NAME/value",
         )
     if result == "accuracy" and content.get("keep"):
         root.problem(
-            "accuracy keeps its own numbers",
-            f"leave it out; there are {', '.join(command.units)}",
+            "accuracy always stores its own numbers",
+            f"remove keep; the numbers are {', '.join(command.units)}",
             "keep",
         )
     texts = content["compute"].get("options") or {}
     try:
-        InputError.raise_if_any(unknown_names(texts, known, f"is no option of {result}"))
+        InputError.raise_if_any(unknown_names(texts, known, f"is not an option of {result}"))
         if not any(name.startswith(OPTION) for name in names):
             options_from(
                 command.options,
@@ -468,61 +479,62 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
 
 
 def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[VariedInput]) -> None:
-    """Note what is wrong with the number of samples, and what Sobol indices cannot do with."""
-    listed, drawn = (
-        [item.name for item in variations if item.is_drawn is kind] for kind in (False, True)
-    )
+    """Note errors in the number of samples, and in designs for Sobol indices."""
+    listed = [item.name for item in variations if not item.is_drawn]
+    drawn = [item.name for item in variations if item.is_drawn]
     samples, is_sobol = content.get("samples") or 1, content.get("design") == "sobol"
     count = samples * (len(drawn) + 2) if is_sobol else count_of(variations, samples)
-    if count > MOST:
+    if count > MAX_SAMPLES:
         root.problem(
-            f"these are {count} samples, more than {MOST}",
-            "take fewer of them, or shorter lists",
+            f"{count} samples are more than {MAX_SAMPLES}",
+            "use fewer samples, or shorter lists",
             "samples",
         )
     if samples > 1 and not drawn and len(listed) == len(root.entries_of("vary")) and not is_sobol:
         root.problem(
-            f"nothing is drawn: {samples} samples would all be the same",
-            "draw, or leave it out",
+            f"nothing is random: {samples} samples would be equal",
+            "add a distribution, or remove samples",
             "samples",
         )
     for number in content.get("whole") or ():
         if number is not None and number >= count:
             root.problem(
-                f"there is no sample {number}", f"they are numbered from 0 to {count - 1}", "whole"
+                f"there is no sample {number}", f"use numbers from 0 to {count - 1}", "whole"
             )
     if is_sobol and (listed or not root.has("vary")):
+        not_drawn = ", ".join(listed) or "vary"
         root.problem(
-            f"Sobol indices are of distributions; {', '.join(listed) or 'what varies'} is none",
-            "draw it",
+            f"Sobol indices need distributions; {not_drawn} has none",
+            "use normal or uniform",
             "vary",
         )
     if is_sobol and (samples < 2 or samples & (samples - 1)):
         root.problem(
-            f"{samples} is no power of two from 2 on",
+            f"{samples} is not a power of two from 2 on",
             f"write {1 << samples.bit_length()}",
             "samples",
         )
 
 
 def _limits(place: Cursor, unit: str) -> tuple[float, float]:
-    """Least and greatest value, of any dimension where the scalar's unit is not known."""
-    at = {"least": -math.inf, "most": math.inf}
-    for key in filter(place.word, at):
+    """Return smallest and largest value, of any dimension if the scalar's unit is unknown."""
+    limits = {"least": -math.inf, "most": math.inf}
+    for key in filter(place.word, limits):
         try:
             text = str(place.word(key))
-            at[key] = (
-                read_quantity(text, parse_unit(unit).dimension, is_si=True)
-                if unit
-                else literal(text)
-            ).value
+            if unit:
+                quantity = read_quantity(text, parse_unit(unit).dimension, is_si=True)
+            else:
+                quantity = literal(text)
+            limits[key] = quantity.value
         except UnitError as error:
             place.problem(error.what, error.remedy, key)
-    if at["least"] > at["most"]:
+    if limits["least"] > limits["most"]:
         place.problem(
-            f"nothing passes: least is {at['least']:g}, most {at['most']:g} (SI)", "turn them round"
+            f"nothing passes: least is {limits['least']:g}, most {limits['most']:g} (SI)",
+            "exchange the two",
         )
-    return at["least"], at["most"]
+    return limits["least"], limits["most"]
 
 
 def _share(place: Cursor) -> float:
@@ -531,5 +543,5 @@ def _share(place: Cursor) -> float:
     except ValueError:
         share = math.nan
     if not 0.0 <= share <= 1.0:
-        place.problem("is no share of the samples", "write a number from 0 to 1")
+        place.problem("is not a share of the samples", "write a number from 0 to 1")
     return share

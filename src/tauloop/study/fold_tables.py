@@ -1,4 +1,4 @@
-"""Identifications of many logs for the terminal."""
+"""Tables of identifications from many logs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.study import FoldedLogs
 
-#: Logs that are named of those that are refused, or have faults.
-NAMED = 10
+#: Largest number of refused or faulty logs that are listed.
+MAX_LISTED_LOGS = 10
 
 
 def fold_tables(result: FoldedLogs) -> Iterator[Printed]:
-    """Parameters with deviations, residuals, and logs that are not in it."""
+    """Yield parameters with deviations, residuals, and refused or faulty logs."""
     data = result.as_dict()
     title = f"{result.machine}: base parameters of {result.logs} logs, {result.samples} samples"
     parameters = (
@@ -30,10 +30,10 @@ def fold_tables(result: FoldedLogs) -> Iterator[Printed]:
         for item in data["outputs"]
     )
     yield table("residuals, RMS", "output", ("fitted", ""), ("held out", ""), rows=outputs)
-    yield f"deviations are for errors that are {result.errors}"
-    for name, why in list(result.refused.items())[:NAMED]:
-        yield f"not in it: {name}: {why}"
-    for name, count in list(result.faults.items())[:NAMED]:
+    yield f"deviations assume {result.errors} errors"
+    for name, reason in list(result.refused.items())[:MAX_LISTED_LOGS]:
+        yield f"not used: {name}: {reason}"
+    for name, count in list(result.faults.items())[:MAX_LISTED_LOGS]:
         yield f"{count} faults: {name}"
     for line in result.advice:
         yield f"doubtful: {line}"

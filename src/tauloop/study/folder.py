@@ -1,8 +1,8 @@
-"""The folder of a study: a manifest and Parquet parts, each a range of samples; nothing else knows what is done.
+"""The folder of a study: a manifest, and Parquet files for ranges of samples.
 
-A part is there whole or not at all, under a name that says which samples it holds; inside it says
-so too, and of which study they are. So whoever was killed in the middle has lost what was in memory
-and no more, and no sample counts twice or for another.
+Only this folder records which samples are done. A file is written completely or not at all. Its
+name and its metadata state its samples, the metadata also the study. Hence a killed process loses
+only the results in its memory, and no sample is counted twice or for another study.
 """
 
 from __future__ import annotations
@@ -28,20 +28,22 @@ from tauloop.study.calculations import LOG, ComputedSamples
 from tauloop.study.file import Study
 from tauloop.study.variations import inputs_of
 
-MANIFEST, PARTS, WHOLE = "study.json", "parts", "whole"
-_PART = re.compile(r"samples-(\d{10})-(\d{10})\.parquet", re.ASCII)
-#: Column of the samples' numbers, and of what is wrong with them.
+#: File of the manifest, and folders of the Parquet files and of complete results.
+MANIFEST, PARTS_FOLDER, WHOLE_FOLDER = "study.json", "parts", "whole"
+_PART_NAME = re.compile(r"samples-(\d{10})-(\d{10})\.parquet", re.ASCII)
+#: Columns of the sample numbers and of their problems.
 SAMPLE, PROBLEM = "sample", "problem"
-#: Format of a folder, and the keys under which a part says whose samples it holds, and from which
-#: logs.
-_FORMAT, _HOLDS, _LOGS = "tauloop-study-folder/2", b"tauloop-study", b"tauloop-logs"
-#: Problems that are told apart, and what the others are called together.
-DISTINCT, OTHERS = 100, "other problems"
+#: Format of a folder.
+_FOLDER_FORMAT = "tauloop-study-folder/2"
+#: Metadata keys of a Parquet file for its study and samples, and for the states of its logs.
+_CONTENT_KEY, _LOGS_KEY = b"tauloop-study", b"tauloop-logs"
+#: Largest number of different problems that are counted separately, and the name of all others.
+MAX_DISTINCT_PROBLEMS, OTHER_PROBLEMS = 100, "other problems"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPart:
-    """Samples first to last - 1 in a file."""
+    """A Parquet file of samples first to last - 1."""
 
     first: int
     last: int
@@ -49,55 +51,55 @@ class StudyPart:
 
 
 class StudyFolder:
-    """What is there of a study.
+    """The stored results of a study.
 
     Attributes:
         path: the folder.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Name it; nothing is read or written yet.
+        """Store the path; nothing is read or written yet.
 
         Raises:
-            EngineError: pyarrow is missing.
+            EngineError: pyarrow is not installed.
         """
         if find_spec("pyarrow") is None:
-            what = "Parquet parts need pyarrow, which is missing"
+            what = "Parquet files need pyarrow, which is not installed"
             raise EngineError.of("study", what, "pip install tauloop[parquet]")
         self.path = Path(path)
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What study this is: its content and hash, who computes it; {} where nothing lies here.
+        """Content and hash of the study, and versions of its software; empty without a manifest.
 
         Raises:
             InputError: the manifest is damaged.
         """
         try:
             content = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
-            if content["format"] != _FORMAT or not isinstance(content["versions"], dict):
+            if content["format"] != _FOLDER_FORMAT or not isinstance(content["versions"], dict):
                 raise ValueError("it has another format")
             return {**content, "study": str(content["study"])}
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-            what = f"is no manifest of a study: {type(error).__name__} {error}"
+            what = f"is not a manifest of a study: {type(error).__name__} {error}"
             raise InputError.of(str(self.path / MANIFEST), what, "name another folder") from None
 
     def begin(self, study: Study, versions: Mapping[str, str], *, resume: bool) -> None:
-        """Make the folder a study's, or see that it is.
+        """Create the manifest, or check that it is of this study.
 
         Raises:
-            InputError: another study lies here, or this one of another version; or one that is not
-                to be resumed.
+            InputError: the folder is of another study, or of another version; or it is of this
+                study but resume is False.
         """
         manifest, where = self.manifest, str(self.path)
         if not manifest:
             if self.parts():
-                what = f"holds parts of a study, and no {MANIFEST} says of which"
-                raise InputError.of(where, what, "put it back, or name another folder")
+                what = f"contains results of a study, but no {MANIFEST} that states of which"
+                raise InputError.of(where, what, "restore it, or name another folder")
             manifest = {
-                "format": _FORMAT,
+                "format": _FOLDER_FORMAT,
                 "study": study.digest,
                 "samples": study.count,
                 "versions": dict(versions),
@@ -107,81 +109,81 @@ class StudyFolder:
         if not resume:
             raise InputError.of(
                 where,
-                "a study lies here already",
-                "go on with it by --resume, or name another folder",
+                "already contains a study",
+                "continue it with --resume, or name another folder",
             )
         problems = Problems()
         if manifest["study"] != study.digest:
-            what = f"another study lies here: {manifest['study']}, this one is {study.digest}"
-            problems.add(where, what, "name another folder, or the file as it was")
+            what = f"contains another study, {manifest['study']}; this one is {study.digest}"
+            problems.add(where, what, "name another folder, or restore the study file")
         for name, version in versions.items():
             if (before := manifest["versions"].get(name)) != version:
-                what = f"was begun with {name} {before}, this is {version}: numbers may differ"
-                problems.add(where, what, "install the former version, or begin in another folder")
+                what = f"was begun with {name} {before}, this is {version}: results may differ"
+                problems.add(where, what, "install the former version, or use another folder")
         InputError.raise_if_any(problems)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Work in it, which is made where it is not there, while no other process does.
+        """Lock the folder against other processes; it is created if it does not exist.
 
         Raises:
-            InputError: another process does, or it cannot be made.
+            InputError: another process uses it, or it cannot be created.
         """
-        _make(self.path / PARTS)
+        _make(self.path / PARTS_FOLDER)
         with held_alone(self.path):
             yield
 
     def parts(self) -> tuple[StudyPart, ...]:
-        """All parts in the order of samples.
+        """Return all parts in order of samples.
 
         Raises:
-            InputError: two of them hold the same sample, or the folder cannot be read.
+            InputError: two parts contain the same sample, or the folder cannot be read.
         """
         try:
-            names = os.listdir(self.path / PARTS)
+            names = os.listdir(self.path / PARTS_FOLDER)
         except OSError as error:
             what = f"cannot be read: {error.strerror or error}"
             raise InputError.of(
-                str(self.path / PARTS), what, "put it back, or resume the study"
+                str(self.path / PARTS_FOLDER), what, "restore it, or resume the study"
             ) from None
-        # of ten digits each: by first, then last
-        matches = filter(None, map(_PART.fullmatch, sorted(names)))
+        # numbers have ten digits, so that names sort by first, then last
+        matches = filter(None, map(_PART_NAME.fullmatch, sorted(names)))
         parts = [
-            StudyPart(first=int(m[1]), last=int(m[2]), path=self.path / PARTS / m[0])
+            StudyPart(first=int(m[1]), last=int(m[2]), path=self.path / PARTS_FOLDER / m[0])
             for m in matches
         ]
         for before, after in pairwise(parts):
             if after.first < before.last:
-                what = f"holds samples that {before.path.name} holds too"
-                raise InputError.of(
-                    str(after.path), what, "remove one of both files: they hold the same numbers"
-                )
+                what = f"contains samples that are also in {before.path.name}"
+                remedy = "remove one of the two files: their results are equal"
+                raise InputError.of(str(after.path), what, remedy)
         return tuple(parts)
 
     def forget_changed(self, study: Study) -> None:
-        """Remove parts of logs that have changed, come or gone since they were computed."""
+        """Remove parts whose logs have changed, appeared or disappeared since then."""
         import pyarrow
         import pyarrow.parquet
 
-        for part in self.parts() if LOG in {item.name for item in study.variations} else ():
+        if LOG not in {item.name for item in study.variations}:
+            return
+        for part in self.parts():
             inputs = inputs_of(study.variations, study.seed, part.first, part.last)
-            # of a damaged part, whose reader will say so
+            # a damaged part is reported when it is read
             with suppress(OSError, pyarrow.ArrowException):
-                if (pyarrow.parquet.read_schema(part.path).metadata or {}).get(_LOGS) != _stamps(
-                    inputs
-                ):
+                metadata = pyarrow.parquet.read_schema(part.path).metadata or {}
+                if metadata.get(_LOGS_KEY) != _log_states(inputs):
                     part.path.unlink()
 
     def missing(self, count: int) -> list[tuple[int, int]]:
-        """Ranges of samples without a part."""
-        ends = [(0, 0), *((part.first, part.last) for part in self.parts()), (count, count)]
-        return [(before[1], after[0]) for before, after in pairwise(ends) if before[1] < after[0]]
+        """Return the ranges of samples without a part."""
+        ranges = [(0, 0), *((part.first, part.last) for part in self.parts()), (count, count)]
+        return [(before[1], after[0]) for before, after in pairwise(ranges) if before[1] < after[0]]
 
     def write(self, first: int, inputs: Mapping[str, np.ndarray], outcome: ComputedSamples) -> Path:
-        """Write a part: numbers of samples, what varied, what was computed, what was wrong.
+        """Write a part with sample numbers, inputs, results and problems.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: the file cannot be written.
         """
         import pyarrow
         import pyarrow.parquet
@@ -194,17 +196,18 @@ class StudyFolder:
             outcome.problems, type=pyarrow.string()
         ).dictionary_encode()
         for k, text in outcome.whole.items():
-            _make(self.path / WHOLE)
-            write_text(self.path / WHOLE / f"sample-{first + k:010d}.json", text + "\n")
-        path = self.path / PARTS / f"samples-{first:010d}-{first + n:010d}.parquet"
-        holds = {_HOLDS: _holds(self.manifest["study"], first, first + n), _LOGS: _stamps(inputs)}
-        table = pyarrow.table(columns, metadata=holds)
+            _make(self.path / WHOLE_FOLDER)
+            write_text(self.path / WHOLE_FOLDER / f"sample-{first + k:010d}.json", text + "\n")
+        path = self.path / PARTS_FOLDER / f"samples-{first:010d}-{first + n:010d}.parquet"
+        content = _content(self.manifest["study"], first, first + n)
+        metadata = {_CONTENT_KEY: content, _LOGS_KEY: _log_states(inputs)}
+        table = pyarrow.table(columns, metadata=metadata)
         return write_file(
             path, lambda new: pyarrow.parquet.write_table(table, new, write_page_checksum=True)
         )
 
     def column(self, name: str) -> np.ndarray:
-        """A column of all samples that are there, in their order: 8 bytes a sample, whatever the study holds.
+        """Return a column of all stored samples in order of samples.
 
         Raises:
             InputError: a part is damaged.
@@ -213,7 +216,9 @@ class StudyFolder:
         return np.concatenate(pieces) if pieces else np.zeros(0)
 
     def problems(self) -> tuple[dict[str, int], np.ndarray]:
-        """How many samples have which problem, the first `DISTINCT` by name; and which have none (N,).
+        """Return the number of samples by problem, and which samples have no problem (N,).
+
+        Only the first `MAX_DISTINCT_PROBLEMS` problems are distinguished.
 
         Raises:
             InputError: a part is damaged.
@@ -223,24 +228,25 @@ class StudyFolder:
             texts = values.to_pylist()
             good.append(np.array([not text for text in texts]))
             for text in filter(None, texts):
-                counts[text if text in counts or len(counts) < DISTINCT else OTHERS] += 1
+                is_distinct = text in counts or len(counts) < MAX_DISTINCT_PROBLEMS
+                counts[text if is_distinct else OTHER_PROBLEMS] += 1
         return dict(counts), np.concatenate(good)
 
     def whole(self, number: int) -> Any:
-        """The whole result of a sample that was kept so, as plain data.
+        """Return the complete result of a sample as plain data.
 
         Raises:
-            InputError: it is not there, or damaged.
+            InputError: the result was not stored, or is damaged.
         """
-        path = self.path / WHOLE / f"sample-{number:010d}.json"
+        path = self.path / WHOLE_FOLDER / f"sample-{number:010d}.json"
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            remedy = "remove the part that holds this sample and resume the study"
+            remedy = "remove the part that contains this sample and resume the study"
             raise InputError.of(str(path), f"cannot be read: {error}", remedy) from None
 
     def _pieces(self, name: str) -> Iterator[Any]:
-        """A column of every part, as pyarrow has it."""
+        """Yield a column of every part as a pyarrow array."""
         import pyarrow
         import pyarrow.parquet
 
@@ -250,27 +256,25 @@ class StudyFolder:
                 with pyarrow.parquet.ParquetFile(
                     part.path, page_checksum_verification=True
                 ) as file:
-                    holds = (file.schema_arrow.metadata or {}).get(_HOLDS)
+                    content = (file.schema_arrow.metadata or {}).get(_CONTENT_KEY)
                     values = file.read([name], use_threads=False)[name].combine_chunks()
             except (OSError, KeyError, pyarrow.ArrowException) as error:
                 raise InputError.of(
                     str(part.path), f"is damaged: {error}", "remove it and resume the study"
                 ) from None
-            if (
-                holds != _holds(study, part.first, part.last)
-                or len(values) != part.last - part.first
-            ):
-                what = "holds other samples than its name says, or those of another study"
+            is_right = content == _content(study, part.first, part.last)
+            if not is_right or len(values) != part.last - part.first:
+                what = "contains other samples than its name states, or those of another study"
                 raise InputError.of(str(part.path), what, "remove it and resume the study")
             yield values
 
 
-def _holds(study: str, first: int, last: int) -> bytes:
+def _content(study: str, first: int, last: int) -> bytes:
     return f"{study} {first} {last}".encode()
 
 
-def _stamps(inputs: Mapping[str, np.ndarray]) -> bytes:
-    """Sizes and times of change of the logs of samples; nothing of those that are not there."""
+def _log_states(inputs: Mapping[str, np.ndarray]) -> bytes:
+    """Return sizes and modification times of the logs of samples as JSON; null for missing logs."""
     states = [os.stat(log) if os.path.exists(log) else None for log in inputs.get(LOG, ())]
     return json.dumps([state and (state.st_size, state.st_mtime_ns) for state in states]).encode()
 
@@ -280,7 +284,7 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         raise InputError.of(
-            str(folder), f"cannot be made: {error}", "name another folder"
+            str(folder), f"cannot be created: {error}", "name another folder"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Many logs of one machine: folded where their files are read, by as many workers as there are; samples never meet."""
+"""Identification from many logs of one machine, each folded into a small triangle by a worker."""
 
 from __future__ import annotations
 
@@ -49,26 +49,23 @@ from tauloop.study.folder import PROBLEM, StudyFolder
 from tauloop.study.variations import VariedInput
 from tauloop.study.workflow import StudyOptions, run_study
 
-#: Scalars that are kept of each log beside its triangle.
-KEPT = {"samples": "samples", "faults": "diagnostics/faults of the log/value"}
-#: Values of diagnostics, and what to do about data that say too little.
-BASE = "the base regressor (unit-norm columns)"
-HELD_OUT = "RMSE on the held-out data to that on the training data"
-MORE, EXCITE = (
-    ": record a motion that excites more",
-    "train on more excitation, or model what is missing",
-)
+#: Scalars that are stored for each log in addition to its triangle.
+STORED_SCALARS = {"samples": "samples", "faults": "diagnostics/faults of the log/value"}
+#: Quantities of diagnostics, and advice.
+BASE_REGRESSOR = "the base regressor (unit-norm columns)"
+HELD_OUT_RATIO = "RMSE on the held-out data to that on the training data"
+MORE_EXCITATION = "record a motion with more excitation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldOptions(Options):
-    """How many logs are identified, and by whom.
+    """Options of an identification from many logs.
 
     Attributes:
-        identification: of every log; what needs the samples of all logs at once is refused.
-        study: who folds them, and whether one goes on.
-        add: triangle that was written before, whose logs are not read again: these are folded into
-            it.
+        identification: options for every log; those that need samples of all logs at once are
+            refused.
+        study: workers, and whether to resume.
+        add: file of a triangle whose logs are not read again; the new logs are added to it.
 
     Examples:
         >>> import tauloop as tl
@@ -86,14 +83,14 @@ class FoldedLogs(Result):
     """Base parameters of many logs.
 
     Attributes:
-        machine: its name.
-        logs: how many are in it, those of a triangle of before among them.
-        samples: that were fitted.
-        errors: what standard deviations assume of the errors.
-        identification: values, deviations, residuals.
-        triangle: of all logs, to be written and added to.
-        refused: why logs are not in it, by their names.
-        faults: logs that something is wrong with, and how much.
+        machine: name of the machine.
+        logs: number of logs used, including those of an added triangle.
+        samples: number of fitted samples.
+        errors: error model of the standard deviations.
+        identification: values, deviations and residuals.
+        triangle: triangle of all logs, to which logs can be added later.
+        refused: reasons of logs that were not used, by name.
+        faults: number of faults by log, for logs with faults.
     """
 
     machine: str
@@ -106,10 +103,10 @@ class FoldedLogs(Result):
     faults: Mapping[str, int]
 
     def variables(self) -> Iterator[Variable]:
-        """Base parameters with standard deviations, by `parameter`; residuals by `output`."""
+        """Yield base parameters and deviations by `parameter`, and residuals by `output`."""
         base, estimate = self.identification.base, self.identification.estimate
-        figures = {"value": estimate.values, "deviation": estimate.standard_deviations}
-        yield from rows("parameter", base.names, base.units, **figures)
+        columns = {"value": estimate.values, "deviation": estimate.standard_deviations}
+        yield from rows("parameter", base.names, base.units, **columns)
         yield Variable(name="output", values=self.triangle.training.outputs, over=("output",))
         yield Variable(name="rmse", values=self.identification.training, over=("output",))
         if self.identification.held_out is not None:
@@ -141,10 +138,10 @@ class FoldedLogs(Result):
         )
 
     def write_triangle(self, path: str | Path) -> Path:
-        """Write the triangle of all logs, to which later ones are added (`FoldOptions.add`).
+        """Write the triangle of all logs, to which `FoldOptions.add` adds further logs.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: the file cannot be written.
         """
         return write_triangle(self.triangle, path)
 
@@ -159,30 +156,29 @@ def fold_logs(
     *,
     progress: Progress | None = None,
 ) -> FoldedLogs:
-    """Identify base parameters from many logs, each folded into a small triangle by whichever worker reads it.
+    """Identify base parameters from many logs, each folded into a small triangle by a worker.
 
-    Base parameters, deviations and errors on held-out samples are those of `identify` with all logs
-    at once, to 1e-10. Deviations for errors of unknown correlation (the default) follow from the
-    estimate, so that every log is read three times; for decimated or independent ones, or clustered
-    by logs or blocks, once. What workers have made of a log lies in the folder, and is not made
-    again when it is resumed.
+    Base parameters, deviations and errors on held-out samples equal those of `identify` with all
+    logs at once to 1e-10. Deviations for errors of unknown correlation (the default) depend on the
+    estimate, so that every log is read three times; for decimated or independent errors, or
+    clusters by logs or blocks, once. Results of each log are stored in the folder, and are not
+    computed again after a resume.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        logs: files, which workers must reach by these names.
-        folder: where what was made of logs is kept.
-        options: how, and by whom.
-        progress: called with the number of readings that are done, and of all.
+        logs: files, which must have the same names for all workers.
+        folder: folder of the stored results of each log.
+        options: options of the identification, and workers.
+        progress: called with the number of logs read, and the total number of readings.
 
     Raises:
         InputError: options that need the samples of all logs at once, or to read those of a
-            triangle again; the folder holds something else.
-        IdentificationError: no log can be folded, or they do not support an identification.
-        EngineError: as `run_study`.
+            triangle again; a folder of another study.
+        IdentificationError: no log can be folded, or the logs do not support an identification.
+        EngineError: see `run_study`.
 
     Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential
-        QR and LU
-    factorizations.
+        QR and LU factorizations.
 
     Examples:
         >>> import tauloop as tl
@@ -201,39 +197,38 @@ def fold_logs(
         (2, {})
     """
     options, mechanism = options or FoldOptions(), mechanism_of(machine)
-    how = options.identification
-    require_foldable(how)
-    if options.add is not None and how.errors == "autocorrelated":
-        what = "deviations for errors of unknown correlation need all logs, and those of the triangle are not read"
-        raise InputError.of(
-            "errors", what, "take logs, blocks, decimated or independent, for the triangle too"
+    settings = options.identification
+    require_foldable(settings)
+    if options.add is not None and settings.errors == "autocorrelated":
+        problem = (
+            "deviations for errors of unknown correlation need the logs of the added triangle again"
         )
-    readings = 3 if how.errors == "autocorrelated" else 1
+        remedy = "use logs, blocks, decimated or independent, also for the triangle"
+        raise InputError.of("errors", problem, remedy)
+    readings = 3 if settings.errors == "autocorrelated" else 1
     paths = [str(Path(log).absolute()) for log in logs]
     twice = sorted({path for path in paths if paths.count(path) > 1})
     InputError.raise_if_any(
-        Problem("logs", f"{path} is named twice", "name each log once") for path in twice
+        Problem("logs", f"{path} is given twice", "give each log once") for path in twice
     )
     folding = _Folding(mechanism, paths, Path(folder), options, readings, progress, {}, {})
-    made, refused, faults = folding.read("fold", 0, {}), folding.refused, folding.faults
-    before = [] if options.add is None else [read_triangle(options.add)]
+    arrays, refused, faults = folding.read("fold", 0, {}), folding.refused, folding.faults
+    added = [] if options.add is None else [read_triangle(options.add)]
     if len(refused) == len(logs):
         if not logs:
-            raise IdentificationError.of("logs", "there are none", "name some")
+            raise IdentificationError.of("logs", "none are given", "give at least one")
         texts = (text if log in text else f"{log}: {text}" for log, text in refused.items())
-        # their remedies are in them
+        # the texts contain their remedies
         raise IdentificationError([Problem(where="", what=text) for text in texts])
-    known = {
-        mark: f"a log of {options.add}" for triangle in before for mark in triangle.marks.tolist()
-    }
+    known: dict[int, str] = {}
+    for triangle in added:
+        known |= dict.fromkeys(triangle.marks.tolist(), f"a log of {options.add}")
     lobes: list[float] = []
-    triangle = fold_all([*before, *folding.once(_with_lobes(made, lobes), known)])
-    estimator = OrdinaryLeastSquares() if how.estimator == "ols" else WeightedLeastSquares()
-    clustered = (
-        ClusteredErrors(by=str(how.errors).removesuffix("s"))
-        if how.errors in ("logs", "blocks")
-        else None
-    )
+    triangle = fold_all([*added, *folding.distinct(_with_lobes(arrays, lobes), known)])
+    estimator = OrdinaryLeastSquares() if settings.estimator == "ols" else WeightedLeastSquares()
+    clustered = None
+    if settings.errors in ("logs", "blocks"):
+        clustered = ClusteredErrors(by=str(settings.errors).removesuffix("s"))
     folded = identify_folded(triangle, estimator, errors=clustered)
     if readings == 3:
         folded = _with_scores(folding, folded, residual_lags(max(lobes)) if lobes else 0)
@@ -241,14 +236,14 @@ def fold_logs(
         machine=mechanism.name,
         logs=triangle.logs,
         samples=triangle.training.samples,
-        errors=str(how.errors),
+        errors=str(settings.errors),
         identification=folded,
         triangle=triangle,
         refused=refused,
         faults=faults,
         diagnostics=_diagnostics(folded, refused, faults),
         provenance=provenance(
-            options={"identification": texts_of(how)},
+            options={"identification": texts_of(settings)},
             inputs={"logs": len(logs)},
             packages=("numpy", "scipy"),
         ),
@@ -261,41 +256,44 @@ def _diagnostics(
     ratio = None
     if folded.held_out is not None:
         ratio = float(np.max(folded.held_out / np.maximum(folded.training, np.finfo(float).tiny)))
-    gap, condition = folded.base.gap, folded.base.condition
-    rows_of = (
-        (
+    return (
+        diagnostic(
             "gap at the rank (unit-norm columns)",
-            gap,
-            1e3,
-            None,
-            "the rank is not beyond doubt" + MORE,
+            folded.base.gap,
+            at_least=1e3,
+            advice=f"the rank is uncertain: {MORE_EXCITATION}",
         ),
-        (
-            f"condition number of {BASE}",
-            condition,
-            None,
-            1e4,
-            "some base parameters are hardly excited" + MORE,
+        diagnostic(
+            f"condition number of {BASE_REGRESSOR}",
+            folded.base.condition,
+            at_most=1e4,
+            advice=f"some base parameters are hardly excited: {MORE_EXCITATION}",
         ),
-        (
-            f"largest ratio of {HELD_OUT}",
+        diagnostic(
+            f"largest ratio of {HELD_OUT_RATIO}",
             ratio,
-            None,
-            3.0,
-            f"the model does not carry over to new motions: {EXCITE}",
+            at_most=3.0,
+            advice="the model does not generalise to other motions: train with more excitation, or "
+            "add missing effects to the model",
         ),
-        ("logs refused", float(len(refused)), None, 0.0, "see why, and leave them out"),
-        ("logs with faults", float(len(faults)), None, 0.0, "identify each by itself"),
-    )
-    return tuple(
-        diagnostic(name, value, at_least=lower, at_most=upper, advice=advice)
-        for name, value, lower, upper, advice in rows_of
+        diagnostic(
+            "logs refused",
+            float(len(refused)),
+            at_most=0.0,
+            advice="see the reasons, and remove these logs",
+        ),
+        diagnostic(
+            "logs with faults",
+            float(len(faults)),
+            at_most=0.0,
+            advice="identify each of them separately",
+        ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Folding:
-    """Readings of all logs, each a study of its own, whose samples are logs."""
+    """Repeated readings of all logs; each reading is a study whose samples are the logs."""
 
     machine: Mechanism
     logs: list[str]
@@ -306,24 +304,24 @@ class _Folding:
     refused: dict[str, str]
     faults: dict[str, int]
 
-    def once(
-        self, made: Iterator[dict[str, np.ndarray]], known: dict[int, str]
+    def distinct(
+        self, logs_arrays: Iterator[dict[str, np.ndarray]], known: dict[int, str]
     ) -> Iterator[LogTriangle]:
-        """Triangles of logs that are not known by their marks; the others are refused."""
+        """Yield the triangles of logs with new samples, and refuse repeated ones."""
         logs = [log for log in self.logs if log not in self.refused]
-        for log, triangle in zip(logs, map(triangle_of, made), strict=True):
+        for log, triangle in zip(logs, map(triangle_of, logs_arrays), strict=True):
             if (first := known.setdefault(int(triangle.marks[0]), log)) == log:
                 yield triangle
             else:
-                self.refused[log] = f"has the samples of {first}, and each log counts once"
+                self.refused[log] = f"has the same samples as {first}; each log is used once"
 
     def read(
         self, result: str, number: int, more: Mapping[str, Any]
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Arrays of all logs that are not refused, one by one; why others are, and what is wrong with logs, is noted.
+        """Return the arrays of all logs that are not refused; note refused and faulty logs.
 
         Raises:
-            IdentificationError: one that was read before cannot be read again.
+            IdentificationError: a log that was read before cannot be read again.
         """
         count, folder = len(self.logs), self.folder / f"reading-{number + 1}"
         study = Study(
@@ -332,7 +330,7 @@ class _Folding:
             variations=(VariedInput(name=LOG, kind="list", values=tuple(self.logs)),),
             result=result,
             options=texts_of(self.options.identification) | dict(more),
-            keep=KEPT,
+            keep=STORED_SCALARS,
             whole=tuple(range(count)),
             limits={},
         )
@@ -344,32 +342,32 @@ class _Folding:
             self.options.study,
             progress=lambda n, all: tick(number * count + n, readings * all),
         )
-        kept = StudyFolder(folder)
-        problems, faults = kept.column(PROBLEM), kept.column("output.faults")
-        samples = kept.column("sample").astype(int)
-        refused = {
-            self.logs[i]: str(text) for i, text in zip(samples, problems, strict=True) if text
-        }
-        refused |= {
-            self.logs[i]: "it killed its workers" for i in set(range(count)) - set(samples.tolist())
-        }
+        stored = StudyFolder(folder)
+        problems, faults = stored.column(PROBLEM), stored.column("output.faults")
+        samples = stored.column("sample").astype(int)
+        refused = {}
+        for i, text in zip(samples, problems, strict=True):
+            if text:
+                refused[self.logs[i]] = str(text)
+        for i in set(range(count)) - set(samples.tolist()):
+            refused[self.logs[i]] = "it killed its workers"
         lost = [
             Problem("", f"cannot be read again: {text}", file=log) for log, text in refused.items()
         ]
         IdentificationError.raise_if_any(p for p in lost if number and p.file not in self.refused)
         self.refused.update(refused)
-        self.faults.update(
-            {self.logs[i]: int(n) for i, n in zip(samples, faults, strict=True) if n > 0}
-        )
-        places = [i for i in range(count) if self.logs[i] not in self.refused]
-        return (arrays_of(kept.whole(i)) for i in places)
+        for i, fault_count in zip(samples, faults, strict=True):
+            if fault_count > 0:
+                self.faults[self.logs[i]] = int(fault_count)
+        indices = [i for i in range(count) if self.logs[i] not in self.refused]
+        return (arrays_of(stored.whole(i)) for i in indices)
 
 
 def _with_lobes(
-    made: Iterator[dict[str, np.ndarray]], lobes: list[float]
+    logs_arrays: Iterator[dict[str, np.ndarray]], lobes: list[float]
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield the arrays of logs, and note the lengths of their filters."""
-    for arrays in made:
+    for arrays in logs_arrays:
         if "lobe" in arrays:
             lobes.append(float(arrays["lobe"]))
         yield arrays
@@ -381,24 +379,24 @@ def _with_scores(
     """Return the identification after the second and the third reading.
 
     Args:
-        folding: of the logs.
-        folded: of all logs.
-        lags: of the correlation of the residuals; 0 where forces passed no filter of known length.
+        folding: readings of the logs.
+        folded: identification from all logs.
+        lags: number of lags in the correlation of residuals; 0 without filters of known length.
     """
     directions = ScoreDirections.of(folded)
     names = ("independent", "values", "weights", "sensitivity")
     flat = {name: np.ravel(getattr(directions, name)).tolist() for name in names}
     second = list(folding.read("fold-scores", 1, {"directions": flat, "lags": lags}))
     products = [arrays.pop("residuals") for arrays in second if "residuals" in arrays]
-    each = (ScoreSums(samples=int(arrays.pop("samples")), **arrays) for arrays in second)
-    sums = reduce(ScoreSums.__add__, each)
-    asked: dict[str, Any] = {"directions": flat, "kernel": sums.kernel.tolist()}
+    log_sums = (ScoreSums(samples=int(arrays.pop("samples")), **arrays) for arrays in second)
+    sums = reduce(ScoreSums.__add__, log_sums)
+    settings: dict[str, Any] = {"directions": flat, "kernel": sums.kernel.tolist()}
     total = np.zeros(0)
     if products:
         shortest = min(map(len, products))
         total = np.sum([part[:shortest] for part in products], axis=0)
-        asked["correlation"] = fading_correlation(total).tolist()
-    third = list(folding.read("fold-scores", 2, asked))
+        settings["correlation"] = fading_correlation(total).tolist()
+    third = list(folding.read("fold-scores", 2, settings))
     floor = None
     if products:
         floor = NoiseFloor(

@@ -1,4 +1,4 @@
-"""Options of a calculation from the texts of a file, as the command line reads them."""
+"""Conversion of options given as text in a file, as on the command line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tauloop.common.options import KEY, Option
 from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.suggestions import unknown_names
 
-#: How a file says yes and no.
+#: Words for flags in a file.
 _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def option_names(options: type) -> tuple[str, ...]:
-    """Names of the fields that a file may give, those of inner classes among them."""
+    """Return the names of options allowed in a file, including those of nested classes."""
     names: list[str] = []
     hints = get_type_hints(options)
     for item in fields(options):
@@ -33,30 +33,31 @@ def option_names(options: type) -> tuple[str, ...]:
 
 
 def options_from(options: type, texts: Mapping[str, Any]) -> Any:
-    """The object of options from texts by the names of their fields; what is not named has its default.
+    """Return an options object from texts by field name, with defaults for all other fields.
 
     Args:
-        options: the class.
-        texts: a text, or several, by name.
+        options: the options class.
+        texts: one or several texts by field name.
 
     Raises:
-        InputError: unknown names, and values that the options refuse.
+        InputError: unknown names or invalid values.
     """
     InputError.raise_if_any(
-        unknown_names(texts, option_names(options), "is no option of this calculation")
+        unknown_names(texts, option_names(options), "is not an option of this calculation")
     )
-    return _made(options, texts)
+    return _options_object(options, texts)
 
 
-def _made(options: type, texts: Mapping[str, Any]) -> Any:
+def _options_object(options: type, texts: Mapping[str, Any]) -> Any:
     hints, values, problems = get_type_hints(options), {}, Problems()
     for item in fields(options):
         spec = item.metadata.get(KEY) or Option()
         with problems.collecting(InputError):
-            if (inner := _inner(spec, hints[item.name])) is not None:
-                own = {name: texts[name] for name in option_names(inner) if name in texts}
-                if own:
-                    values[item.name] = _made(inner, own)
+            inner = _inner(spec, hints[item.name])
+            if inner is not None:
+                inner_texts = {name: texts[name] for name in option_names(inner) if name in texts}
+                if inner_texts:
+                    values[item.name] = _options_object(inner, inner_texts)
             elif item.name in texts and spec.flag != "":
                 values[item.name] = _value(item.name, spec, hints[item.name], texts[item.name])
     InputError.raise_if_any(problems)
@@ -67,11 +68,9 @@ def _members(annotation: Any) -> tuple[Any, ...]:
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     is_union = get_origin(annotation) in (Union, types.UnionType)
-    return (
-        tuple(kind for kind in get_args(annotation) if kind is not types.NoneType)
-        if is_union
-        else (annotation,)
-    )
+    if not is_union:
+        return (annotation,)
+    return tuple(member for member in get_args(annotation) if member is not types.NoneType)
 
 
 def _inner(spec: Option, annotation: Any) -> type | None:
@@ -84,7 +83,7 @@ def _inner(spec: Option, annotation: Any) -> type | None:
 
 
 def _value(name: str, spec: Option, annotation: Any, text: Any) -> Any:
-    """The value of a field from its text, or texts."""
+    """Return the value of a field from its text or texts."""
     if spec.named:
         matches = [
             spec.named[word] for word in spec.named if word.casefold() == str(text).casefold()
@@ -96,32 +95,29 @@ def _value(name: str, spec: Option, annotation: Any, text: Any) -> Any:
         return matches[0]
     if spec.read is not None:
         return text if spec.unit and spec.read is str else spec.read(text)
-    kind = _members(annotation)[0]
-    if get_origin(kind) is tuple:
-        parts = (
-            text
-            if isinstance(text, Sequence) and not isinstance(text, str)
-            else str(text).split(",")
-        )
-        return tuple(_plain(name, get_args(kind)[0], part) for part in parts)
-    origin = get_origin(kind)
+    field_type = _members(annotation)[0]
+    if get_origin(field_type) is tuple:
+        is_list = isinstance(text, Sequence) and not isinstance(text, str)
+        items = text if is_list else str(text).split(",")
+        return tuple(_plain(name, get_args(field_type)[0], item) for item in items)
+    origin = get_origin(field_type)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         pairs = pairs_reader(name)(text)
-        return {key: _plain(name, get_args(kind)[1], part) for key, part in pairs.items()}
-    return _plain(name, kind, text)
+        return {key: _plain(name, get_args(field_type)[1], value) for key, value in pairs.items()}
+    return _plain(name, field_type, text)
 
 
-def _plain(name: str, kind: Any, text: Any) -> Any:
-    """A flag, number, path, word or text."""
-    if kind is bool:
+def _plain(name: str, field_type: Any, text: Any) -> Any:
+    """Return a flag, number, path, word or text."""
+    if field_type is bool:
         if str(text).casefold() not in _FLAGS:
             raise InputError.of(name, f"{text!r} is neither yes nor no", "write yes or no")
         return _FLAGS[str(text).casefold()]
-    if kind in (int, float, Path) or (isinstance(kind, type) and issubclass(kind, enum.Enum)):
+    is_enum = isinstance(field_type, type) and issubclass(field_type, enum.Enum)
+    if field_type in (int, float, Path) or is_enum:
         try:
-            return kind(text.strip() if isinstance(text, str) else text)
-        except (TypeError, ValueError):  # several texts where one is wanted
-            raise InputError.of(
-                name, f"{text!r} is no {kind.__name__}", "see the command's help"
-            ) from None
+            return field_type(text.strip() if isinstance(text, str) else text)
+        except (TypeError, ValueError):  # also several texts for one value
+            problem = f"{text!r} is not of type {field_type.__name__}"
+            raise InputError.of(name, problem, "see the command's help") from None
     return text

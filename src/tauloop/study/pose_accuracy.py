@@ -1,4 +1,4 @@
-"""Where the tool of a machine comes to whose parameters are not what its controller takes them for."""
+"""Tool accuracy of machines whose parameters differ from those of their controller."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tauloop.kinematics.states import random_states
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
-#: Poses that are worked on at once: what they need stays in a processor's cache.
-AT_ONCE = 16_384
+#: Number of poses computed at once, so that their data fits in the processor's cache.
+POSES_PER_BLOCK = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyOptions(Options):
-    """At which poses a machine's accuracy is asked for.
+    """Poses at which the accuracy of a machine is computed.
 
     Attributes:
         poses: number of random poses within the machine's limits.
-        pose_seed: of the poses.
+        pose_seed: seed of the poses.
 
     Examples:
         >>> from tauloop.study import AccuracyOptions
@@ -41,11 +41,11 @@ class AccuracyOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseErrors(ReprMixin):
-    """Errors of machines at the poses, one number a machine (N,); not a number where a pose is out of reach.
+    """Tool errors over all poses, one number per machine (N,); NaN if a pose is out of reach.
 
     Attributes:
-        mean, rms, largest: of the distance between the tool and where it should be, m.
-        turn: largest angle between the tool and how it should be turned, rad.
+        mean, rms, largest: distance of the tool from its nominal position, m.
+        turn: largest angle of the tool from its nominal orientation, rad.
     """
 
     mean: np.ndarray
@@ -55,21 +55,21 @@ class PoseErrors(ReprMixin):
 
 
 class Accuracy:
-    """Tool errors of many machines that differ in some leaf parameters, all under the nominal machine's controller.
+    """Tool errors of machines that differ in some parameters, under the nominal controller.
 
     The nominal inverse kinematics gives the actuator positions of every pose. The forward
-    kinematics of each other machine, in machine code with its parameters as inputs, says where the
-    tool comes to: nothing is linearised.
+    kinematics of every other machine, in machine code with its parameters as inputs, gives its tool
+    poses. Nothing is linearised.
     """
 
     def __init__(
         self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions | None = None
     ) -> None:
-        """Choose the poses and compile.
+        """Choose the poses, and compile the kinematics.
 
         Args:
-            mechanism: the machine as its controller takes it to be.
-            names: leaf parameters in which others differ.
+            mechanism: the nominal machine, which the controller assumes.
+            names: independent parameters in which other machines differ.
             options: the poses.
 
         Raises:
@@ -85,28 +85,28 @@ class Accuracy:
         motion = model.actuators
         self.names, self.poses = tuple(names), len(q)
         self._kernel = motion.compiled(TOOL, ("place", "rotation"))
-        rows = -(-len(q) // LANES) * LANES  # so that no block of lanes holds poses of two machines
+        rows = (
+            -(-len(q) // LANES) * LANES
+        )  # so that each block of lanes has poses of one machine only
         self._rows = np.minimum(np.arange(rows), len(q) - 1)
-        here = {"position": model.actuator_position(q), "start": q}
+        known_inputs = {"position": model.actuator_position(q), "start": q}
         sizes = {port.name: port.size for port in self._kernel.function.inputs}
         self._poses = {
-            name: np.ascontiguousarray(here.get(name, np.zeros((len(q), size)))[self._rows])
+            name: np.ascontiguousarray(known_inputs.get(name, np.zeros((len(q), size)))[self._rows])
             for name, size in sizes.items()
             if name != "theta"
         }
-        nominal = np.array([[mechanism.parameters[name].value for name in self.names]]).reshape(
-            1, -1
-        )
+        nominal = np.array([[mechanism.parameters[name].value for name in self.names]])
+        nominal = nominal.reshape(1, -1)
         place, rotation, is_reached = self._run(nominal)
         if not is_reached.all():
-            raise InputError.of(
-                "poses", "the nominal machine does not come back to its own poses", "report this"
-            )
+            problem = "the nominal machine does not return to its own poses"
+            raise InputError.of("poses", problem, "report this as a fault of Tauloop")
         self._place, self._rotation = place[0], rotation[0]
-        self._turns = len(q) == 1 or bool(np.ptp(self._rotation, axis=0).any())
+        self._has_rotations = len(q) == 1 or bool(np.ptp(self._rotation, axis=0).any())
 
     def _run(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Places (N, poses, 3), rotations (N, poses, 9), and whether each pose is reached (N, poses)."""
+        """Return positions (N, poses, 3), rotations (N, poses, 9), and reached poses (N, poses)."""
         rows, poses = len(self._rows), self.poses
         n = len(theta) * rows
         inputs = {name: np.tile(array, (len(theta), 1)) for name, array in self._poses.items()}
@@ -121,30 +121,32 @@ class Accuracy:
         return place, rotation, is_good
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> PoseErrors:
-        """Errors of machines by the values of their parameters.
+        """Return the errors of machines for values of their parameters.
 
         Args:
             values: arrays (N,) by name, SI.
         """
-        # one machine where nothing differs
-        first_of_all = np.zeros((len(next(iter(values.values()), [0.0])), 0))
-        theta = np.ascontiguousarray(
-            np.column_stack([first_of_all, *(values[name] for name in self.names)])
-        )
+        # one machine if no parameter varies
+        count = len(next(iter(values.values()), [0.0]))
+        columns = [np.zeros((count, 0)), *(values[name] for name in self.names)]
+        theta = np.ascontiguousarray(np.column_stack(columns))
         errors = np.full((4, len(theta)), np.nan)
-        step = max(AT_ONCE // len(self._rows), 1)
+        step = max(POSES_PER_BLOCK // len(self._rows), 1)
         for first in range(0, len(theta), step):
-            part = slice(first, min(first + step, len(theta)))
-            place, rotation, is_good = self._run(theta[part])
+            machines = slice(first, min(first + step, len(theta)))
+            place, rotation, is_good = self._run(theta[machines])
             square = ((place - self._place) ** 2).sum(axis=2)
             square[~is_good] = np.nan
-            errors[:2, part] = np.sqrt(square).mean(axis=1), np.sqrt(square.mean(axis=1))
-            errors[2:, part] = np.sqrt(square.max(axis=1)), self._turned(rotation, is_good)
+            errors[:2, machines] = np.sqrt(square).mean(axis=1), np.sqrt(square.mean(axis=1))
+            errors[2:, machines] = (
+                np.sqrt(square.max(axis=1)),
+                self._largest_angles(rotation, is_good),
+            )
         return PoseErrors(**dict(zip(("mean", "rms", "largest", "turn"), errors, strict=True)))
 
-    def _turned(self, rotation: np.ndarray, is_good: np.ndarray) -> np.ndarray:
-        """Largest angles (N,): |R - R0| = 2 sqrt(2) sin(angle / 2)."""
-        if not self._turns:
+    def _largest_angles(self, rotation: np.ndarray, is_good: np.ndarray) -> np.ndarray:
+        """Return the largest angles (N,) from |R - R0| = 2 sqrt(2) sin(angle / 2)."""
+        if not self._has_rotations:
             return np.where(is_good.all(axis=1), 0.0, np.nan)
         square = ((rotation - self._rotation) ** 2).sum(axis=2)
         square[~is_good] = np.nan
@@ -154,10 +156,10 @@ class Accuracy:
 def accuracy(
     mechanism: Mechanism, values: Mapping[str, np.ndarray], options: AccuracyOptions | None = None
 ) -> PoseErrors:
-    """Tool errors of machines whose parameters are not what their controller takes them for.
+    """Return the tool errors of machines whose parameters differ from those of their controller.
 
     Args:
-        mechanism: the machine as its controller takes it to be.
+        mechanism: the nominal machine, which the controller assumes.
         values: parameters of the machines, arrays (N,) by name, SI.
         options: the poses.
 

@@ -1,7 +1,7 @@
-"""What a study says: means, quantiles, the worst sample with its inputs, yield, and Sobol indices.
+"""Summary of a study: means, quantiles, extreme samples, yield, and Sobol indices.
 
-All go over the samples in the order of their numbers, a column at a time, whoever has computed them
-and when.
+All are computed column by column in order of sample numbers, so that they do not depend on how the
+samples were computed.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from tauloop.study.variations import inputs_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarSummary(ReprMixin):
-    """One scalar over all samples that have it.
+    """Summary of one scalar over all samples that have it.
 
     Attributes:
-        name: of the scalar.
-        unit: its SI unit, "" where nothing is known.
-        count: samples.
-        mean, deviation: and the standard deviation.
-        least, greatest: and the greatest.
-        quantiles: by share of samples below.
-        least_at, greatest_at: number of the sample that has it.
-        least_inputs, greatest_inputs: its inputs.
+        name: name of the scalar.
+        unit: SI unit, "" if unknown.
+        count: number of samples.
+        mean, deviation: mean and standard deviation.
+        least, greatest: smallest and largest value.
+        quantiles: quantiles by share of samples below.
+        least_at, greatest_at: numbers of the samples with these values.
+        least_inputs, greatest_inputs: inputs of these samples.
     """
 
     name: str
@@ -54,18 +54,18 @@ class ScalarSummary(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyResult(Result):
-    """What a study says.
+    """The results of a study.
 
     Attributes:
-        machine: its name.
-        folder: where its parts lie.
-        calculation: what was computed.
-        samples: how many there are.
-        scalars: each over all samples.
-        passed: samples within all limits; None where there are none.
-        yield_interval: 95 % interval of their share (Wilson).
-        sobol: indices, where the design is for them.
-        problems: what was wrong with samples, and how many had it.
+        machine: name of the machine.
+        folder: folder of the study.
+        calculation: name of the calculation.
+        samples: number of computed samples.
+        scalars: summaries of all scalars.
+        passed: number of samples within all limits; None without limits.
+        yield_interval: 95 % interval of the share of passing samples (Wilson).
+        sobol: Sobol indices, if the design is for them.
+        problems: number of samples by problem.
         set_aside: ranges of samples, first and last, whose workers died.
     """
 
@@ -81,23 +81,26 @@ class StudyResult(Result):
     set_aside: tuple[tuple[int, int], ...]
 
     def variables(self) -> Iterable[Variable]:
-        """Figures of all scalars."""
-        names = ("mean", "deviation", "least", "greatest")
-        figures = {name: [getattr(item, name) for item in self.scalars] for name in names}
+        """Return the summary values of all scalars."""
         return rows(
             "scalar",
             [item.name for item in self.scalars],
             [item.unit for item in self.scalars],
-            **figures,
+            mean=[item.mean for item in self.scalars],
+            deviation=[item.deviation for item in self.scalars],
+            least=[item.least for item in self.scalars],
+            greatest=[item.greatest for item in self.scalars],
         )
 
 
-def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, int]]) -> StudyResult:
-    """What a study says by its parts.
+def summarize(
+    study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, int]]
+) -> StudyResult:
+    """Return the results of a study from its folder.
 
     Args:
         study: the study.
-        folder: its parts.
+        folder: folder of its parts.
         set_aside: ranges of samples that could not be computed.
 
     Source of the yield's interval: Wilson 1927, Journal of the American Statistical Association 22.
@@ -105,8 +108,8 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
     from scipy.stats import binomtest
 
     sample = folder.column(SAMPLE).astype(int, copy=False)
-    problems, passes = folder.problems()
-    bad = len(passes) - int(passes.sum())
+    problems, is_passing = folder.problems()
+    problem_count = len(is_passing) - int(is_passing.sum())
     summaries, indices = [], list[SobolIndex]()
     for name, unit in study.scalars.items():
         values = np.asarray(folder.column(f"output.{name}"), dtype=float)
@@ -116,16 +119,19 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
         if name in study.limits:
             lower, upper = study.limits[name]
             with np.errstate(invalid="ignore"):
-                passes &= (values >= lower) & (values <= upper)
+                is_passing &= (values >= lower) & (values <= upper)
         if study.design == "sobol" and len(known) == study.count:
             indices += sobol_indices(
                 name, tuple(item.name for item in study.drawn), values, study.seed
             )
-    passed = int(passes.sum()) if study.limits else None
-    interval = (
-        binomtest(passed or 0, len(sample)).proportion_ci(method="wilson") if len(sample) else None
-    )
-    without = len(study.scalars) * len(study.drawn) - len(indices) if study.design == "sobol" else 0
+    passed = int(is_passing.sum()) if study.limits else None
+    interval = None
+    if passed is not None and len(sample):
+        wilson = binomtest(passed, len(sample)).proportion_ci(method="wilson")
+        interval = (float(wilson.low), float(wilson.high))
+    missing_indices = 0
+    if study.design == "sobol":
+        missing_indices = len(study.scalars) * len(study.drawn) - len(indices)
     return StudyResult(
         machine=study.machine,
         folder=str(Path(folder.path)),
@@ -133,34 +139,29 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
         samples=len(sample),
         scalars=tuple(summaries),
         passed=passed,
-        yield_interval=None
-        if passed is None or interval is None
-        else (float(interval.low), float(interval.high)),
+        yield_interval=interval,
         sobol=tuple(indices),
         problems=problems,
         set_aside=tuple(set_aside),
-        diagnostics=tuple(
-            diagnostic(name, value, at_most=float(most), advice=advice)
-            for name, value, most, advice in (
-                (
-                    "samples missing",
-                    study.count - len(sample),
-                    0,
-                    "resume the study; see what was set aside",
-                ),
-                (
-                    "samples with a problem",
-                    bad,
-                    max(len(passes) - 1, 0),
-                    "none went well: see what is wrong with them",
-                ),
-                (
-                    "Sobol indices missing",
-                    without,
-                    0,
-                    "they need every sample: resume, or vary less",
-                ),
-            )
+        diagnostics=(
+            diagnostic(
+                "samples missing",
+                study.count - len(sample),
+                at_most=0.0,
+                advice="resume the study; see which samples were set aside",
+            ),
+            diagnostic(
+                "samples with a problem",
+                problem_count,
+                at_most=float(max(len(is_passing) - 1, 0)),
+                advice="no sample succeeded: see their problems",
+            ),
+            diagnostic(
+                "Sobol indices missing",
+                missing_indices,
+                at_most=0.0,
+                advice="they need every sample: resume, or use smaller variations",
+            ),
         ),
         provenance=provenance(
             options={"study": study.digest, "seed": study.seed, "design": study.design},
@@ -195,7 +196,7 @@ def _summary(
 
 
 def _inputs(study: Study, number: int) -> dict[str, Any]:
-    """Inputs of one sample, which follow from the seed and its number."""
+    """Return the inputs of one sample, which follow from the seed and its number."""
     inputs = inputs_of(study.variations, study.seed, number, number + 1, sample_design(study))
     return {
         name: values[0] if isinstance(values[0], str) else float(values[0])

@@ -1,8 +1,8 @@
-"""What varies from sample to sample: draws from distributions, grids and lists. Sample i depends on seed and i alone.
+"""Variation of inputs from sample to sample: distributions, grids and lists.
 
-Numbers between 0 and 1 are drawn in blocks, each by a generator of its own that the seed, the
-variation and the number of the block give; a sample has its place in its block. So any sample is
-drawn without those before it.
+Sample i depends only on the seed and on i. Random numbers between 0 and 1 are drawn in blocks. The
+seed, the index of the input and the number of the block determine the generator of a block, so that
+any sample can be drawn without the previous ones.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from scipy.special import ndtri
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
-#: Samples of a block of draws.
-BLOCK = 1024
-#: Kinds of variations that are drawn; the others are lists.
+#: Number of samples in a block of random numbers.
+SAMPLES_PER_BLOCK = 1024
+#: Kinds of random variations; all others are lists.
 DRAWN = ("normal", "uniform")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariedInput(ReprMixin):
-    """What one input of the calculation is, from sample to sample.
+    """The variation of one input over the samples.
 
     Attributes:
-        name: a leaf parameter of the machine; ``log``; ``options.NAME``; or ``options.NAME.KEY``.
+        name: an independent parameter of the machine; ``log``; ``options.NAME``; or
+            ``options.NAME.KEY``.
         kind: "normal", "uniform" or "list".
-        about: middle of a distribution, SI.
-        spread: standard deviation, or half of the width, SI.
-        values: of a list, in order: numbers in SI units or texts.
-        unit: SI unit of numbers, "" for pure ones and texts.
+        about: mean of a distribution, SI.
+        spread: standard deviation or half width, SI.
+        values: values of a list, in order: numbers in SI units, or texts.
+        unit: SI unit of numbers; "" for dimensionless numbers and texts.
 
     Examples:
         >>> from tauloop.study import VariedInput
@@ -54,12 +55,12 @@ class VariedInput(ReprMixin):
         return self.kind in DRAWN
 
     def transformed(self, u: np.ndarray) -> np.ndarray:
-        """Values at numbers between 0 and 1, by the inverse of the distribution."""
+        """Return values for numbers between 0 and 1, by the inverse distribution function."""
         share = ndtri(u) if self.kind == "normal" else 2.0 * u - 1.0
         return np.asarray(self.about + self.spread * share)
 
     def texts(self, values: np.ndarray) -> np.ndarray:
-        """Values as an option reads them, numbers with their unit."""
+        """Return values as texts for an option, numbers with their unit."""
         if values.dtype == object:
             return values
         return np.array(
@@ -68,33 +69,31 @@ class VariedInput(ReprMixin):
 
 
 def uniform_numbers(seed: int, stream: int, first: int, last: int) -> np.ndarray:
-    """Numbers between 0 and 1, neither of which is among them, of samples first to last - 1.
+    """Return random numbers in the open interval from 0 to 1 of samples first to last - 1.
 
     Args:
-        seed: of the study.
-        stream: number of the variation.
-        first, last: samples.
+        seed: seed of the study.
+        stream: index of the variation.
+        first, last: range of samples.
     """
-    blocks = range(first // BLOCK, -(-last // BLOCK))
+    blocks = range(first // SAMPLES_PER_BLOCK, -(-last // SAMPLES_PER_BLOCK))
     drawn = [_block(seed, stream, block) for block in blocks]
-    begin = first - blocks.start * BLOCK if drawn else 0
+    begin = first - blocks.start * SAMPLES_PER_BLOCK if drawn else 0
     return np.concatenate([*drawn, np.zeros(0)])[begin : begin + last - first]
 
 
 def _block(seed: int, stream: int, block: int) -> np.ndarray:
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, block))
     whole = np.random.Generator(np.random.Philox(sequence)).integers(
-        0, 2**52, size=BLOCK, dtype=np.uint64
+        0, 2**52, size=SAMPLES_PER_BLOCK, dtype=np.uint64
     )
     return (whole.astype(float) + 0.5) / 2.0**52
 
 
 def count_of(variations: Sequence[VariedInput], samples: int) -> int:
-    """Samples of a study: of each combination of the entries of lists so many; one where nothing varies."""
-    return math.prod(
-        [len(item.values) for item in variations if not item.is_drawn],
-        start=samples if variations else 1,
-    )
+    """Return the number of samples; `samples` for each combination of list entries."""
+    list_lengths = [len(item.values) for item in variations if not item.is_drawn]
+    return math.prod(list_lengths, start=samples if variations else 1)
 
 
 def inputs_of(
@@ -104,21 +103,22 @@ def inputs_of(
     last: int,
     design: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
-    """The inputs of samples first to last - 1, by name; those of lists change with every sample, the last one first.
+    """Return the inputs of samples first to last - 1, by name.
+
+    Entries of lists change with every sample, those of the last list fastest.
 
     Args:
-        variations: what varies.
-        seed: of the study.
-        first, last: samples.
-        design: numbers between 0 and 1 of all samples (N, drawn) that take the place of draws.
+        variations: varied inputs.
+        seed: seed of the study.
+        first, last: range of samples.
+        design: values between 0 and 1 of all samples (N, drawn) that replace random numbers.
     """
     inputs: dict[str, np.ndarray] = {}
     lists = [item for item in variations if not item.is_drawn]
-    places = np.unravel_index(
-        np.arange(first, last) % max(int(np.prod([len(item.values) for item in lists])), 1),
-        tuple(len(item.values) for item in lists) or (1,),
-    )
-    of_list = {item.name: place for item, place in zip(lists, places, strict=False)}
+    lengths = tuple(len(item.values) for item in lists)
+    combination = np.arange(first, last) % max(int(np.prod(lengths)), 1)
+    positions = np.unravel_index(combination, lengths or (1,))
+    position_of = {item.name: position for item, position in zip(lists, positions, strict=False)}
     column = 0
     for stream, item in enumerate(variations):
         if item.is_drawn:
@@ -130,6 +130,6 @@ def inputs_of(
             inputs[item.name] = item.transformed(u)
             column += 1
         else:
-            kind = float if all(isinstance(value, float) for value in item.values) else object
-            inputs[item.name] = np.array(item.values, dtype=kind)[of_list[item.name]]
+            dtype = float if all(isinstance(value, float) for value in item.values) else object
+            inputs[item.name] = np.array(item.values, dtype=dtype)[position_of[item.name]]
     return inputs

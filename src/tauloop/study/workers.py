@@ -1,8 +1,8 @@
-"""Who computes batches of samples: this process, processes beside it, or the workers of a Dask cluster.
+"""Workers that compute batches of samples: this process, further processes, or a Dask cluster.
 
-A worker gets the study with its machine as text, and keeps what it has built and compiled of it for
-the next batch. It refuses work of another version of Tauloop. A batch whose workers die one after
-the other is set aside.
+A worker receives the study with its machine as text. It stores what it has built and compiled for
+the next batch, and refuses work of another version of Tauloop. A batch whose workers die repeatedly
+is set aside.
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ from tauloop.study.file import Study
 from tauloop.study.variations import inputs_of
 
 _LOGGER = logging.getLogger("tauloop")
-#: Workers that one batch may kill before it is set aside.
-MOST_KILLED = 3
-#: Seconds of work from which on processes are worth their start, which takes a second or two.
-WORTH = 10.0
-#: Seconds between two looks at a cluster that is silent.
-LOOK = 1.0
-#: Seconds that a cluster of one's own has to end, and those that are waited for a first worker, or
-#: another one.
-GOING, NOBODY = 30.0, 60.0
+#: Number of workers that one batch may kill before it is set aside.
+MAX_KILLED_WORKERS = 3
+#: Seconds of remaining work above which processes are started; a start takes a second or two.
+MIN_WORK_FOR_PROCESSES = 10.0
+#: Seconds between two checks of a cluster.
+CHECK_INTERVAL = 1.0
+#: Seconds that a local cluster may take to shut down.
+SHUTDOWN_TIMEOUT = 30.0
+#: Seconds to wait for a first worker, or for another one after all have gone.
+FIRST_WORKER_TIMEOUT = 60.0
 
 
 @functools.cache
 def own_version() -> str:
-    """Version of Tauloop with a hash of its sources: workers must have the same."""
+    """Return the version of Tauloop with a hash of its sources; workers must have the same."""
     folder = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
@@ -57,13 +58,13 @@ def own_version() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Samples first to last - 1, computed.
+    """Computed samples first to last - 1.
 
     Attributes:
-        first, last: samples.
-        inputs: what they were computed from.
-        outcome: what came out.
-        seconds: of the computation.
+        first, last: range of samples.
+        inputs: inputs of the samples.
+        outcome: results of the samples.
+        seconds: computing time, s.
     """
 
     first: int
@@ -73,86 +74,90 @@ class Batch:
     seconds: float
 
 
-#: Calculations of the studies that this worker works on, by their hashes: the last one alone.
-_READY: dict[str, Calculation] = {}
+#: The calculation of this worker's current study, by the hash of the study.
+_CALCULATIONS: dict[str, Calculation] = {}
 
 
 def compute(study: Study, version: str, first: int, last: int) -> Batch:
-    """What a worker does: samples first to last - 1.
+    """Compute samples first to last - 1 of a study in a worker.
 
     Raises:
-        EngineError: the worker has another version than who asks, or no compiler.
+        EngineError: the worker has another version than the caller, or no compiler.
     """
     if version != own_version():
-        what = f"this worker has Tauloop {own_version()}, the study {version}"
+        what = f"this worker has Tauloop {own_version()}, but the study {version}"
         raise EngineError.of("study", what, "install the same version for both")
-    if study.digest not in _READY:
-        _READY.clear()
-        _READY[study.digest] = calculation(
+    if study.digest not in _CALCULATIONS:
+        _CALCULATIONS.clear()
+        _CALCULATIONS[study.digest] = calculation(
             study.result, study.mechanism, study.parameters, study.options, study.keep
         )
-    began = time.perf_counter()
+    start = time.perf_counter()
     inputs = inputs_of(study.variations, study.seed, first, last, sample_design(study))
     whole = [number - first for number in study.whole if first <= number < last]
-    read = {
-        v.name: v.texts(inputs[v.name]) if v.name.startswith(OPTION) else inputs[v.name]
-        for v in study.variations
-    }
-    outcome = _READY[study.digest].run(read, whole)
+    arguments = dict(inputs)
+    for item in study.variations:
+        if item.name.startswith(OPTION):
+            arguments[item.name] = item.texts(inputs[item.name])
+    outcome = _CALCULATIONS[study.digest].run(arguments, whole)
     return Batch(
-        first=first, last=last, inputs=inputs, outcome=outcome, seconds=time.perf_counter() - began
+        first=first, last=last, inputs=inputs, outcome=outcome, seconds=time.perf_counter() - start
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unfit:
-    """A worker that cannot work: no compiler, a full disk.
+class WorkerUnavailable:
+    """A worker that cannot compute, for example without a compiler or with a full disk.
 
     Attributes:
-        address: of the worker.
-        problem: why.
+        address: address of the worker.
+        problem: reason.
     """
 
     address: str
     problem: str
 
 
-def compute_there(study: Study, version: str, first: int, last: int) -> Batch | Unfit:
-    """As `compute`, in a worker of a cluster; one that cannot work says so, for others may."""
+def compute_in_cluster(
+    study: Study, version: str, first: int, last: int
+) -> Batch | WorkerUnavailable:
+    """Compute samples in a worker of a cluster; a worker that cannot compute reports the reason."""
     try:
         return compute(study, version, first, last)
     except EngineError as error:
         from distributed import get_worker
 
-        return Unfit(address=str(get_worker().address), problem=str(error.problems[0]))
+        return WorkerUnavailable(address=str(get_worker().address), problem=str(error.problems[0]))
 
 
 class Workers(ABC):
-    """Who computes batches; use it as a context.
+    """Workers that compute batches, as a context manager.
 
     Attributes:
-        width: batches at work at the same time.
+        width: number of batches computed at the same time.
     """
 
     width: int
 
     @abstractmethod
-    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
-        """Ask for a batch."""
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
+        """Start the computation of a batch."""
 
     @abstractmethod
-    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
-        """Wait until some are done; which.
+    def done(
+        self, futures: set[Future[Batch | WorkerUnavailable]]
+    ) -> set[Future[Batch | WorkerUnavailable]]:
+        """Wait until some batches are done, and return these.
 
         Raises:
-            EngineError: nobody is left to wait for.
+            EngineError: no worker is left.
         """
 
-    def alone(self, study: Study, first: int, last: int) -> Batch | Unfit:
-        """A batch whose worker has died, once more, while nothing else is at work.
+    def alone(self, study: Study, first: int, last: int) -> Batch | WorkerUnavailable:
+        """Compute a batch whose worker died again, while no other batch is in progress.
 
         Raises:
-            BrokenProcessPool, KilledWorker: its worker has died again.
+            BrokenProcessPool, KilledWorker: its worker died again.
         """
         future = self.submit(study, first, last)
         while not self.done({future}):
@@ -160,43 +165,45 @@ class Workers(ABC):
         return future.result()
 
     def expect(self, seconds: float) -> None:
-        """Be told how long one process would still take, s."""
-        _LOGGER.debug("%.0f s of one process are left", seconds)
+        """Receive the remaining computing time of one process (s)."""
+        _LOGGER.debug("%.0f s of one process remain", seconds)
 
-    def leave(self, unfit: Unfit) -> None:
-        """Give no more work to a worker that cannot work.
+    def exclude(self, unavailable: WorkerUnavailable) -> None:
+        """Exclude a worker that cannot compute from further work.
 
         Raises:
-            EngineError: none is left.
+            EngineError: no worker is left.
         """
-        raise EngineError.of(unfit.address, unfit.problem)
+        raise EngineError.of(unavailable.address, unavailable.problem)
 
     @abstractmethod
     def close(self) -> None:
-        """End; what is at work is left alone."""
+        """Release the workers without waiting for batches in progress."""
 
 
 @final
-class Here(Workers):
-    """This process alone."""
+class LocalWorker(Workers):
+    """The calling process alone."""
 
     width = 1
 
-    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
-        """See `Workers`; the batch is computed now."""
-        future: Future[Batch | Unfit] = Future()
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
+        """Compute a batch immediately."""
+        future: Future[Batch | WorkerUnavailable] = Future()
         try:
             future.set_result(compute(study, own_version(), first, last))
-        except Exception as error:  # raised where it is waited for
+        except Exception as error:  # raised by `result`
             future.set_exception(error)
         return future
 
-    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
-        """All of them."""
+    def done(
+        self, futures: set[Future[Batch | WorkerUnavailable]]
+    ) -> set[Future[Batch | WorkerUnavailable]]:
+        """Return all futures."""
         return set(futures)
 
     def close(self) -> None:
-        """Nothing is left at work."""
+        """Do nothing: no batch is in progress."""
 
 
 @final
@@ -204,79 +211,86 @@ class Processes(Workers):
     """Processes on this machine."""
 
     def __init__(self, width: int) -> None:
-        """Start them when they are needed."""
+        """Prepare the processes, which start when they are needed."""
         self.width = width
-        self._pool = self._made(width)
+        self._pool = self._new_pool(width)
 
     @staticmethod
-    def _made(width: int) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")  # threads may run in this one
+    def _new_pool(width: int) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context(
+            "spawn"
+        )  # fork is not safe with threads in this process
         return ProcessPoolExecutor(width, mp_context=context, initializer=process_begins)
 
-    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
-        """See `Workers`; a pool that has broken is made anew."""
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
+        """Start the computation of a batch; replace a broken pool."""
         try:
             return self._pool.submit(compute, study, own_version(), first, last)
         except BrokenProcessPool:
             self._pool.shutdown(wait=False)
-            self._pool = self._made(self.width)
+            self._pool = self._new_pool(self.width)
             return self._pool.submit(compute, study, own_version(), first, last)
 
-    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
-        """See `Workers`."""
+    def done(
+        self, futures: set[Future[Batch | WorkerUnavailable]]
+    ) -> set[Future[Batch | WorkerUnavailable]]:
+        """Wait until some batches are done, and return these."""
         return set(wait(futures, return_when=FIRST_COMPLETED).done)
 
-    def alone(self, study: Study, first: int, last: int) -> Batch | Unfit:
-        """See `Workers`: in a process of its own.
+    def alone(self, study: Study, first: int, last: int) -> Batch | WorkerUnavailable:
+        """Compute a batch in a separate process.
 
         Raises:
-            EngineError: no process can begin.
+            EngineError: no process can start.
         """
-        with self._made(1) as pool:
+        with self._new_pool(1) as pool:
             try:
                 pool.submit(own_version).result()
             except BrokenProcessPool as error:
-                remedy = "look whether memory is short; a script keeps its work below `if __name__ == '__main__':`"
+                remedy = "check the available memory; a script must keep its work below `if __name__ == '__main__':`"
                 raise EngineError.of("processes", "each ends before it begins", remedy) from error
             return pool.submit(compute, study, own_version(), first, last).result()
 
     def close(self) -> None:
-        """End the processes; batches that have not begun are dropped."""
+        """Terminate the processes, and cancel batches that have not begun."""
         for process in list((self._pool._processes or {}).values()):
             process.terminate()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 @final
-class Cores(Workers):
-    """This process, and processes on all cores from when what is left is worth their start."""
+class AutoPool(Workers):
+    """The calling process, and processes on all cores once the remaining work justifies them."""
 
     def __init__(self) -> None:
-        """Begin alone."""
+        """Begin with the calling process alone."""
         self.width = 1
-        self._by: Workers = Here()
+        self._workers: Workers = LocalWorker()
 
     def expect(self, seconds: float) -> None:
-        """See `Workers`."""
-        if self.width == 1 and seconds > WORTH and cores() > 1 and may_begin():
+        """Start processes if the remaining time is long enough."""
+        is_worth_it = seconds > MIN_WORK_FOR_PROCESSES and cores() > 1
+        if self.width == 1 and is_worth_it and may_begin():
             self.width = cores()
-            self._by = Processes(self.width)
+            self._workers = Processes(self.width)
 
-    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
-        """See `Workers`."""
-        return self._by.submit(study, first, last)
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
+        """Start the computation of a batch."""
+        return self._workers.submit(study, first, last)
 
-    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
-        """See `Workers`."""
-        return self._by.done(futures)
+    def done(
+        self, futures: set[Future[Batch | WorkerUnavailable]]
+    ) -> set[Future[Batch | WorkerUnavailable]]:
+        """Wait until some batches are done, and return these."""
+        return self._workers.done(futures)
 
-    def alone(self, study: Study, first: int, last: int) -> Batch | Unfit:
-        """See `Workers`."""
-        return self._by.alone(study, first, last)
+    def alone(self, study: Study, first: int, last: int) -> Batch | WorkerUnavailable:
+        """Compute a batch while no other batch is in progress."""
+        return self._workers.alone(study, first, last)
 
     def close(self) -> None:
-        """See `Workers`."""
-        self._by.close()
+        """Release the workers."""
+        self._workers.close()
 
 
 @final
@@ -284,129 +298,130 @@ class DaskWorkers(Workers):
     """Workers of a Dask cluster."""
 
     def __init__(self, scheduler: str, width: int) -> None:
-        """Connect.
+        """Connect to the cluster.
 
         Args:
             scheduler: address of the scheduler, such as ``tcp://127.0.0.1:8786``; "local" starts
-                one on this machine's loopback with as many workers as `width`.
-            width: of a local cluster.
+                a cluster on this machine's loopback interface.
+            width: number of workers of a local cluster.
 
         Raises:
-            EngineError: Dask is missing, nobody answers, or a worker has another version.
+            EngineError: Dask is not installed, the scheduler does not answer, or a worker has
+                another version.
         """
         if find_spec("distributed") is None:
-            raise EngineError.of("scheduler", "Dask is missing", "pip install tauloop[cluster]")
+            raise EngineError.of(
+                "scheduler", "Dask is not installed", "pip install tauloop[cluster]"
+            )
         import dask
         from distributed import Client, LocalCluster
 
-        # of a local one: deaths are counted here
+        # no retries in a local cluster: `killed_by` counts deaths
         dask.config.set({"distributed.scheduler.allowed-failures": 0})
         self._cluster: Any = None
         try:
             if scheduler == "local":
-                here = {"host": "127.0.0.1", "dashboard_address": None}
-                self._cluster = LocalCluster(n_workers=width, threads_per_worker=1, **here)
+                local = {"host": "127.0.0.1", "dashboard_address": None}
+                self._cluster = LocalCluster(n_workers=width, threads_per_worker=1, **local)
             self._client: Any = Client(
                 self._cluster or scheduler, timeout="10s", set_as_default=False
             )
         except (OSError, ValueError, TimeoutError) as error:
-            what = f"nobody answers: {error}"
-            raise EngineError.of(
-                scheduler, what, "start `dask scheduler` there, and `dask worker` beside it"
-            ) from None
-        # what it says of a lost scheduler, with traces, is said here in a sentence
+            remedy = "start `dask scheduler` there, and `dask worker` next to it"
+            raise EngineError.of(scheduler, f"does not answer: {error}", remedy) from None
+        # suppress Dask's traces of a lost scheduler, which `done` reports in one sentence
         self._log = logging.getLogger("distributed.client")
         self._level = self._log.level
         self._log.setLevel(logging.CRITICAL)
-        # an error where there is no Tauloop
+        # the version is an exception for workers without Tauloop
         versions = self._client.run(own_version, on_error="return")
         others = {
             address: version for address, version in versions.items() if version != own_version()
         }
         if others:
             self.close()
-            names = {
-                a: f"Tauloop {v}" if isinstance(v, str) else f"no Tauloop ({v})"
-                for a, v in others.items()
-            }
-            raise EngineError(
-                Problem(a, f"has {x}, not {own_version()}", "install the same")
-                for a, x in names.items()
-            )
-        self._scheduler, self._left, self.width = scheduler, set[str](), 1
-        self._seen = self._looked = time.monotonic()
-        self._look()
+            problems = []
+            for address, version in others.items():
+                has = (
+                    f"Tauloop {version}" if isinstance(version, str) else f"no Tauloop ({version})"
+                )
+                problem = f"has {has}, not {own_version()}"
+                problems.append(Problem(address, problem, "install the same version"))
+            raise EngineError(problems)
+        self._scheduler, self._excluded, self.width = scheduler, set[str](), 1
+        self._last_seen = self._last_check = time.monotonic()
+        self._check_cluster()
         self._executor: Executor = self._client.get_executor(pure=False, retries=0)
 
-    def submit(self, study: Study, first: int, last: int) -> Future[Batch | Unfit]:
-        """See `Workers`."""
-        return self._executor.submit(compute_there, study, own_version(), first, last)
+    def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
+        """Start the computation of a batch."""
+        return self._executor.submit(compute_in_cluster, study, own_version(), first, last)
 
-    def leave(self, unfit: Unfit) -> None:
-        """See `Workers`."""
-        if unfit.address not in self._left:  # it may have had other batches before it was
-            _LOGGER.warning("worker %s is left: %s", unfit.address, unfit.problem)
-            self._client.retire_workers([unfit.address])
-        self._left.add(unfit.address)
-        if not set(self._client.nthreads()) - {unfit.address}:
-            raise EngineError.of(
-                unfit.address, f"no worker is left: {unfit.problem}", "mend it; then --resume"
-            )
+    def exclude(self, unavailable: WorkerUnavailable) -> None:
+        """Exclude a worker that cannot compute from further work."""
+        address = unavailable.address
+        if address not in self._excluded:  # it may have had other batches before
+            _LOGGER.warning("worker %s is excluded: %s", address, unavailable.problem)
+            self._client.retire_workers([address])
+        self._excluded.add(address)
+        if not set(self._client.nthreads()) - {address}:
+            problem = f"no worker is left: {unavailable.problem}"
+            raise EngineError.of(address, problem, "repair it and continue with --resume")
 
-    def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
-        """See `Workers`."""
-        while not (done := wait(futures, timeout=LOOK, return_when=FIRST_COMPLETED).done):
-            self._look()
-        # the client does so when it has lost the scheduler
+    def done(
+        self, futures: set[Future[Batch | WorkerUnavailable]]
+    ) -> set[Future[Batch | WorkerUnavailable]]:
+        """Wait until some batches are done, and return these."""
+        while not (done := wait(futures, timeout=CHECK_INTERVAL, return_when=FIRST_COMPLETED).done):
+            self._check_cluster()
+        # the client cancels all futures when it loses the scheduler
         if any(future.cancelled() for future in done):
-            raise self._gone()
-        if time.monotonic() - self._looked > LOOK:
-            self._look()
+            raise self._scheduler_lost()
+        if time.monotonic() - self._last_check > CHECK_INTERVAL:
+            self._check_cluster()
         return set(done)
 
-    def _look(self) -> None:
-        """How many workers there are, if any.
+    def _check_cluster(self) -> None:
+        """Update the number of workers.
 
         Raises:
-            EngineError: the scheduler is gone, or nobody has been there for long.
+            EngineError: the scheduler is lost, or there was no worker for a long time.
         """
         if self._client.status != "running":
-            raise self._gone()
-        self._looked = time.monotonic()
-        with suppress(OSError):  # it is going: next time it is gone
+            raise self._scheduler_lost()
+        self._last_check = time.monotonic()
+        with suppress(OSError):  # the scheduler is shutting down; the next check reports it
             self.width = max(sum(self._client.nthreads().values()), 1)
-            if set(self._client.nthreads()) - self._left:
-                self._seen = self._looked
-        if self._looked - self._seen > NOBODY:
-            what = f"there has been no worker for {NOBODY:g} s"
-            raise EngineError.of(
-                self._scheduler, what, f"start `dask worker {self._scheduler}`; then --resume"
-            )
+            if set(self._client.nthreads()) - self._excluded:
+                self._last_seen = self._last_check
+        if self._last_check - self._last_seen > FIRST_WORKER_TIMEOUT:
+            problem = f"there was no worker for {FIRST_WORKER_TIMEOUT:g} s"
+            remedy = f"start `dask worker {self._scheduler}` and continue with --resume"
+            raise EngineError.of(self._scheduler, problem, remedy)
 
-    def _gone(self) -> EngineError:
-        remedy = "start it again and go on with --resume; what is done is kept"
-        return EngineError.of(self._scheduler, "the scheduler is gone", remedy)
+    def _scheduler_lost(self) -> EngineError:
+        remedy = "start it again and continue with --resume; computed samples are stored"
+        return EngineError.of(self._scheduler, "the scheduler is lost", remedy)
 
     def close(self) -> None:
-        """Leave the cluster; end one that was started here."""
-        # all results are here: whoever is slow to go ends with this process
+        """Disconnect from the cluster; shut down a local one."""
+        # all results have arrived: slow workers end with this process
         with suppress(TimeoutError):
-            self._client.close(timeout=LOOK)
+            self._client.close(timeout=CHECK_INTERVAL)
         if self._cluster is not None:
             with suppress(TimeoutError):
-                self._cluster.close(timeout=GOING)
+                self._cluster.close(timeout=SHUTDOWN_TIMEOUT)
         self._log.setLevel(self._level)
 
 
 @contextmanager
 def workers_of(count: int | None, scheduler: str | None, most: int) -> Iterator[Workers]:
-    """Workers by what was asked for.
+    """Yield the workers of a study.
 
     Args:
-        count: of processes; as many as there are cores, where they are worth their start, without
-            it.
-        scheduler: of a cluster; none without it.
-        most: of processes that have something to do.
+        count: number of processes; by default one for each core if the work justifies their start.
+        scheduler: scheduler of a cluster; None without one.
+        most: largest useful number of processes.
 
     Raises:
         EngineError: a cluster cannot be used.
@@ -416,9 +431,9 @@ def workers_of(count: int | None, scheduler: str | None, most: int) -> Iterator[
     if scheduler:
         workers = DaskWorkers(scheduler, width)
     elif count is None:
-        workers = Cores()
+        workers = AutoPool()
     else:
-        workers = Processes(width) if width > 1 else Here()
+        workers = Processes(width) if width > 1 else LocalWorker()
     try:
         yield workers
     finally:
@@ -426,7 +441,7 @@ def workers_of(count: int | None, scheduler: str | None, most: int) -> Iterator[
 
 
 def killed_by(error: BaseException) -> int:
-    """How many workers a batch has killed, or died beside it, before this error; none where it is another error."""
-    if type(error).__name__ == "KilledWorker":  # of Dask, whose scheduler tries as often as it may
+    """Return the number of workers that died with a batch before this error; 0 for other errors."""
+    if type(error).__name__ == "KilledWorker":  # an error of Dask, whose scheduler retries a batch
         return 1 + int(getattr(error, "allowed_failures", 0))
     return int(isinstance(error, BrokenProcessPool))

@@ -1,4 +1,4 @@
-"""Studies from their files to results: batches of a measured size, computed by whoever is there, kept as they come."""
+"""Computation of studies in batches of measured size, with results stored after each batch."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from tauloop.common.records import dataclass
 from tauloop.study.design import require_salib
 from tauloop.study.file import Study, load_study
 from tauloop.study.folder import StudyFolder
-from tauloop.study.reductions import StudyResult, reduced
+from tauloop.study.reductions import StudyResult, summarize
 from tauloop.study.workers import (
-    MOST_KILLED,
+    MAX_KILLED_WORKERS,
     Batch,
-    Unfit,
     Workers,
+    WorkerUnavailable,
     killed_by,
     own_version,
     workers_of,
 )
 
-#: Seconds that a batch takes: at least, so that its overhead does not count; at most, so that a
-#: stop loses little; and batches of each worker that a study is cut into where both allow it.
-SHORTEST, LONGEST, BATCHES = 0.1, 10.0, 50
-#: Growth of a batch over the one before it, while its duration is still being measured.
-GROWTH = 8
+#: Shortest and longest computing time of a batch, s: long compared with its overhead, and short
+#: enough that an interruption loses little work.
+MIN_BATCH_TIME, MAX_BATCH_TIME = 0.1, 10.0
+#: Number of batches per worker, within these times.
+BATCHES_PER_WORKER = 50
+#: Largest growth from one batch to the next while the computing time is being measured.
+BATCH_GROWTH = 8
 
 
 def _workers(text: str) -> int | str:
@@ -40,15 +42,14 @@ def _workers(text: str) -> int | str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions(Options):
-    """Where a study is computed, and whether one goes on.
+    """Workers of a study, and whether to resume it.
 
     Attributes:
-        workers: number of parallel workers, or the address of a Dask scheduler whose workers
-            compute, such as 'tcp://127.0.0.1:8786' ('local' starts one on this machine); no result
-            depends on it. Without it as many processes as there are cores, where this process alone
-            would take more than ten seconds (in a script that keeps its work below `if __name__ ==
-            '__main__':`).
-        scheduler: the address, in Python also next to a number of workers for 'local'.
+        workers: number of parallel workers, or the address of a Dask scheduler, such as
+            'tcp://127.0.0.1:8786' ('local' starts one on this machine). Results do not depend on
+            it. By default one process per core if this process alone would take more than ten
+            seconds (a script must keep its work below `if __name__ == '__main__':`).
+        scheduler: address of the scheduler; in Python also 'local' with a number of workers.
         resume: continue with what the folder contains.
 
     Examples:
@@ -65,12 +66,12 @@ class StudyOptions(Options):
 
     @property
     def count(self) -> int | None:
-        """The number of processes; None where it is left to the study or to a cluster."""
+        """Number of processes; None if the study or a cluster determines it."""
         return None if isinstance(self.workers, str) else self.workers
 
     @property
     def cluster(self) -> str | None:
-        """The address of a cluster's scheduler; None without one."""
+        """Address of a cluster's scheduler; None without one."""
         return self.workers if isinstance(self.workers, str) else self.scheduler
 
 
@@ -82,21 +83,21 @@ def run_study(
     *,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Compute a study, or what is missing of it, and reduce it.
+    """Compute a study or its missing samples, and return the results.
 
-    Numbers depend on the study alone: neither on workers nor on batches, nor on where it was
-    stopped in between (workers of one kind of processor and compiler provided).
+    Results depend on the study alone, not on workers, batches or interruptions (if all workers have
+    the same kind of processor and compiler).
 
     Args:
         study: the study, or its file.
-        folder: where its parts are kept; it is made where it is not there.
-        options: who computes.
-        progress: called with the number of samples that are done, and of all.
+        folder: folder of the stored results; created if it does not exist.
+        options: workers, and whether to resume.
+        progress: called with the number of computed samples, and of all samples.
 
     Raises:
-        DescriptionError: the file is wrong.
-        InputError: the folder holds another study, or cannot be written.
-        EngineError: pyarrow or a compiler is missing, the cluster is gone, or a worker has another
+        DescriptionError: the file has errors.
+        InputError: the folder is of another study, or cannot be written.
+        EngineError: pyarrow or a compiler is missing, the cluster is lost, or a worker has another
             version.
 
     Examples:
@@ -111,70 +112,72 @@ def run_study(
     options = options or StudyOptions()
     if study.design == "sobol":
         require_salib()
-    kept = StudyFolder(folder)
-    with kept.alone():
-        kept.begin(study, {"tauloop": own_version()}, resume=options.resume)
-        kept.forget_changed(study)
-        todo = deque(kept.missing(study.count))
-        left, tick = sum(last - first for first, last in todo), progress or (lambda *_: None)
+    stored = StudyFolder(folder)
+    with stored.alone():
+        stored.begin(study, {"tauloop": own_version()}, resume=options.resume)
+        stored.forget_changed(study)
+        todo = deque(stored.missing(study.count))
+        remaining = sum(last - first for first, last in todo)
+        report = progress or (lambda *_: None)
         aside: list[tuple[int, int]] = []
-        if left:
-            with workers_of(options.count, options.cluster, left) as workers:
-                done = study.count - left
+        if remaining:
+            with workers_of(options.count, options.cluster, remaining) as workers:
+                done = study.count - remaining
                 for batch in _batches(study, todo, workers, aside):
-                    kept.write(batch.first, batch.inputs, batch.outcome)
+                    stored.write(batch.first, batch.inputs, batch.outcome)
                     done += batch.last - batch.first
-                    tick(done, study.count)
+                    report(done, study.count)
         else:
-            tick(study.count, study.count)
-        return reduced(study, kept, sorted(aside))
+            report(study.count, study.count)
+        return summarize(study, stored, sorted(aside))
 
 
 def read_results(study: Study | str | Path, folder: str | Path) -> StudyResult:
-    """What a study says by the parts that are there, without computing any.
+    """Return the results of a study from its stored samples, without computing any.
 
     Raises:
-        InputError: the folder holds another study or none.
+        InputError: the folder is of another study, or not of a study.
     """
     study = study if isinstance(study, Study) else load_study(study)
-    kept = StudyFolder(folder)
-    if not kept.manifest:
-        raise InputError.of(str(folder), "holds no study", "compute it first")
-    kept.begin(study, {}, resume=True)
-    return reduced(study, kept, ())
+    stored = StudyFolder(folder)
+    if not stored.manifest:
+        raise InputError.of(str(folder), "does not contain a study", "compute it first")
+    stored.begin(study, {}, resume=True)
+    return summarize(study, stored, ())
 
 
-class _Pace:
-    """How many samples a batch shall have, by what those before have taken."""
+class _BatchSize:
+    """The size of the next batch, from the computing times of the previous ones."""
 
-    def __init__(self, left: int) -> None:
-        self._left, self.size = left, 1
+    def __init__(self, remaining: int) -> None:
+        self._remaining, self.size = remaining, 1
 
-    def learn(self, batch: Batch, workers: Workers) -> None:
-        """Aim at a share of the work, within the limits of a batch; workers are told what is left."""
+    def update(self, batch: Batch, workers: Workers) -> None:
+        """Adapt the size to the remaining work, and pass its estimated time to the workers."""
         n = batch.last - batch.first
-        self._left -= n
-        each = max(batch.seconds / n, 1e-9)
-        workers.expect(self._left * each)
-        aim = min(max(self._left * each / (workers.width * BATCHES), SHORTEST), LONGEST)
-        self.size = max(
-            min(int(aim / each), GROWTH * n if batch.seconds < SHORTEST else self.size * 2), 1
-        )
+        self._remaining -= n
+        sample_time = max(batch.seconds / n, 1e-9)
+        workers.expect(self._remaining * sample_time)
+        batch_time = self._remaining * sample_time / (workers.width * BATCHES_PER_WORKER)
+        batch_time = min(max(batch_time, MIN_BATCH_TIME), MAX_BATCH_TIME)
+        is_measured = batch.seconds >= MIN_BATCH_TIME
+        largest = self.size * 2 if is_measured else BATCH_GROWTH * n
+        self.size = max(min(int(batch_time / sample_time), largest), 1)
 
 
 def _batches(
     study: Study, todo: deque[tuple[int, int]], workers: Workers, aside: list[tuple[int, int]]
 ) -> Iterator[Batch]:
-    """Batches as they are done, in whatever order; ranges that kill their workers are put aside."""
-    pace = _Pace(sum(last - first for first, last in todo))
-    at_work: dict[Future[Batch | Unfit], tuple[int, int]] = {}
+    """Yield batches when they are done, in any order; set ranges that kill workers aside."""
+    batch_size = _BatchSize(sum(last - first for first, last in todo))
+    at_work: dict[Future[Batch | WorkerUnavailable], tuple[int, int]] = {}
     suspects: dict[tuple[int, int], int] = {}
     while todo or at_work or suspects:
-        # one waits for each worker, so that none is idle
+        # one further batch per worker waits, so that no worker is idle
         most = 2 * workers.width if workers.width > 1 else 1
         while todo and not suspects and len(at_work) < most:
             first, last = todo.popleft()
-            end = min(first + pace.size, last)
+            end = min(first + batch_size.size, last)
             if end < last:
                 todo.appendleft((end, last))
             at_work[workers.submit(study, first, end)] = (first, end)
@@ -187,11 +190,11 @@ def _batches(
                     raise
                 suspects[place] = deaths
             else:
-                if isinstance(batch, Unfit):
-                    workers.leave(batch)
+                if isinstance(batch, WorkerUnavailable):
+                    workers.exclude(batch)
                     todo.appendleft(place)
                     continue
-                pace.learn(batch, workers)
+                batch_size.update(batch, workers)
                 yield batch
         while suspects and not at_work:
             place, deaths = suspects.popitem()
@@ -203,9 +206,9 @@ def _batches(
 
 
 def _alone(study: Study, place: tuple[int, int], workers: Workers, deaths: int) -> Batch | None:
-    """A batch that was at work when a worker died, with nothing beside it; None where it kills that again and again."""
+    """Compute a batch alone that was in progress when a worker died; None if it kills workers."""
     is_proven = False
-    while deaths < MOST_KILLED or not is_proven:
+    while deaths < MAX_KILLED_WORKERS or not is_proven:
         try:
             batch = workers.alone(study, *place)
         except Exception as error:
@@ -215,5 +218,5 @@ def _alone(study: Study, place: tuple[int, int], workers: Workers, deaths: int) 
         else:
             if isinstance(batch, Batch):
                 return batch
-            workers.leave(batch)
+            workers.exclude(batch)
     return None
