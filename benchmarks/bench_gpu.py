@@ -63,7 +63,7 @@ from tauloop.gpu import (
     RegressorFold,
     compile_cuda,
 )
-from tauloop.gpu.devices import BLOCK
+from tauloop.gpu.devices import THREADS_PER_BLOCK
 from tauloop.gpu.source import kernel_name, kernels_text
 from tauloop.kinematics import random_states
 from tauloop.kinematics.workspaces.code import PoseKernel
@@ -521,8 +521,8 @@ def rows_row(
 
         def work() -> None:
             launch(
-                -(-n * times // BLOCK),
-                BLOCK,
+                -(-n * times // THREADS_PER_BLOCK),
+                THREADS_PER_BLOCK,
                 0,
                 (n * times, 0, n * times, *numbers, *many, *written),
             )
@@ -556,7 +556,7 @@ def figures_of(
     doubles = (
         None if functions is None else sum(function.doubles for function in functions.values())
     )
-    return kernel.registers, kernel.spill_stores, kernel.occupancy(BLOCK), doubles
+    return kernel.registers, kernel.spill_stores, kernel.occupancy(THREADS_PER_BLOCK), doubles
 
 
 def beside(model: Model, worlds: int, budget: float) -> dict[str, Any] | None:

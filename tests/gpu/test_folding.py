@@ -11,7 +11,7 @@ from tauloop import Model, load
 from tauloop.common.errors import InputError, PoseError
 from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.gpu import Cuda, Processor, RegressorFold, compile_cuda
-from tauloop.gpu.folding import SHARED
+from tauloop.gpu.folding import MAX_SHARED_BYTES
 from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,
@@ -126,4 +126,4 @@ def test_it_compiles_for_a_gpu_and_shares_what_a_block_may(name, tmp_path):
     code = compile_cuda(fold.text, folder=tmp_path)
     assert {kernel.name for kernel in code.kernels} == {"tl_rows", "tl_join"}
     assert all(kernel.registers <= 255 for kernel in code.kernels)
-    assert fold.shared <= SHARED
+    assert fold.shared <= MAX_SHARED_BYTES

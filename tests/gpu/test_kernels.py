@@ -146,7 +146,7 @@ def test_all_that_is_wrong_with_arrays_is_said_at_once(inverse):
         "acceleration: is missing",
     ):
         assert word in text
-    with pytest.raises(InputError, match="2 arrays are not 3"):
+    with pytest.raises(InputError, match="needs 3 arrays, got 2"):
         inverse(inputs["position"], inputs["velocity"])
     with pytest.raises(InputError, match="position: has 1 axes"):
         inverse(inputs["position"][0], inputs["velocity"], inputs["acceleration"])

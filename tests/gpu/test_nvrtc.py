@@ -9,7 +9,7 @@ from extras import extra, is_here
 from tauloop.common.errors import EngineError, InputError
 from tauloop.compiler.c import Precision
 from tauloop.gpu import Cuda, Gpu, KernelFigures, compile_cuda
-from tauloop.gpu.nvrtc import figures
+from tauloop.gpu.nvrtc import parse_kernel_report
 from tauloop.gpu.source import kernel_name, kernels_text
 
 LOG = """
@@ -27,7 +27,7 @@ ptxas info    : Used 24 registers, used 0 barriers
 
 
 def test_what_the_assembler_says_is_read():
-    first, second = figures(LOG)
+    first, second = parse_kernel_report(LOG)
     assert first == KernelFigures(
         name="first_grid", registers=255, stack=864, spill_stores=16, spill_loads=24
     )

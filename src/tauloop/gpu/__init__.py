@@ -1,4 +1,4 @@
-"""Batches on graphics processors: the programs as CUDA, one thread a sample, on arrays that stay on the device.
+"""Batches on graphics processors: CUDA kernels with one thread per sample and arrays on the device.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Where kernels run: on a graphics processor by CuPy, or, the same text as loops, on the computer's own processor."""
+"""Devices that run kernels: graphics processors by CuPy, or the host processor with C loops."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.library import Library
 from tauloop.gpu.nvrtc import INSTALL, DeviceCode, compile_cuda
 
-#: Threads of a block where each has a sample of its own: registers are few, and a block needs all
-#: of its at once.
-BLOCK = 128
+#: Threads per block, for kernels with one sample per thread: threads use many registers, and a
+#: block needs the registers of all its threads at once.
+THREADS_PER_BLOCK = 128
 
-#: (blocks, threads of a block, bytes that a block shares, arguments): whole numbers, and arrays of
-#: the device.
+#: (number of blocks, threads per block, shared bytes per block, arguments); arguments are integers
+#: and arrays of the device.
 Launch = Callable[[int, int, int, Sequence[Any]], None]
 
 
 class Device(ABC):
-    """Runs kernels on arrays that live on it."""
+    """A device that runs kernels on its arrays."""
 
     @property
     @abstractmethod
     def arrays(self) -> Any:
-        """The module of its arrays, with NumPy's names."""
+        """Array module of the device, with NumPy's names."""
 
     @abstractmethod
     def kernel(self, text: str, name: str, letters: str, folder: Path | None) -> Launch:
-        """A kernel of a text, compiled or out of the cache.
+        """Return a kernel, compiled or from the cache.
 
         Args:
-            text: as `kernels_text` prints it.
-            name: of the kernel.
-            letters: of its arguments: n a size, d a double, * an array.
-            folder: the cache; the user's own without it.
+            text: source from `kernels_text`.
+            name: name of the kernel.
+            letters: types of its arguments: n a size, d a double, * an array.
+            folder: folder of the cache; the user's cache by default.
 
         Raises:
-            EngineError: it cannot be made.
+            EngineError: the kernel cannot be compiled or loaded.
         """
 
     def columns(self, where: str, array: Any, dtype: Any) -> Any:
-        """An array (N, n) as a structure of arrays on this device: itself where it is one, else a copy.
+        """Return an array (N, n) in column order on this device; copy it if necessary.
 
         Args:
-            where: its name, for errors.
-            array: of this device's, NumPy's, or anything with DLPack on this device.
-            dtype: of its numbers.
+            where: name of the array, for errors.
+            array: array of this device or of NumPy, or any array with DLPack on this device.
+            dtype: type of its numbers.
 
         Raises:
-            InputError: it is not an array of numbers, or lives elsewhere.
+            InputError: it is not an array of numbers, or is on another device.
         """
         xp = self.arrays
         try:
@@ -65,7 +65,7 @@ class Device(ABC):
                 array = xp.from_dlpack(array)
             array = xp.asarray(array)
             if array.dtype.kind not in "fiu":
-                raise TypeError(f"{array.dtype} are no real numbers")
+                raise TypeError(f"{array.dtype} are not real numbers")
             return xp.asfortranarray(array, dtype=dtype)
         except (TypeError, ValueError, BufferError, RuntimeError) as error:
             raise InputError.of(
@@ -73,17 +73,17 @@ class Device(ABC):
             ) from error
 
     def numbers(self, array: Any) -> np.ndarray:
-        """An array of this device's as NumPy's."""
+        """Return an array of this device as a NumPy array."""
         return np.asarray(array)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Processor(Device):
-    """The computer's own processor: kernels as loops, compiled by its C compiler. For tests, and where no GPU is.
+    """The host processor: kernels as C loops. For tests, and for computers without a GPU.
 
     Attributes:
-        compiler: the system's without it.
+        compiler: C compiler; that of the system by default.
 
     Examples:
         >>> import tauloop as tl
@@ -99,7 +99,7 @@ class Processor(Device):
         return np
 
     def kernel(self, text: str, name: str, letters: str, folder: Path | None) -> Launch:
-        """A C function, whose loops stand for blocks and threads."""
+        """Return a C function with loops in place of blocks and threads."""
         function = Library.made(text, self.compiler, folder=folder).function(name, letters)
 
         def launch(blocks: int, threads: int, shared: int, arguments: Sequence[Any]) -> None:
@@ -114,8 +114,8 @@ class Gpu(Device):
     """An NVIDIA graphics processor, by CuPy (extra ``gpu``).
 
     Attributes:
-        number: which, where there are several.
-        registers: most of a thread; as the compiler likes without it.
+        number: number of the device.
+        registers: largest number of registers per thread; chosen by the compiler by default.
 
     Examples:
         >>> import tauloop as tl
@@ -128,10 +128,10 @@ class Gpu(Device):
 
     @cached_property
     def arrays(self) -> Any:
-        """CuPy, where a driver and a device are there.
+        """The module CuPy.
 
         Raises:
-            EngineError: something is missing: what, and what to install.
+            EngineError: CuPy, a driver or a device is missing; states what to install.
         """
         try:
             cupy = importlib.import_module("cupy")
@@ -141,35 +141,34 @@ class Gpu(Device):
             count = int(cupy.cuda.runtime.getDeviceCount())
         except Exception as error:  # of CuPy's own kind: no driver, one that is too old, no device
             what = f"no CUDA driver or no device: {str(error)[:200]}"
-            remedy = "install NVIDIA's driver (525 or newer), or run on the processor: `Compiled()`, `Processor()`"
+            remedy = "install NVIDIA's driver (525 or newer), or use the host processor: `Compiled()`, `Processor()`"
             raise EngineError.of("GPU", what, remedy) from error
         if self.number >= count:
-            raise EngineError.of(
-                f"GPU {self.number}", f"is not there: this computer has {count}", "take another"
-            )
+            problem = f"does not exist: this computer has {count}"
+            raise EngineError.of(f"GPU {self.number}", problem, "give another number")
         return cupy
 
     @property
     def architecture(self) -> str:
-        """What kernels are compiled for."""
+        """Architecture for which kernels are compiled."""
         return f"sm_{self.arrays.cuda.Device(self.number).compute_capability}"
 
     def code(self, text: str, folder: Path | None) -> DeviceCode:
-        """A text's machine code for this device."""
+        """Return the machine code of a source text for this device."""
         return compile_cuda(
             text, architecture=self.architecture, registers=self.registers, folder=folder
         )
 
     def kernel(self, text: str, name: str, letters: str, folder: Path | None) -> Launch:
-        """A function of a module that CuPy loads."""
+        """Return a function of a module loaded by CuPy."""
         cupy = self.arrays
         with cupy.cuda.Device(self.number):
             function = cupy.RawModule(path=str(self.code(text, folder).path)).get_function(name)
-        kinds = {"n": np.uint64, "d": np.float64}
+        types = {"n": np.uint64, "d": np.float64}
 
         def launch(blocks: int, threads: int, shared: int, arguments: Sequence[Any]) -> None:
             passed = tuple(
-                argument if letter == "*" else kinds[letter](argument)
+                argument if letter == "*" else types[letter](argument)
                 for letter, argument in zip(letters, arguments, strict=True)
             )
             with cupy.cuda.Device(self.number):
@@ -180,5 +179,5 @@ class Gpu(Device):
         return launch
 
     def numbers(self, array: Any) -> np.ndarray:
-        """A copy in the computer's memory."""
+        """Return a copy in host memory."""
         return np.asarray(self.arrays.asnumpy(array))

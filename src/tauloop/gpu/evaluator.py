@@ -1,4 +1,4 @@
-"""Programs on a graphics processor: as an evaluator of models, and as functions of arrays that stay there."""
+"""Programs on a graphics processor, as an evaluator of models and as functions of device arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tauloop.compiler.c.calling.compiled import Way, require_health
 from tauloop.compiler.c.calling.evaluator import LARGEST_PROGRAM, Evaluator
 from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.limits import FEW_STEPS
-from tauloop.gpu.devices import BLOCK, Device, Gpu, Launch
+from tauloop.gpu.devices import THREADS_PER_BLOCK, Device, Gpu, Launch
 from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text, walks
 from tauloop.model.runner import WAY
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from tauloop.compiler.program import Program
     from tauloop.model import Motion
 
-#: Samples from which on the way to the device and back is sooner done than the work here.
-WORTH_THE_WAY = 100_000
+#: Number of samples above which computation on the device, including transfers, is faster.
+MIN_DEVICE_SAMPLES = 100_000
 
 
 class DeviceInputs:
-    """The inputs of a kernel: arrays of all kinds, brought to the device and checked.
+    """The inputs of a kernel: arrays of any kind, checked and copied to the device.
 
     Attributes:
-        nominal: values of inputs that need not be given.
+        nominal: default values of held inputs.
     """
 
     def __init__(
@@ -44,42 +44,44 @@ class DeviceInputs:
         precision: Precision,
         nominal: Mapping[str, np.ndarray],
     ) -> None:
-        """Take the ports of a function."""
+        """Store the ports of a function."""
         self._arguments = [each for each in arguments(function) if each.is_input]
         self._device, self.nominal = device, nominal
         self._dtype = precision.dtype
 
     def read(self, inputs: Mapping[str, Any], n: int | None = None) -> tuple[int, int, list[Any]]:
-        """Number of samples, a bit for each held input that has a row for each of them, and arrays on the device.
+        """Return the number of samples, a bit per held input, and the arrays on the device.
+
+        A bit is set if the held input has one row per sample.
 
         Args:
-            inputs: arrays (N, n) by port; held ones may be (n,), or lack.
-            n: number of samples N; that of the first input without it.
+            inputs: arrays (N, n) by port; held inputs may be (n,) or missing.
+            n: number of samples N; by default that of the first input.
 
         Raises:
             InputError: an input is missing, or has a wrong shape or type.
         """
-        ready, each, held, problems = [], 0, 0, Problems()
+        ready, row_bits, held, problems = [], 0, 0, Problems()
         for argument in self._arguments:
             name, size = argument.port.name, argument.port.size
             array = self._on_device(argument, inputs, problems)
             if array is None:
                 continue
             if argument.is_held:
-                each |= (array.ndim == 2) << held
+                row_bits |= (array.ndim == 2) << held
                 held += 1
             elif n is None:
                 n = len(array)
             if array.shape != ((size,) if array.ndim == 1 else (n, size)):
                 what = f"has shape {array.shape}, needs ({n}, {size})"
-                problems.add(name, what, "one row of numbers for each sample")
+                problems.add(name, what, "give one row of numbers for each sample")
             ready.append(array)
         InputError.raise_if_any(problems)
         assert n is not None
-        return n, each, ready
+        return n, row_bits, ready
 
     def _on_device(self, argument: Argument, inputs: Mapping[str, Any], problems: Problems) -> Any:
-        """An input on the device: (N, n), or (n,) where one row serves all samples; None where something is wrong."""
+        """Return an input on the device, (N, n), or (n,) for all samples; None if it is invalid."""
         name = argument.port.name
         array = inputs.get(name, self.nominal.get(name) if argument.is_held else None)
         if array is None:
@@ -91,7 +93,7 @@ class DeviceInputs:
             and array.ndim == 2
             and not array.strides[0]
         ):
-            # one row, seen as many
+            # one row with zero stride: broadcast to many
             array = array[0] if len(array) else np.zeros(argument.port.size)
         try:
             ready = self._device.columns(name, array, self._dtype)
@@ -105,14 +107,14 @@ class DeviceInputs:
 
 
 class DeviceFunction:
-    """A program as a kernel: one thread a sample, on arrays that stay on the device.
+    """A program as a kernel with one thread per sample, on arrays of the device.
 
     Attributes:
         function: the program and its ports.
-        text: of the kernel.
-        inputs: what it reads, with nominal values.
-        device: where it runs.
-        precision: of its numbers.
+        text: source of the kernel.
+        inputs: inputs of the kernel, with nominal values.
+        device: the device.
+        precision: precision of the numbers.
     """
 
     def __init__(
@@ -125,13 +127,13 @@ class DeviceFunction:
         origin: np.ndarray | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Compile it, or find it in the cache (see `Cuda.function`).
+        """Compile the kernel, or take it from the cache (see `Cuda.function`).
 
-        Calls go by a way from the nominal start, which belongs to the position `origin`, where one
-        is given.
+        If `origin` is given, it is the position of the nominal start, and calls approach their
+        positions on a straight line from there.
 
         Raises:
-            EngineError: it cannot be compiled or loaded; what is missing.
+            EngineError: the kernel cannot be compiled or loaded; states what is missing.
         """
         self.function, self.device, self.precision = function, device, precision
         self.inputs = DeviceInputs(function, device, precision, nominal)
@@ -144,30 +146,32 @@ class DeviceFunction:
         self._launch: Launch = device.kernel(self.text, kernel_name(function), letters, folder)
 
     def __call__(self, *motion: Any, **held: Any) -> Any:
-        """Return checked outputs at N samples; only the diagnostics come back from the device.
+        """Return checked outputs at N samples; only the diagnostics are copied to the host.
 
         Args:
-            motion: arrays (N, n) in the order of the inputs, on the device (CuPy, or anything with
-                DLPack: JAX, PyTorch), or NumPy's, which are copied there. Those in column order are
-                read as they are.
-            held: `start`, `theta`, ... by name, (n,) for all samples or (N, n); nominal values
-                without them.
+            motion: arrays (N, n) in the order of the inputs, on the device (CuPy, or any array with
+                DLPack: JAX, PyTorch), or NumPy arrays, which are copied. Arrays in column order are
+                used without a copy.
+            held: `start`, `theta`, ... by name, (n,) for all samples or (N, n); nominal values by
+                default.
 
         Returns:
             The output (N, n), in column order on the device; or a tuple of several.
 
         Raises:
             InputError: wrong names, shapes or types.
-            PoseError: out of reach or singular.
+            PoseError: a pose is out of reach or singular.
         """
         named = [each.port.name for each in self._arguments if each.is_input and not each.is_held]
         if len(motion) != len(named):
-            what = f"{len(motion)} arrays are not {len(named)}"
-            raise InputError.of(self.function.name, what, f"give {', '.join(named)}")
+            problem = f"needs {len(named)} arrays, got {len(motion)}"
+            raise InputError.of(self.function.name, problem, f"give {', '.join(named)}")
         inputs = dict(zip(named, motion, strict=True)) | held
         way = None if self._origin is None or "start" in held else (self._origin, WAY)
         outputs = self.batch(inputs, way=way)
-        if way and bool((outputs["health"][:, 3] > FEW_STEPS).any()):  # it may have strayed
+        if way and bool(
+            (outputs["health"][:, 3] > FEW_STEPS).any()
+        ):  # Newton's method may have left the branch
             outputs = self.batch(inputs, way=(way[0], WAY**2))
         precision = self.precision
         require_health(
@@ -178,18 +182,17 @@ class DeviceFunction:
     def batch(
         self, inputs: Mapping[str, Any], n: int | None = None, way: Way = None
     ) -> dict[str, Any]:
-        """Outputs (N, n) by port, `health` among them, on the device; nothing is checked but shapes.
+        """Return outputs (N, n) by port on the device, with `health`, after checks of shapes only.
 
         Args:
-            inputs: arrays (N, n) by port; held ones may be (n,), or lack.
-            n: number of samples N; that of the first input without it.
-            way: the position where `start` is, and by how many steps of a straight line others are
-                reached from there.
+            inputs: arrays (N, n) by port; held inputs may be (n,) or missing.
+            n: number of samples N; by default that of the first input.
+            way: position of `start`, and number of steps on the straight lines from there.
 
         Raises:
             InputError: an input is missing, or has a wrong shape or type.
         """
-        n, each, ready = self.inputs.read(inputs, n)
+        n, row_bits, ready = self.inputs.read(inputs, n)
         xp = self.device.arrays
         outputs = {
             argument.port.name: xp.empty(
@@ -198,24 +201,28 @@ class DeviceFunction:
             for argument in self._arguments
             if not argument.is_input
         }
-        origin, parts = way or (np.zeros(1), 1)
-        by = (parts, xp.asarray(origin, dtype=self.precision.dtype)) if walks(self.function) else ()
+        origin, steps = way or (np.zeros(1), 1)
+        path: tuple[Any, ...] = ()
+        if walks(self.function):
+            path = (steps, xp.asarray(origin, dtype=self.precision.dtype))
         if n:
-            self._launch(-(-n // BLOCK), BLOCK, 0, (n, each, *ready, *outputs.values(), *by))
+            blocks = -(-n // THREADS_PER_BLOCK)
+            arrays = (*ready, *outputs.values())
+            self._launch(blocks, THREADS_PER_BLOCK, 0, (n, row_bits, *arrays, *path))
         return outputs
 
 
 @final
 class DeviceKernel:
-    """A function on a device as models call it: arrays of the computer's go there and come back."""
+    """A device function in the form that models call, with arrays in host memory."""
 
     def __init__(self, function: DeviceFunction) -> None:
-        """Take a function that is there."""
+        """Store the function."""
         self.function = function
 
     @property
     def nominal(self) -> Mapping[str, np.ndarray]:
-        """Values of inputs that need not be given."""
+        """Default values of held inputs."""
         return self.function.inputs.nominal
 
     @nominal.setter
@@ -230,20 +237,19 @@ class DeviceKernel:
     def run(
         self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None
     ) -> tuple[dict[str, np.ndarray], bool]:
-        """Outputs (N, n) by port, `health` among them, at which nobody has looked yet."""
+        """Return unchecked outputs (N, n) by port, with `health`."""
         outputs = self.function.batch(inputs, n, way)
-        numbers = self.function.device.numbers
-        return {
-            name: np.ascontiguousarray(numbers(array)) for name, array in outputs.items()
-        }, False
+        to_host = self.function.device.numbers
+        arrays = {name: np.ascontiguousarray(to_host(array)) for name, array in outputs.items()}
+        return arrays, False
 
 
 @final
 class DeviceRows:
-    """A kernel over rows: arrays of the computer's go to the device and come back."""
+    """A kernel over rows, with arrays in host memory."""
 
     def __init__(self, device: Device, launch: Launch, precision: Precision) -> None:
-        """Take a kernel that is there."""
+        """Store the kernel."""
         self._device, self._launch, self._dtype = device, launch, precision.dtype
 
     def __call__(
@@ -253,28 +259,29 @@ class DeviceRows:
         arrays: Sequence[np.ndarray],
         shapes: Sequence[tuple[int, ...]],
     ) -> list[np.ndarray]:
-        """See `codegen.rows.RowKernel`."""
+        """Run the kernel; see `RowKernel`."""
         xp = self._device.arrays
         read = [xp.asarray(np.ascontiguousarray(array, dtype=self._dtype)) for array in arrays]
         written = [xp.empty(shape, dtype=self._dtype) for shape in shapes]
         if n:
-            self._launch(-(-n // BLOCK), BLOCK, 0, (n, 0, n, *numbers, *read, *written))
+            blocks = -(-n // THREADS_PER_BLOCK)
+            self._launch(blocks, THREADS_PER_BLOCK, 0, (n, 0, n, *numbers, *read, *written))
         return [self._device.numbers(array).astype(float, copy=False) for array in written]
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cuda(Evaluator):
-    """Kernels on an NVIDIA graphics processor: compiled at run time, kept in the cache of compiled code.
+    """Kernels on an NVIDIA graphics processor, compiled at run time and cached.
 
-    What cannot run there is refused, not run elsewhere.
+    Calculations that cannot run there are refused.
 
     Attributes:
-        device: where kernels run: `Gpu()`, or `Processor()`, the computer's own, for tests.
-        precision: of the functions that `function` makes, and of the steps of `simulate_many`,
-            `follow_many` and `ControlKernel`; all else that models compute is in double precision.
-        at_least: samples below which models interpret a run.
-        folder: the cache; the user's own without it.
+        device: device of the kernels: `Gpu()`, or `Processor()`, the host processor, for tests.
+        precision: precision of functions from `function`, and of the steps of `simulate_many`,
+            `follow_many` and `ControlKernel`; everything else is in double precision.
+        at_least: number of samples below which models do not use the device.
+        folder: folder of the cache; the user's cache by default.
 
     Examples:
         >>> import numpy as np
@@ -287,56 +294,56 @@ class Cuda(Evaluator):
 
     device: Device = field(default_factory=Gpu)
     precision: Precision = Precision.DOUBLE
-    at_least: int = WORTH_THE_WAY
+    at_least: int = MIN_DEVICE_SAMPLES
     folder: Path | None = None
 
     def wants_code(self, program: Program, samples: int) -> bool:
-        """From `at_least` samples on, unless the program is too large."""
+        """Return whether there are at least `at_least` samples and the program is not too large."""
         return samples >= max(self.at_least, 2) and program.operations <= LARGEST_PROGRAM
 
     def kernel(self, function: CFunction) -> DeviceKernel:
-        """A kernel for batches.
+        """Return a kernel for batches.
 
         Raises:
-            EngineError: it cannot be compiled or loaded; what is missing.
+            EngineError: the kernel cannot be compiled or loaded; states what is missing.
         """
         return DeviceKernel(DeviceFunction(function, self.device, folder=self.folder))
 
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
-        """None: motions are followed on the computer's own processor."""
+        """Return None: motions are tracked on the host processor."""
         return None
 
     def rows(
         self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
     ) -> DeviceRows:
-        """A kernel over rows.
+        """Return a kernel over rows.
 
         Raises:
-            EngineError: it cannot be compiled or loaded; what is missing.
+            EngineError: the kernel cannot be compiled or loaded; states what is missing.
         """
         return DeviceRows(
             self.device, self.device.kernel(text, name, letters, self.folder), precision
         )
 
     def function(self, motion: Motion, program: str, outputs: tuple[str, ...]) -> DeviceFunction:
-        """A function of arrays that live on the device.
+        """Return a function of arrays on the device.
 
         Args:
             motion: `model.platform` or `model.actuators`.
-            program: name of a program of the catalogue, such as "inverse_dynamics".
-            outputs: names among its outputs, such as ("force",).
+            program: name of a program in the catalogue, such as "inverse_dynamics".
+            outputs: names of outputs, such as ("force",).
 
         Raises:
             InputError: no such program or output.
-            EngineError: it cannot be compiled or loaded; what is missing.
+            EngineError: the kernel cannot be compiled or loaded; states what is missing.
         """
+        runner = motion.runner
+        origin = motion.ports.at(runner.nominal["start"]) if runner.walks_in_code else None
         return DeviceFunction(
             motion.source_function(program, outputs),
             self.device,
             self.precision,
-            nominal=motion.runner.nominal,
-            origin=motion.ports.at(motion.runner.nominal["start"])
-            if motion.runner.walks_in_code
-            else None,
+            nominal=runner.nominal,
+            origin=origin,
             folder=self.folder,
         )

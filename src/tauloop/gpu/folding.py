@@ -1,4 +1,4 @@
-"""Regressors folded on the device into small triangles, which is all that least squares asks of them."""
+"""Folding of regressors on the device into small triangles, which suffice for least squares."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from tauloop.compiler.c.printing.source import CFunction
     from tauloop.model import Model, Motion
 
-#: Bytes that a block may share, so that several are at work on a multiprocessor of 227 KB; and most
-#: and least rows.
-SHARED, MOST_ROWS, LEAST_ROWS = 72 * 1024, 64, 8
-#: Chunks of samples, whose triangles are folded in pairs: with three to six outputs enough blocks
-#: for all multiprocessors (132) several times over. Results depend on it by rounding alone, and not
-#: on what else goes on.
+#: Largest shared memory of a block, bytes: a multiprocessor of 227 KB then runs several blocks.
+MAX_SHARED_BYTES = 72 * 1024
+#: Largest and smallest number of samples that a block folds at a time.
+MAX_BLOCK_ROWS, MIN_BLOCK_ROWS = 64, 8
+#: Number of chunks of samples, whose triangles are folded in pairs: with three to six outputs
+#: enough blocks for all multiprocessors (132) several times. Results depend on it only by rounding.
 CHUNKS = 256
 
 
 class RegressorFold:
-    """Folds motions and measured forces of a machine: Y is made, used and forgotten in the kernel.
+    """A kernel that folds motions and measured forces of a machine without storing the regressor.
 
     Examples:
         >>> import numpy as np
@@ -44,24 +44,24 @@ class RegressorFold:
     """
 
     def __init__(self, model: Model, motion: Motion, cuda: Cuda, *, chunks: int = CHUNKS) -> None:
-        """Compile, or find in the cache.
+        """Compile the kernel, or take it from the cache.
 
         Args:
             model: the machine.
-            motion: its entry: `model.platform` or `model.actuators`.
-            cuda: the device; in double precision whatever it says.
-            chunks: of samples, of which each becomes a triangle of its own first.
+            motion: `model.platform` or `model.actuators`.
+            cuda: the device; always with double precision.
+            chunks: number of chunks of samples, each of which is first folded separately.
 
         Raises:
-            InputError: so many parameters that a triangle does not fit into what a block shares.
-            EngineError: it cannot be compiled or loaded; what is missing.
+            InputError: a triangle of the parameters does not fit into shared memory.
+            EngineError: the kernel cannot be compiled or loaded; states what is missing.
         """
         self.model, self.chunks, self.cuda = model, chunks, cuda
         self.function = motion.source_function("regressor_actuators", ("regressor",))
         self.columns = len(model.parameters) + 1
         self.outputs, self.output_units = model.output_ports("actuators")
         self.rows = _rows(self.columns)
-        self.shared = 8 * _room(self.columns, self.rows)
+        self.shared = 8 * _shared_numbers(self.columns, self.rows)
         self.text = _text(self.function, self.columns, self.rows, len(self.outputs))
         self._inputs = DeviceInputs(
             self.function, cuda.device, Precision.DOUBLE, motion.runner.nominal
@@ -76,24 +76,24 @@ class RegressorFold:
     def __call__(
         self, position: Any, velocity: Any, acceleration: Any, forces: Any, **held: Any
     ) -> Condensed:
-        """All that least squares can ask of N samples; `tl.identification.condense_parts` says what that is.
+        """Return the folded equations of N samples; see `tl.identification.condense_parts`.
 
         Args:
-            position, velocity, acceleration: the motion (N, n), as of `DeviceFunction`.
-            forces: of the actuators, measured (N, n_u), N or N m.
+            position, velocity, acceleration: the motion (N, n), see `DeviceFunction`.
+            forces: measured actuator forces (N, n_u), N or N m.
             held: `start`, `theta`, ... by name.
 
         Raises:
             InputError: wrong names, shapes or types, or no samples.
-            PoseError: out of reach or singular; which samples.
+            PoseError: samples out of reach or singular; lists them.
         """
         device, xp = self.cuda.device, self.cuda.device.arrays
         motion = {"position": position, "velocity": velocity, "acceleration": acceleration}
-        n, each, ready = self._inputs.read(motion | held)
+        n, row_bits, ready = self._inputs.read(motion | held)
         measured = device.columns("forces", forces, np.float64)
         if measured.shape != (n, len(self.outputs)) or not n:
-            what = f"has shape {measured.shape}, needs ({n}, {len(self.outputs)}) of at least one sample"
-            raise InputError.of("forces", what, "one row of forces for each sample")
+            what = f"has shape {measured.shape}, needs ({n}, {len(self.outputs)}) with at least one sample"
+            raise InputError.of("forces", what, "give one row of forces for each sample")
         chunks = min(self.chunks, -(-n // self.rows))
         length = -(-n // chunks // self.rows) * self.rows
         chunks = -(-n // length)
@@ -105,13 +105,13 @@ class RegressorFold:
             count,
             threads,
             self.shared,
-            (n, each, chunks, length, *ready, measured, triangles, diagnostics),
+            (n, row_bits, chunks, length, *ready, measured, triangles, diagnostics),
         )
         self._require(device.numbers(diagnostics), length, n)
-        apart = 1
-        while apart < chunks:
-            self._join(count, threads, self.shared, (chunks, apart, triangles))
-            apart *= 2
+        distance = 1
+        while distance < chunks:
+            self._join(count, threads, self.shared, (chunks, distance, triangles))
+            distance *= 2
         return Condensed(
             triangles=device.numbers(triangles[: len(self.outputs)]),
             samples=n,
@@ -121,10 +121,10 @@ class RegressorFold:
         )
 
     def _require(self, diagnostics: np.ndarray, length: int, n: int) -> None:
-        """Raise unless all samples of all chunks are in reach and regular, and their forces are numbers.
+        """Refuse samples that are out of reach or singular, or whose forces are not finite.
 
         Raises:
-            PoseError: in which samples they are not.
+            PoseError: the samples of the first such chunk.
         """
         least, pivot, residual = diagnostics.T
         good = (least >= 0) & (pivot > SMALLEST_PIVOT) & (residual < CONVERGED)
@@ -134,27 +134,30 @@ class RegressorFold:
             what = f"samples {first} to {min(first + length, n) - 1} of {n}: a pose is out of reach or singular, or a "
             what += f"number is not finite (discriminant {least[bad]:.3g}, pivot {pivot[bad]:.3g}, "
             what += f"residual {residual[bad]:.3g})"
-            raise PoseError.of("motion", what, "`Model` says more: which loop, by how much")
+            raise PoseError.of("motion", what, "evaluate these samples with `Model` for details")
 
 
-def _room(columns: int, rows: int) -> int:
-    """Numbers that a block shares."""
+def _shared_numbers(columns: int, rows: int) -> int:
+    """Return the number of doubles that a block shares."""
     return columns * (columns + 1) // 2 + rows * columns + 3 * rows + 6
 
 
 def _rows(columns: int) -> int:
-    """Samples of a block at a time."""
-    rows = MOST_ROWS
-    while rows >= LEAST_ROWS and 8 * _room(columns, rows) > SHARED:
+    """Return the number of samples that a block folds at a time."""
+    rows = MAX_BLOCK_ROWS
+    while rows >= MIN_BLOCK_ROWS and 8 * _shared_numbers(columns, rows) > MAX_SHARED_BYTES:
         rows //= 2
-    if rows < LEAST_ROWS:
-        what = f"{columns - 1} are too many: a block shares {SHARED // 1024} KB"
-        raise InputError.of("parameters", what, "fold on the processor (`condense_parts`)")
+    if rows < MIN_BLOCK_ROWS:
+        problem = (
+            f"{columns - 1} are too many for the {MAX_SHARED_BYTES // 1024} KB that a block shares"
+        )
+        remedy = "fold on the host processor (`condense_parts`)"
+        raise InputError.of("parameters", problem, remedy)
     return rows
 
 
 def _text(function: CFunction, columns: int, rows: int, outputs: int) -> str:
-    """The kernels: rows of samples and their folding, and the folding of triangles."""
+    """Return the source of the kernels that fold samples, and that fold triangles."""
     own = ("regressor", "health")
     sizes = {"TL_COLUMNS": columns, "TL_ROWS": rows, "TL_MEASURED": outputs}
     body = [

@@ -1,4 +1,4 @@
-"""Many starts of one machine under a sampled controller: one thread each, with the integrator of simulations."""
+"""Simulation of many starts under a sampled controller, with one thread per start."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import ReprMixin
-from tauloop.gpu.devices import BLOCK
+from tauloop.common.shown import Shown
+from tauloop.gpu.devices import THREADS_PER_BLOCK
 from tauloop.gpu.evaluator import Cuda
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
@@ -20,17 +20,16 @@ from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ControlledStarts(ReprMixin):
-    """Motions of N starts under one controller; arrays lie on the device.
+    """Motions of N starts under one controller, with arrays on the device.
 
     Attributes:
-        time: of the T samples that are kept, s (T,).
-        position, velocity: of the platform (N, T, ...); not a number where a start did not come so
-            far.
-        force: that acts from each sample on (N, T, n_u), N or N m.
-        reached: samples of each (N,).
-        steps: of the integrator (N,).
-        is_whole: whether it ran to the end (N,).
-        worst: least discriminant and pivot, and largest loop residual on the way (N, 3).
+        time: times of the T stored samples (T,), s.
+        position, velocity: motion of the platform (N, T, ...); NaN after the early end of a start.
+        force: forces from each sample on (N, T, n_u), N or N m.
+        reached: number of samples of each start (N,).
+        steps: number of integration steps (N,).
+        is_whole: whether a start reached the end (N,).
+        worst: smallest discriminant and pivot, and largest loop residual (N, 3).
     """
 
     time: np.ndarray
@@ -44,7 +43,7 @@ class ControlledStarts(ReprMixin):
 
 
 class ControlKernel:
-    """A machine, a controller and an integrator in one kernel: the compiled loop of `follow`, one start a thread.
+    """Machine, controller and integrator as one kernel: the loop of `follow`, one start per thread.
 
     Examples:
         >>> import tauloop as tl
@@ -63,25 +62,23 @@ class ControlKernel:
         cuda: Cuda,
         method: Tableau = RUNGE_KUTTA_4,
     ) -> None:
-        """Compile, or find in the cache. NVRTC takes seconds for a machine of some size.
+        """Compile the kernel, which takes seconds, or take it from the cache.
 
         Args:
-            plant: the machine that moves.
-            model: the machine that the controller believes in.
-            controller: the law; other gains need no new compilation.
+            plant: the simulated machine.
+            model: the machine that the controller assumes.
+            controller: the control law; other gains need no new compilation.
             cuda: the device and its precision.
             method: an explicit integrator.
 
         Raises:
-            EngineError: it cannot be compiled or loaded; what is missing.
+            EngineError: the kernel cannot be compiled or loaded; states what is missing.
         """
         self._made_for = (plant, model, type(controller), controller.space, method)
         self._device, self._parts = cuda.device, ControlLayouts(plant, model, controller)
         self.system = control_system(plant, model, controller)
-        self.text, self.precision = (
-            control_text(self.system, method, cuda.precision),
-            cuda.precision,
-        )
+        self.text = control_text(self.system, method, cuda.precision)
+        self.precision = cuda.precision
         self._launch = cuda.device.kernel(self.text, "tl_control", CONTROL_LETTERS, cuda.folder)
 
     def __call__(
@@ -90,15 +87,15 @@ class ControlKernel:
         """Run a loop from many starts.
 
         Args:
-            loop: the reference, the gains and the sampling, as `simulation.prepared_loop` makes
-                them; where it would start is not looked at.
-            position, velocity: of the platform at the starts (N, n_position), (N, n).
-            q: full coordinates there (N, n_q), from which Newton's method goes on.
-            every: samples of which one is kept.
+            loop: reference, gains and sampling from `simulation.prepared_loop`; its start is not
+                used.
+            position, velocity: start of the platform (N, n_position), (N, n).
+            q: all coordinates at the start (N, n_q), from which Newton's method starts.
+            every: store one of this number of samples.
 
         Raises:
-            InputError: a loop that the kernel was not made for, or that has a delay, events, a
-                load, derivatives or a correction in Python; arrays that do not fit.
+            InputError: a loop that does not fit the kernel, or with a delay, events, a load,
+                derivatives or a correction in Python; arrays that do not fit.
         """
         self._require(loop, every)
         loop.method.require_precision(self.precision)
@@ -115,7 +112,9 @@ class ControlKernel:
                 *(xp.ascontiguousarray(array, dtype=self.precision.dtype) for array in read),
                 *written,
             )
-            self._launch(-(-n // BLOCK), BLOCK, 0, (n, 0, n, len(loop.forward), every, *arrays))
+            blocks = -(-n // THREADS_PER_BLOCK)
+            sizes = (n, 0, n, len(loop.forward), every)
+            self._launch(blocks, THREADS_PER_BLOCK, 0, (*sizes, *arrays))
         states, forces = states.transpose(2, 0, 1), forces.transpose(2, 0, 1)
         return ControlledStarts(
             time=np.arange(0, len(loop.forward), every) * loop.period,
@@ -131,10 +130,10 @@ class ControlKernel:
     def _starts(
         self, position: Any, velocity: Any, q: Any, sizes: tuple[int, int, int]
     ) -> tuple[Any, Any, Any]:
-        """The starts on the device.
+        """Return the starts on the device.
 
         Raises:
-            InputError: what does not fit.
+            InputError: arrays that do not fit.
         """
         problems, ready, device = Problems(), [], self._device
         for name, array, size in zip(
@@ -145,18 +144,18 @@ class ControlKernel:
                 n = len(ready[0])
                 if ready[-1].shape != (n, size):
                     what = f"has shape {ready[-1].shape}, needs ({n}, {size})"
-                    problems.add(name, what, "one row of numbers for each start")
+                    problems.add(name, what, "give one row of numbers for each start")
         InputError.raise_if_any(problems)
         return ready[0], ready[1], ready[2]
 
     def _require(self, loop: Loop, every: int) -> None:
-        """Refuse what the kernel was not made for, or has not."""
+        """Refuse loops that do not fit the kernel, or that kernels do not support."""
         problems = Problems()
         controller = loop.controller
         made_for = (loop.plant, loop.model, type(controller), controller.space, loop.method.tableau)
         if made_for != self._made_for:
             what = "is of another machine, model, law, space or method than the kernel"
-            problems.add("loop", what, "make a ControlKernel for these")
+            problems.add("loop", what, "build a ControlKernel for this loop")
         has = {
             "a delay": loop.delay > 0,
             "events": bool(loop.events),
@@ -164,10 +163,12 @@ class ControlKernel:
             "derivatives": bool(loop.directions),
             "a correction in Python": controller.correction(loop) is not None,
         }
-        for name in (name for name, is_so in has.items() if is_so):
-            problems.add(
-                "loop", f"has {name}, which kernels have not", "run it by `simulation.CompiledLoop`"
-            )
+        for name, is_present in has.items():
+            if is_present:
+                problem = f"has {name}, which kernels do not support"
+                problems.add("loop", problem, "run it with `simulation.CompiledLoop`")
         if every < 1:
-            problems.add("every", f"must be at least 1, got {every}", "1 keeps every sample")
+            problems.add(
+                "every", f"must be at least 1, got {every}", "give 1 to store every sample"
+            )
         InputError.raise_if_any(problems)

@@ -1,7 +1,7 @@
-"""Text of kernels: one thread a sample, ports as structures of arrays, from the same printer as C.
+"""Source text of kernels with one thread per sample, from the same printer as C.
 
-The text is CUDA for NVRTC and C99 for the computer's own compiler; `kernels.h` in front of it says
-what its words mean.
+Ports are structures of arrays. The text is CUDA for NVRTC and C99 for the host compiler;
+`kernels.h` defines the words that differ.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tauloop.compiler.solving.bounded import Bounded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """An array of a kernel's.
+    """An array argument of a kernel.
 
     Attributes:
-        port: its name and its numbers per sample.
-        is_input: whether it is read alone.
+        port: name and size per sample.
+        is_input: whether it is an input.
         is_held: whether one row may serve all samples.
     """
 
@@ -34,7 +34,7 @@ class Argument:
 
 
 def arguments(function: CFunction) -> tuple[Argument, ...]:
-    """The arrays of a function's kernel, in order."""
+    """Return the array arguments of a function's kernel, in order."""
     inputs = {port.name for port in function.inputs}
     return tuple(
         Argument(
@@ -47,12 +47,12 @@ def arguments(function: CFunction) -> tuple[Argument, ...]:
 
 
 def kernel_name(function: CFunction) -> str:
-    """Name of a function's kernel."""
+    """Return the name of a function's kernel."""
     return f"{function.name}_grid"
 
 
 def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -> str:
-    """A whole file: the words for both compilers, helpers as the functions need them, and the functions."""
+    """Return a complete file: definitions for both compilers, required helpers, and functions."""
     head = [f"/* {comment(note)} */", c_file("tauloop.compiler.c.printing", "kernels.h")]
     written = precision.written(body)
     return "\n".join([*head, *used_helpers(written), written])
@@ -61,28 +61,28 @@ def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -
 def kernels_text(
     functions: Sequence[CFunction], note: str, precision: Precision = Precision.DOUBLE
 ) -> str:
-    """Text of the kernels of functions over samples."""
-    limited = [precision.limited(function) for function in functions]
-    texts = (
-        text for each in limited for text in (sample_text(each), _kernel(each, precision.converged))
-    )
+    """Return the source of the kernels of functions over samples."""
+    texts = []
+    for function in functions:
+        limited = precision.limited(function)
+        texts += [sample_text(limited), _kernel(limited, precision.converged)]
     return device_text("\n".join(texts), note, precision)
 
 
 def walks(function: CFunction) -> bool:
-    """Whether it leads from positions to coordinates by iteration, and so can go by a way."""
+    """Return whether a function iterates from positions to coordinates, and can do so in steps."""
     ports = {port.name for port in function.arguments}
     iterates = any(isinstance(step, Newton) for step in function.program.steps)
     return iterates and ports >= {"position", "start", "q"} and "velocity" not in ports
 
 
 def sample_text(function: CFunction, own: Sequence[str] = ()) -> str:
-    """The function of one thread, which `sample_call` calls with the same ports of the caller's own."""
+    """Return the function of one thread; `own` as in `sample_call`."""
     return thread_text(function, _strided(function) - set(own))
 
 
 def _strided(function: CFunction) -> frozenset[str]:
-    """Ports that are structures of arrays also within a thread; others are copied there and back."""
+    """Return the ports used directly in a thread; all others are copied in and out."""
     nearest = {
         name
         for step in function.program.steps
@@ -94,13 +94,13 @@ def _strided(function: CFunction) -> frozenset[str]:
 
 
 def sample_call(function: CFunction, own: Sequence[str] = ()) -> list[str]:
-    """Statements that call the function of one thread for sample s of n.
+    """Return the statements that call the function of one thread for sample s of n.
 
     Args:
-        function: what is called.
-        own: ports for which the caller has an array of their name in front of this, of one sample.
+        function: the called function.
+        own: ports for which the caller declares an array of the same name for one sample.
     """
-    strided, before, behind, passed = _strided(function), [], [], []
+    strided, before, after, passed = _strided(function), [], [], []
     held = [each.port.name for each in arguments(function) if each.is_held]
     for each in arguments(function):
         name, size = each.port.name, each.port.size
@@ -119,12 +119,12 @@ def sample_call(function: CFunction, own: Sequence[str] = ()) -> list[str]:
         elif each.is_input:
             before.append(f"{loop} own_{name}[i] = {name}[i * n + s];")
         else:
-            behind.append(f"{loop} {name}[i * n + s] = own_{name}[i];")
-    return [*before, f"{function.name}_thread({', '.join(['n', *passed])});", *behind]
+            after.append(f"{loop} {name}[i * n + s] = own_{name}[i];")
+    return [*before, f"{function.name}_thread({', '.join(['n', *passed])});", *after]
 
 
 def parameters(function: CFunction, own: Sequence[str] = (), sizes: Sequence[str] = ()) -> str:
-    """Parameters of a kernel: samples, a bit for each held input that has a row for each of them, sizes, arrays."""
+    """Return a kernel's parameters: number of samples, row bits of held inputs, sizes, arrays."""
     listed = [
         f"{'const ' if each.is_input else ''}double *restrict {each.port.name}"
         for each in arguments(function)
@@ -137,18 +137,21 @@ def _kernel(function: CFunction, converged: float) -> str:
     listed, called = parameters(function), sample_call(function)
     if walks(function):
         listed += ", size_t k, const double *restrict from"
-        at = next(i for i, line in enumerate(called) if line.startswith(f"{function.name}_thread("))
-        called[at : at + 1] = _way(function, called[at], converged)
+        index = next(
+            i for i, line in enumerate(called) if line.startswith(f"{function.name}_thread(")
+        )
+        called[index : index + 1] = _stepwise_call(function, called[index], converged)
     lines = [f"TL_KERNEL {kernel_name(function)}({listed})", "{", "    (void)each;"]
     lines += [f"    (void){each.port.name};" for each in arguments(function) if not each.port.size]
     lines += ["    TL_SAMPLES(s, n) {", *(f"        {line}" for line in called), "    }", "}", ""]
     return "\n".join(lines)
 
 
-def _way(function: CFunction, call: str, converged: float) -> list[str]:
-    """Positions reached by k steps of a straight line, each of which begins where the last one leads.
+def _stepwise_call(function: CFunction, call: str, converged: float) -> list[str]:
+    """Return statements that reach positions in k steps on straight lines.
 
-    As on the processor it reports the most iterations that one of them took.
+    Each step starts at the solution of the previous one. The kernel reports the largest number of
+    iterations of a step, as on the host processor.
     """
     size = {port.name: port.size for port in function.arguments}
     step = "from[i] + (double)part * (1.0 / (double)k) * (position[i * n + s] - from[i])"
