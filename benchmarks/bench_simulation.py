@@ -1,4 +1,4 @@
-"""How long a simulation of ten seconds takes: the conservative swing, in independent coordinates, on one core.
+"""How long a simulation of ten seconds takes: the free motion, in independent coordinates, on one core.
 
     python benchmarks/bench_simulation.py [--markdown docs/measured/simulation.md]
 
@@ -21,7 +21,7 @@ from tauloop import load
 from tauloop.compiler.c import Compiled
 from tauloop.integrate import DormandPrince, RungeKutta4
 from tauloop.simulation import IndependentCoordinates, Simulator
-from tauloop.simulation.swing import swing
+from tauloop.simulation.free_motion import free_motion_setup
 
 MARKS = page.marks("bench_simulation.py")
 MACHINES = ("delta", "nuwar", "rcid")
@@ -33,7 +33,7 @@ FIXED = RungeKutta4(step=1e-3)
 
 def measured(name: str) -> str:
     """Return the table's row of one machine."""
-    ready = swing(load(name), evaluator=Compiled())
+    ready = free_motion_setup(load(name), evaluator=Compiled())
     cells = [name]
     for integrator in (ADAPTIVE, FIXED):
         simulator = Simulator(ready.model, route=IndependentCoordinates(), integrator=integrator)

@@ -327,7 +327,10 @@ from tauloop.simulation.forces import (
     ForceLaw,
     Wrench,
 )
-from tauloop.simulation.observers.hit import (
+from tauloop.simulation.free_motion_comparison import (
+    FreeMotionComparison,
+)
+from tauloop.simulation.observers.collision_detection import (
     CollisionDetection,
     CollisionDetectionOptions as CollisionDetectionOptions,
 )
@@ -351,9 +354,6 @@ from tauloop.simulation.routes import (
 )
 from tauloop.simulation.simulation import (
     Simulation,
-)
-from tauloop.simulation.swing_comparison import (
-    SwingComparison,
 )
 from tauloop.simulation.workflow import (
     AnyOptions,
@@ -1280,7 +1280,7 @@ def simulate(
     options: FreeMotionOptions,
     *,
     progress: Progress | None = ...,
-) -> SwingComparison: ...
+) -> FreeMotionComparison: ...
 @overload
 def simulate(
     machine: MachineSource,
@@ -1294,7 +1294,7 @@ def simulate(
     options: AnyOptions,
     *,
     progress: Progress | None = ...,
-) -> Simulation | CableSimulation | SwingComparison | RoundTrip: ...
+) -> Simulation | CableSimulation | FreeMotionComparison | RoundTrip: ...
 
 def simulate_collision_detection(
     machine: MachineSource,

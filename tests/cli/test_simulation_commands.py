@@ -110,7 +110,7 @@ def test_events_that_cannot_be_read_are_refused(text):
     [
         (("--route", "shortest"), "'shortest' is unknown"),
         (("--free", "--force", "leg1.motor=1"), "has no effect with --free"),
-        (("--stiff", "--fixed-step", "0.1"), "given beside step"),
+        (("--stiff", "--fixed-step", "0.1"), "given together with step"),
         (("--tolerance", "1e-20"), "no step can meet"),
         (("--fixed-step", "-1"), "must be positive"),
         (("--free", "--spring-frequency", "0"), "must be positive"),
@@ -256,7 +256,7 @@ def test_the_command_simulates_cables(tmp_path: Path) -> None:
     ]
     assert "0 s: cable2 becomes slack" in text_of("simulate", file, *words)
     assert "tension.cable7" in out.read_text(encoding="utf-8").splitlines()[0]
-    assert "is not for machines with cables" in text_of("simulate", file, "--free", code=2)
+    assert "is not available for machines with cables" in text_of("simulate", file, "--free", code=2)
 
 
 def test_the_command_watches_and_draws(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_lists_that_lead_nowhere_are_refused() -> None:
         cycle_trajectory(
             DELTA, CycleList(stations=(alone, replace(alone, name="there"))), PathLimits()
         )
-    with pytest.raises(InputError, match="the list says what is carried"):
+    with pytest.raises(InputError, match="the list of stations states the payloads"):
         tl.CycleOptions(payload=1.0)
     with pytest.raises(InputError, match="here is in the list twice"):
         CycleList(stations=(alone, alone))

@@ -323,7 +323,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
         tl.TransferOptions(start={"x": 0.1})
     with pytest.raises(tl.InputError, match="energy without the heat"):
         tl.plan_transfer(DELTA, tl.TransferOptions(end={"x": 0.1}, optimise="energy"))
-    with pytest.raises(tl.InputError, match="the slower, the less wears"):
+    with pytest.raises(tl.InputError, match="minimal wear needs a bound"):
         tl.TransferOptions(end={"x": 0.1}, optimise="wear")
     inside = tl.TransferOptions(
         end={"x": 0.1}, spheres=(SphereObstacle(center=(0.1, 0.0, -0.5), radius=0.01),)
@@ -336,7 +336,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
         tl.plan_transfer(DELTA, tl.TransferOptions(end={"x": 1.0}))
     with pytest.raises(tl.InputError, match="hangs on cables"):
         tl.plan_transfer(tl.Model(tl.load("cable_camera")), tl.TransferOptions(end={"x": 0.01}))
-    with pytest.raises(tl.InputError, match="goes nowhere"):
+    with pytest.raises(tl.InputError, match="is the same as the start"):
         tl.plan_transfer(DELTA, tl.TransferOptions(end={"x": 0.0}))
 
 

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 from tauloop import Model, load
 from tauloop.common.result import Status
 from tauloop.integrate import DormandPrince, Radau
-from tauloop.kinematics.watched import events_of
+from tauloop.kinematics.event_texts import parse_events
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.simulation.controllers.laws import PD, RUNGE_KUTTA_4, Sampling
 from tauloop.simulation.controllers.loop import InterpretedLoop
@@ -44,7 +44,7 @@ def moved():
 def test_a_control_ends_where_scipy_says(method, loop, within):
     model, here, made = moved()
     level = float(here[2]) + 0.02
-    events = events_of(
+    events = parse_events(
         model,
         [f"platform.z>{level!r}"],
         [f"platform.z>{level - 0.01!r}", "velocity.platform.z>0.4"],

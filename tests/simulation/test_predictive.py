@@ -19,10 +19,10 @@ from tauloop.simulation.controllers.error_steps import between, error_steps
 from tauloop.simulation.controllers.laws import ComputedTorque, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
 from tauloop.simulation.controllers.predictive import (
-    CUT,
-    FREE,
     LIMITED,
-    RELAXED,
+    RELAXED_PROGRAMS,
+    UNLIMITED,
+    UNSOLVED_PROGRAMS,
     PredictiveRun,
     PredictiveTracking,
     condensed,
@@ -228,7 +228,7 @@ def test_beyond_the_limits_it_stays_nearer_than_computed_torque_cut_off(plant, g
     assert np.abs(predictive.force).max() <= 41.76
     assert comparison.saturated("computed-torque") > comparison.saturated("predictive") > 0
     assert share(predictive, LIMITED) > 0.1
-    assert share(predictive, FREE) + share(predictive, LIMITED) == pytest.approx(1.0)
+    assert share(predictive, UNLIMITED) + share(predictive, LIMITED) == pytest.approx(1.0)
     assert comparison.status.value == "ok"
     assert len(predictive.step_time) == len(predictive.time)
     assert len(torque.step_time) == 0
@@ -285,7 +285,7 @@ def test_speeds_curves_and_reversals_are_kept():
     shares = np.interp(np.abs(wanted.v[1:] @ A.T), *np.transpose(curve))
     assert np.all(np.abs(run.force[:-1]) <= 41.76 * shares * (1 + SOLVED))
     assert share(run, LIMITED) > 0
-    assert share(run, CUT) == 0
+    assert share(run, UNSOLVED_PROGRAMS) == 0
 
 
 def test_limits_that_no_forces_keep_are_left_out_and_counted():
@@ -301,10 +301,12 @@ def test_limits_that_no_forces_keep_are_left_out_and_counted():
     tracker(0.0, tracker._reference[0][0], still, still)
     braking = tracker(PERIOD, tracker._reference[0][1], still + 20.0, still)
     assert braking == pytest.approx([-41.76] * 3)
-    assert tracker.went == {FREE: 1, RELAXED: 1}
+    assert tracker.outcomes == {UNLIMITED: 1, RELAXED_PROGRAMS: 1}
     unseen = tracker(2 * PERIOD, still * np.nan, still, still)
     assert not np.isfinite(unseen).any()
-    relaxed, cut = (item for item in tracker.diagnostics() if item.name in (RELAXED, CUT))
+    relaxed, cut = (
+        item for item in tracker.diagnostics() if item.name in (RELAXED_PROGRAMS, UNSOLVED_PROGRAMS)
+    )
     assert not relaxed.is_good
     assert not cut.is_good
     assert (relaxed.value, cut.value) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
@@ -317,11 +319,12 @@ def test_what_it_cannot_do_is_refused():
         bandwidth=BANDWIDTH, motor_curve=((0.0, 1.0), (1.0, 0.5)), reversal=0.02
     )
     with pytest.raises(
-        InputError, match=r"(?s)motor_curve: is of motors whose.*reversal: is of motors whose"
+        InputError,
+        match=r"(?s)motor_curve: requires motors with known.*reversal: requires motors with known",
     ):
         follow(trajectory("delta", 0.04), law, Sampling(saturates=False))
     with pytest.raises(
-        InputError, match=r"horizon: 5000 steps at each of 4\d samples take \d+\.\d GB"
+        InputError, match=r"horizon: 5000 steps at each of 4\d samples need \d+\.\d GB"
     ):
         follow(
             trajectory("delta", 0.04),

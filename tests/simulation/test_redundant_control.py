@@ -27,7 +27,7 @@ from tauloop.simulation.controllers.predictive import (
     condensed,
     last_cost,
 )
-from tauloop.simulation.controllers.redundant import LEAST, lengths, motor_masses, spread
+from tauloop.simulation.controllers.redundant import MIN_NOISE_RATIO, lengths, motor_masses, spread
 from tauloop.simulation.controllers.run import ControlledMotion, follow, prepared_loop
 
 #: Two orders of the same operations.
@@ -209,7 +209,7 @@ def test_encoders_are_trusted_by_their_steps() -> None:
     steps = np.array([1e-4, 2e-4, 4e-4, 1e-5])
     assert spread(machine, steps) / steps == pytest.approx((spread(machine, steps) / steps)[0])
     exact = spread(machine, np.array([1e-4, 0.0, 1e-4, 1e-4])) / lengths(machine)
-    assert exact.min() / exact.max() <= LEAST * 1.0001
+    assert exact.min() / exact.max() <= MIN_NOISE_RATIO * 1.0001
     assert np.ptp(spread(machine, np.zeros(4)) / lengths(machine)) == pytest.approx(0.0)
 
 
@@ -278,7 +278,7 @@ def test_freedoms_that_nothing_drives_are_named() -> None:
     )
     ordinary = trajectory("five_bar", 0.02, 0.005)
     with pytest.raises(
-        tl.InputError, match=r"no actuator moves .*elbow_2.* \(1 actuators, 2 freedoms\)"
+        tl.InputError, match=r"no actuator moves .*elbow_2.* \(1 actuator, 2 degrees of freedom\)"
     ):
         follow(
             replace(ordinary, stroke=replace(ordinary.stroke, model=machine)), law("pd"), Sampling()

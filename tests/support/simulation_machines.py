@@ -8,15 +8,15 @@ from typing import Any
 from tauloop import Model, load
 from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.simulation import DormandPrince, Integrator, Route, Simulation, Simulator, Wrench
-from tauloop.simulation.swing import Swing, swing
+from tauloop.simulation.free_motion import FreeMotionSetup, free_motion_setup
 
-#: Tolerances of a step at which a conservative swing keeps its energy to 1e-8 for 10 s.
+#: Tolerances of a step at which a free motion keeps its energy to 1e-8 for 10 s.
 FINE = DormandPrince(rtol=1e-11, atol=1e-12)
 
 
 @functools.cache
-def swinging(name: str) -> Swing:
-    return swing(load(name))
+def swinging(name: str) -> FreeMotionSetup:
+    return free_motion_setup(load(name))
 
 
 @functools.cache
@@ -30,8 +30,8 @@ def frictionless(name: str) -> Model:
 
 
 @functools.cache
-def interpreted(name: str) -> Swing:
-    return swing(load(name), evaluator=Interpreted())
+def interpreted(name: str) -> FreeMotionSetup:
+    return free_motion_setup(load(name), evaluator=Interpreted())
 
 
 @functools.lru_cache(maxsize=32)

@@ -63,6 +63,7 @@ NAMES: Mapping[str, str] = {
     "PlantFitOptions": "DriveLineFitOptions",
     "PlayOptions": "BacklashOptions",
     "RegroupingOptions": "SymbolicBaseOptions",
+    "SwingComparison": "FreeMotionComparison",
     "SwingOptions": "FreeMotionOptions",
     "Rows": "Table",
     "Station": "MeasuredPose",

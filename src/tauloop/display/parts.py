@@ -235,7 +235,7 @@ _OWN = (
     _OwnPart("RoundTrip", "motion.simulation_tables", **_SIMULATION),
     _OwnPart("Simulation", "motion.simulation_tables", **_SIMULATION),
     _OwnPart("StudyResult", "tauloop.study.tables:study_tables"),
-    _OwnPart("SwingComparison", "motion.simulation_tables", **_SIMULATION),
+    _OwnPart("FreeMotionComparison", "motion.simulation_tables", **_SIMULATION),
     _OwnPart("Transfer", "motion.transfer_tables"),
     _OwnPart("Tuning", "drives.tuning_tables"),
     _OwnPart("TwoRuns", "identification.two_runs_tables"),

@@ -15,7 +15,7 @@ TITLES = {
     "Modes": "Assembly modes",
     "OperationCounts": "Operations",
     "PosePlan": "Poses of a calibration",
-    "SwingComparison": "Conservative swing",
+    "FreeMotionComparison": "Free motion",
     "VerifiedMachine": "Comparison with other engines",
 }
 

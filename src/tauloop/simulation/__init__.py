@@ -1,4 +1,4 @@
-"""Simulation: forward dynamics by four routes, carried forward in time by explicit and implicit integrators.
+"""Simulation: forward dynamics by four routes, integrated by explicit and implicit methods.
 
 Examples:
     >>> import tauloop as tl
@@ -56,6 +56,9 @@ if TYPE_CHECKING:
         ToolForce as ToolForce,
         Wrench as Wrench,
     )
+    from tauloop.simulation.free_motion_comparison import (
+        FreeMotionComparison as FreeMotionComparison,
+    )
     from tauloop.simulation.many import (
         ManySimulations as ManySimulations,
         simulate_many as simulate_many,
@@ -97,7 +100,6 @@ if TYPE_CHECKING:
         start_state as start_state,
     )
     from tauloop.simulation.stepping.steps import Ending as Ending
-    from tauloop.simulation.swing_comparison import SwingComparison as SwingComparison
     from tauloop.simulation.workflow import (
         FreeMotionOptions as FreeMotionOptions,
         Integration as Integration,

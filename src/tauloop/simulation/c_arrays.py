@@ -8,18 +8,21 @@ from tauloop.motion.trajectory import Trajectory
 
 
 def c_arrays(trajectory: Trajectory, time: np.ndarray, period: float, title: str) -> str:
-    """C99 text of positions, velocities and forces of the actuators, sample by sample (SI).
+    """Return the C99 text of actuator positions, velocities and forces, one row per sample (SI).
 
     Args:
         trajectory: the motion.
-        time: of the samples (N,), s.
-        period: between them, s.
-        title: what the motion is.
+        time: times of the samples (N,), s.
+        period: time between two samples, s.
+        title: description of the motion, for the comment.
     """
     model, state, forces = trajectory.stroke.model, trajectory.states(time), trajectory.forces(time)
     speeds = np.asarray(state.v) @ model.assembly.loops.transmission.T
     rows = np.concatenate([model.actuator_position(state.q), speeds, forces], axis=1)
-    lines = (f"    {{{', '.join(f'{value:.9g}' for value in row)}}}" for row in rows)
+    lines = []
+    for row in rows:
+        numbers = ", ".join(f"{value:.9g}" for value in row)
+        lines.append(f"    {{{numbers}}}")
     return "\n".join(
         [
             f"/* {title}: per sample the positions, velocities and forces of all actuators,",

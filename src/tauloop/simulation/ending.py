@@ -1,4 +1,4 @@
-"""Why a simulation ended: what went wrong at the last state that was reached, in words."""
+"""Explanation of an early end of a simulation, from the last state."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tauloop.integrate.integrators import Integrator
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: The worst pivot or discriminant below this, of its typical size, is what the integration fails
-#: at.
-NEAR = 0.1
-#: Steps at the end over which a velocity changes its sign again and again where dry friction holds
-#: it.
-LAST = 1000
+#: Ratio to the typical size below which a pivot or discriminant counts as the cause of the end.
+CAUSE_RATIO = 0.1
+#: Number of last steps in which sign changes of velocities are counted, to detect dry friction.
+STICKING_STEPS = 1000
+#: Sign changes per step above which dry friction holds a velocity at zero.
+STICKING_SHARE = 0.1
 
 
 def why_ended(
@@ -28,7 +28,7 @@ def why_ended(
     acting: np.ndarray,
     integrator: Integrator,
 ) -> Problem | None:
-    """The problem of a simulation that did not come to its end; None for one that did.
+    """Return the problem of a simulation that ended early; None after a complete one.
 
     Args:
         system: the equations.
@@ -36,54 +36,73 @@ def why_ended(
         steps: all steps.
         q: coordinates (n_q,) at the end.
         v: velocities at all steps (N, n_v).
-        acting: what acts there (n_acting,).
-        integrator: that gave up.
+        acting: forces and wrench at the end (n_acting,).
+        integrator: the integrator.
     """
     if ending.is_success:
         return None
-    at = f"at {steps.time[-1]:.6g} s"
     if ending is Ending.MAX_STEPS:
-        what = f"{len(steps)} steps were not enough: {at} the end is not reached"
-        remedy = "allow more steps or larger errors, or take an implicit integrator if the machine is stiff"
-        if stuck := _stuck(system, v):
-            what += f": Coulomb friction holds {', '.join(stuck)} at rest, and changes its sign at every step there"
-            remedy = "take fixed steps (`step`, such as 0.1 ms), which creep a little; or leave that friction out"
-        return Problem(where="integrator", what=what, remedy=remedy)
-    place, condition = _weakest(system, steps.y[-1, : system.size], q, acting)
+        return _too_many_steps(system, steps, v)
+    end_time = f"at {steps.time[-1]:.6g} s"
+    cause, condition = _weakest_solve(system, steps.y[-1, : system.size], q, acting)
     if ending is Ending.SINGULAR:
+        remedy = "keep the machine in its workspace by forces or springs"
+        if system.route.is_independent:
+            remedy += "; full coordinates (`Projected`) pass through leg-side singularities"
         return Problem(
-            where=place or system.model.mechanism.name,
-            what=f"the motion runs into a singular or unreachable pose {at}: {condition}",
-            remedy="hold the machine in its workspace by forces or springs"
-            + (
-                "; full coordinates (`Projected`) pass through leg-side singularities"
-                if system.route.is_independent
-                else ""
-            ),
+            where=cause or system.model.mechanism.name,
+            what=f"the motion reaches a singular or unreachable pose {end_time}: {condition}",
+            remedy=remedy,
         )
-    failed = "no step is short enough for the tolerances"
-    failed = (
-        "the projection onto the loops does not converge" if ending is Ending.LOOPS_LOST else failed
-    )
-    remedy = "give larger tolerances; if forces are not smooth, or the pose is near a singularity, look there first"
+    failure = "no step is short enough for the tolerances"
+    if ending is Ending.LOOPS_LOST:
+        failure = "the projection onto the loops does not converge"
     return Problem(
-        where=place or type(integrator).__name__, what=f"{failed} {at}: {condition}", remedy=remedy
+        where=cause or type(integrator).__name__,
+        what=f"{failure} {end_time}: {condition}",
+        remedy="first check for forces that are not smooth and for a singularity near the pose; "
+        "otherwise give larger tolerances",
     )
+
+
+def _too_many_steps(system: System, steps: Steps, v: np.ndarray) -> Problem:
+    """Return the problem of a simulation that used all its steps."""
+    what = f"{len(steps)} steps reach only {steps.time[-1]:.6g} s"
+    remedy = (
+        "allow more steps or larger errors, or use an implicit integrator if the machine is stiff"
+    )
+    if stuck := _stuck(system, v):
+        names = ", ".join(stuck)
+        what += f": Coulomb friction holds {names} at rest, and its sign changes at every step"
+        remedy = (
+            "use fixed steps (`step`, such as 0.1 ms), which creep slightly; or omit this friction"
+        )
+    return Problem(where="integrator", what=what, remedy=remedy)
 
 
 def _stuck(system: System, v: np.ndarray) -> list[str]:
-    """Velocities with Coulomb friction that were at rest at the end, to and fro: v (N, n_v) at all steps."""
+    """Return the velocities that Coulomb friction held at rest at the end.
+
+    Their signs alternate. Takes the velocities v (N, n_v) at all steps.
+    """
     names = system.model.topology.velocity_names
-    rubbing = {
-        p.name.removesuffix(".coulomb") for p in system.model.parameters if p.role == "coulomb"
+    with_friction = {
+        parameter.name.removesuffix(".coulomb")
+        for parameter in system.model.parameters
+        if parameter.role == "coulomb"
     }
-    last = v[-LAST:]
-    turns = (np.diff(np.sign(last), axis=0) != 0.0).sum(axis=0) > 0.1 * len(last)
-    return [name for name, turned in zip(names, turns, strict=True) if turned and name in rubbing]
+    last = v[-STICKING_STEPS:]
+    sign_changes = (np.diff(np.sign(last), axis=0) != 0.0).sum(axis=0)
+    is_stuck = sign_changes > STICKING_SHARE * len(last)
+    return [
+        name for name, stuck in zip(names, is_stuck, strict=True) if stuck and name in with_friction
+    ]
 
 
-def _weakest(system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray) -> tuple[str, str]:
-    """The loop or elimination that is nearest to failing at a state, and the condition numbers there in words."""
+def _weakest_solve(
+    system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray
+) -> tuple[str, str]:
+    """Return the element or loop nearest to failing at a state, and the condition numbers."""
     with np.errstate(all="ignore"):
         outputs, diagnostics = system.rate.program.run(
             system.inputs(y[None, :], acting[None, :], q[None, :]), 1
@@ -91,21 +110,26 @@ def _weakest(system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray) -
         checked = solve_diagnostics(system.rate.program, diagnostics)
         condition = _condition(system, outputs["all_q"])
     pivots = diagnostics.pivots[0]
-    place = _nearest_form(system, checked) or _open_loop(checked)
-    if not place and len(pivots) and np.nanmin(pivots) < NEAR:
-        place = system.rate.program.all_pivots[int(np.nanargmin(pivots))].what
-    smallest = f", smallest pivot {np.nanmin(pivots):.2g} of its usual size" if len(pivots) else ""
-    return place, condition + smallest
+    cause = _nearest_form(system, checked) or _open_loop(checked)
+    if not len(pivots):
+        return cause, condition
+    smallest = float(np.nanmin(pivots))
+    if not cause and smallest < CAUSE_RATIO:
+        cause = system.rate.program.all_pivots[int(np.nanargmin(pivots))].what
+    return cause, f"{condition}, smallest pivot {smallest:.2g} of its usual size"
 
 
 def _nearest_form(system: System, health: SolveDiagnostics) -> str:
-    """Element of the closed form whose two solutions are about to meet: there the leg is stretched or folded."""
+    """Return the element of the closed form whose two solutions nearly coincide.
+
+    The leg is stretched or folded there. Returns an empty text if there is none.
+    """
     typical = _typical_discriminants(system)
     if not len(typical):
         return ""
-    share = health.discriminants[0] / typical
-    worst = int(np.argmin(share))
-    return health.closed_forms[worst].element if share[worst] < NEAR else ""
+    ratio = health.discriminants[0] / typical
+    worst = int(np.argmin(ratio))
+    return health.closed_forms[worst].element if ratio[worst] < CAUSE_RATIO else ""
 
 
 def _typical_discriminants(system: System) -> np.ndarray:
@@ -125,14 +149,13 @@ def _open_loop(health: SolveDiagnostics) -> str:
 
 
 def _condition(system: System, q: np.ndarray) -> str:
-    """Condition numbers of the loops (platform motion given), and of the map from platform to actuators."""
+    """Return the condition numbers of the loops, with the platform and with the actuators held."""
     assembly = system.model.assembly
     if not np.isfinite(q).all():
-        return "no coordinates there"
-    legs, driven = (
-        assembly.loop_conditions(q, known)[0] for known in (assembly.independent, assembly.driven)
-    )
-    text = f"condition number {legs:.3g} of the loops in the legs"
+        return "no coordinates at this state"
+    legs = assembly.loop_conditions(q, assembly.independent)[0]
+    driven = assembly.loop_conditions(q, assembly.driven)[0]
+    text = f"condition number {legs:.3g} of the loops with the platform held"
     if system.model.topology.n_v - len({*assembly.driven, *assembly.frozen}) == len(assembly.rows):
         text += f", {driven:.3g} with the actuators held"
-    return f"{text}; nearest kind, {singular_kind(assembly, q[0])}"
+    return f"{text}; nearest singularity: {singular_kind(assembly, q[0])}"

@@ -1,4 +1,4 @@
-"""Events within the steps of a simulation: looked for in all of them at once, by the dense output.
+"""Detection of events within the steps of a simulation, by the dense output.
 
 Source: Brent 1973, Algorithms for Minimization without Derivatives, for the zeros.
 """
@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.simulation.stepping.steps import Steps
 
-#: Places of events are found to this, s.
+#: Accuracy of event times, s.
 TIME_TOLERANCE = 1e-13
 
 #: States (N, n) of the system -> coordinates (N, n_q) and velocities (N, n_v), near known
@@ -26,12 +26,12 @@ def occurrences(
     steps: Steps,
     decode: Decode,
 ) -> list[Occurrence]:
-    """Events within some steps in the order of time, none after the first terminal one.
+    """Return the events within some steps in order of time, up to the first terminal one.
 
     Args:
-        events: what to look for.
-        steps: where.
-        decode: from states to coordinates and velocities.
+        events: events to detect.
+        steps: steps of the integrator.
+        decode: function from states to coordinates and velocities.
     """
     if not len(steps) or not events:
         return []
@@ -46,8 +46,8 @@ def occurrences(
         for i in np.flatnonzero(crossed):
             occurred.append(_located(event, steps, int(i), q[i], decode))
     occurred.sort(key=lambda item: item.time)
-    ends = [k for k, item in enumerate(occurred) if item.is_terminal]
-    return occurred[: ends[0] + 1] if ends else occurred
+    terminal = [k for k, item in enumerate(occurred) if item.is_terminal]
+    return occurred[: terminal[0] + 1] if terminal else occurred
 
 
 def _located(event: Event, steps: Steps, i: int, near: np.ndarray, decode: Decode) -> Occurrence:
@@ -59,11 +59,10 @@ def _located(event: Event, steps: Steps, i: int, near: np.ndarray, decode: Decod
 
     start, end = float(steps.time[i]), float(steps.time[i + 1])
     at_start, at_end = value(start), value(end)
-    # the dense output ends a rounding (or a projection) beside the step's end
-    time = (
-        end
-        if at_start * at_end > 0
-        else float(brentq(value, start, end, xtol=TIME_TOLERANCE, rtol=1e-15))
-    )
+    if at_start * at_end > 0:
+        # the dense output differs from the state at the step's end by rounding or by a projection
+        time = end
+    else:
+        time = float(brentq(value, start, end, xtol=TIME_TOLERANCE, rtol=1e-15))
     q, v = state(time)
     return Occurrence(name=event.name, time=time, q=q[0], v=v[0], is_terminal=event.is_terminal)

@@ -1,4 +1,4 @@
-"""What acts on a machine while it is simulated: forces of the actuators as functions of time and state."""
+"""Laws of actuator forces and wrenches in a simulation, as functions of time and state."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from tauloop.motion import SampledMotion
 
 
 class MotionInTime(Protocol):
-    """A motion that can be asked for any time, such as `motion.Trajectory` or `motion.Multisine`."""
+    """A motion given at any time, such as `motion.Trajectory` or `motion.Multisine`."""
 
     def at(self, time: np.ndarray) -> SampledMotion:
-        """Positions, velocities and accelerations of the platform's entry at times (N,)."""
+        """Return positions, velocities and accelerations of the platform at times (N,)."""
 
 
 class ForceLaw(ABC):
-    """Forces of the actuators."""
+    """A law of the actuator forces."""
 
     @property
     def period(self) -> float | None:
-        """Time between two samples of a law that is computed and held, s; None for one that acts continuously."""
+        """Sample period of a law whose values are held, s; None for a continuous law."""
         return None
 
     @property
     def needs_state(self) -> bool:
-        """Whether the forces depend on coordinates and velocities (else on time alone, which is cheaper)."""
+        """Whether the forces depend on coordinates and velocities; others are faster."""
         return True
 
     @abstractmethod
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Forces u (n_u,), N or N m, at a time (s), coordinates (n_q,) and velocities (n_v,)."""
+        """Return forces u (n_u,), N or N m, at a time (s) and a state q (n_q,), v (n_v,)."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ConstantForce(ForceLaw):
-    """Forces that never change.
+    """Constant forces.
 
     Attributes:
         values: u (n_u,), N or N m.
@@ -55,25 +55,24 @@ class ConstantForce(ForceLaw):
 
     @property
     def needs_state(self) -> bool:
-        """No."""
+        """False: constant forces do not depend on the state."""
         return False
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The values."""
+        """Return the constant values."""
         return np.array(self.values)
 
 
 @final
 class InverseDynamicsForce(ForceLaw):
-    """The forces that a motion needs, computed by inverse dynamics at every evaluation and never interpolated."""
+    """The forces of a motion by inverse dynamics, computed at every evaluation."""
 
     def __init__(self, model: Model, motion: MotionInTime) -> None:
-        """Prepare.
+        """Prepare inverse dynamics.
 
         Args:
-            model: the machine whose inverse dynamics is used; in machine code where its evaluator
-                compiles.
-            motion: of its platform.
+            model: the machine of inverse dynamics; in machine code if its evaluator compiles.
+            motion: motion of its platform.
         """
         self._model, self._motion = model, motion
         self._start = model.assembly.q
@@ -81,14 +80,14 @@ class InverseDynamicsForce(ForceLaw):
 
     @property
     def needs_state(self) -> bool:
-        """No: there is no feedback."""
+        """False: there is no feedback."""
         return False
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Inverse dynamics of the motion at this time.
+        """Return the inverse-dynamics forces of the motion at this time.
 
         Raises:
-            PoseError: the motion is out of reach there, or singular.
+            PoseError: the motion is out of reach or singular at this time.
         """
         wanted = self._motion.at(np.array([time]))
         if self._bound is not None:
@@ -112,7 +111,10 @@ class InverseDynamicsForce(ForceLaw):
 def _bound_inverse_dynamics(
     model: Model,
 ) -> tuple[Mapping[str, np.ndarray], Callable[[], None]] | None:
-    """Inverse dynamics bound to fixed arrays; None where nothing is compiled, or inputs of its own are needed."""
+    """Return inverse dynamics bound to fixed arrays.
+
+    None if it is not compiled or needs further inputs.
+    """
     if not isinstance(model.evaluator, Compiled):
         return None
     try:
@@ -126,7 +128,7 @@ def _bound_inverse_dynamics(
 @final
 @dataclass(frozen=True, slots=True)
 class Feedback(ForceLaw):
-    """Forces by a function of time, coordinates and velocities; it should be smooth.
+    """Forces by a function of time, coordinates and velocities, which should be smooth.
 
     Attributes:
         function: (time, q, v) -> u.
@@ -135,48 +137,48 @@ class Feedback(ForceLaw):
     function: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """What the function says."""
+        """Return the value of the function."""
         return np.asarray(self.function(time, q, v), dtype=float)
 
 
 @final
 class SampledForce(ForceLaw):
-    """A law that is computed and held, for whoever samples it: the forces of its last sample."""
+    """A law that holds the forces of its last sample; the caller samples it."""
 
     def __init__(self, law: ForceLaw, actuators: int) -> None:
-        """Keep the law; no forces before the first sample."""
+        """Store the law, with zero forces before the first sample."""
         self._law, self._values, self._count = law, np.zeros(actuators), 0
 
     @property
     def needs_state(self) -> bool:
-        """No: between samples nothing changes."""
+        """False: forces are constant between samples."""
         return False
 
     def sample(self, time: float, q: np.ndarray, v: np.ndarray) -> float:
-        """Sample at a time; returns that of the next sample, s."""
+        """Sample the law at a time, and return the time of the next sample, s."""
         self._values = np.asarray(self._law.force(time, q, v), dtype=float)
         self._count += 1
         return self._count * (self._law.period or np.inf)
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The forces of the last sample."""
+        """Return the forces of the last sample."""
         return self._values
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ToolForce:
-    """Force and moment at the tool by its own motion: a surface that it touches, a process, a hand.
+    """Force and moment at the tool that depend on its motion, for example contact with a surface.
 
     Attributes:
         function: (time in s, motion of the tool) -> force and moment (6,) at the tool centre point
-            in the base frame, N and N m; it should be smooth.
+            in the base frame, N and N m; should be smooth.
     """
 
     function: Callable[[float, ToolMotion], np.ndarray]
 
     def wrench(self, model: Model, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """What the function says of the tool's motion at coordinates (n_q,) and velocities (n_v,)."""
+        """Return force and moment (6,) at coordinates (n_q,) and velocities (n_v,)."""
         velocity = v[list(model.platform.ports.v)]
         tool = model.platform.tool(model.platform_position(q), velocity, start=q)
         return np.asarray(self.function(time, tool), dtype=float)
@@ -188,13 +190,11 @@ Wrench = np.ndarray | Callable[[float], np.ndarray]
 
 
 def wrench_at_tool(wrench: str | Mapping[str, str | float] | Wrench | None) -> Wrench | None:
-    """A wrench as it is, or by the names of its numbers (`fx=10,mz=0.5`).
+    """Return a wrench given as such or by the names of its components (`fx=10,mz=0.5`).
 
     Raises:
-        InputError: names and numbers that are wrong.
+        InputError: wrong names or numbers.
     """
-    return (
-        named_values(TOOL, "wrench", wrench, np.zeros(TOOL.size))
-        if isinstance(wrench, str | Mapping)
-        else wrench
-    )
+    if isinstance(wrench, str | Mapping):
+        return named_values(TOOL, "wrench", wrench, np.zeros(TOOL.size))
+    return wrench

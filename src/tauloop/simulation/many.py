@@ -1,4 +1,4 @@
-"""Many starts of one machine at once: in one compiled call, sampled at given times."""
+"""Simulation of one machine from many starts in one compiled call, sampled at given times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tauloop.equations.ports import coordinate_units, numbers, velocity_units
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.forces import ConstantForce
-from tauloop.simulation.simulation import Simulator, kept
+from tauloop.simulation.simulation import Simulator, balance_diagnostics
 from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.starts import many_steps, starts_kernel
 from tauloop.simulation.stepping.steps import Ending, ManySteps
@@ -27,19 +27,19 @@ from tauloop.simulation.stepping.steps import Ending, ManySteps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManySimulations(Result):
-    """N motions of one machine, each at the same T times; not a number where a motion ended earlier.
+    """N motions of one machine, each at the same T times; NaN after the early end of a motion.
 
     Attributes:
         time: s (T,).
         q, v: coordinates and velocities (N, T, n_q), (N, T, n_v).
-        reached: times to which the motions came (N,), s.
+        reached: times that the motions reached (N,), s.
         endings: why they ended.
-        steps: steps of each (N,).
-        energy_error: largest energy missing from T + V - work + loss, over a motion's largest
-            kinetic energy (N,); not a number where a rod has no energy.
-        residual: largest residual of all loop equations (N,), m; pure numbers count by the
-            characteristic length.
-        model: of the machine.
+        steps: number of steps of each (N,).
+        energy_error: largest error of the balance T + V - work + loss, divided by the largest
+            kinetic energy of the motion (N,); NaN if a rod has no energy.
+        residual: largest residual of all loop equations (N,), m; dimensionless equations are
+            multiplied by the characteristic length.
+        model: model of the machine.
     """
 
     time: np.ndarray
@@ -53,7 +53,7 @@ class ManySimulations(Result):
     model: Model = field(repr=False)
 
     def variables(self) -> Iterator[Variable]:
-        """All coordinates and velocities, over `simulation` and `time`; and how far and how well each came."""
+        """Yield coordinates and velocities over `simulation` and `time`, and summary values."""
         topology, over = self.model.topology, ("simulation", *TIME)
         yield time_axis(self.time)
         yield from columns(
@@ -82,21 +82,21 @@ def simulate_many(
 ) -> ManySimulations:
     """Simulate from many starts under constant forces.
 
-    In machine code they are shared out over the `threads` of the evaluator; on a device
-    (`evaluator=tl.gpu.Cuda()`) an explicit integrator takes each start in a thread of its own; else
-    they are simulated one after the other.
+    Machine code divides the starts among the `threads` of the evaluator. On a device
+    (`evaluator=tl.gpu.Cuda()`) an explicit integrator computes each start in its own thread. In all
+    other cases the starts are simulated one after the other.
 
     Args:
-        simulator: the machine, its route and its integrator; without wrench.
-        duration: s.
+        simulator: machine, route and integrator; without a wrench.
+        duration: duration, s.
         q: start coordinates (N, n_q).
-        v: start velocities (N, n_v); rest without them.
-        force: actuator forces (n_u,) or (N, n_u), N or N m; none without it.
-        samples: times at which the motions come back, from zero to the duration.
+        v: start velocities (N, n_v); zero by default.
+        force: actuator forces (n_u,) or (N, n_u), N or N m; zero by default.
+        samples: number of sample times, from zero to the duration.
 
     Raises:
-        InputError: arrays that do not fit; a duration or samples that are not positive; a simulator
-            with a wrench.
+        InputError: arrays that do not fit; a duration that is not positive, or fewer than two
+            samples; a simulator with a wrench or sensitivities.
         AssemblyError: a start is not assembled.
     """
     q = np.atleast_2d(numbers(q, "q"))
@@ -108,21 +108,22 @@ def simulate_many(
     forces = _checked(simulator, duration, q, force, samples)
     y = simulator.system.encode_many(q, v)
     time = np.linspace(0.0, duration, samples)
-    parts, order = [], []
-    for chosen, where in simulator.by_branch(q):
-        chosen.require_branch(y[where], q[where])
-        parts.append(_motions(chosen, [array[where] for array in (y, q, v, forces)], time))
-        order.append(where)
-    arrays = parts[0]
-    if len(parts) > 1:
-        back = np.argsort(np.concatenate(order))
-        arrays = [np.concatenate(several)[back] for several in zip(*parts, strict=True)]
+    groups, indices = [], []
+    for branch_simulator, chosen in simulator.by_branch(q):
+        branch_simulator.require_branch(y[chosen], q[chosen])
+        starts = [array[chosen] for array in (y, q, v, forces)]
+        groups.append(_motions(branch_simulator, starts, time))
+        indices.append(chosen)
+    arrays = groups[0]
+    if len(groups) > 1:
+        order = np.argsort(np.concatenate(indices))
+        arrays = [np.concatenate(columns)[order] for columns in zip(*groups, strict=True)]
     q, v, reached, endings, steps, error, residual, least, greatest, outside = arrays
-    passed = MotionRange(least=least, greatest=greatest, outside=outside)
+    motion_range = MotionRange(least=least, greatest=greatest, outside=outside)
     return ManySimulations(
         diagnostics=(
             *_diagnostics(endings, error, residual, simulator.model.assembly.loops.length),
-            *simulator.model.limits.diagnostics(q, time, passed),
+            *simulator.model.limits.diagnostics(q, time, motion_range),
             *omission_diagnostics(simulator.model.mechanism),
         ),
         provenance=simulator.provenance(duration),
@@ -141,32 +142,36 @@ def simulate_many(
 def _motions(
     simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray
 ) -> Sequence[np.ndarray]:
-    """Motions from starts on the simulator's own branch.
+    """Return motions from starts on the simulator's branch.
 
     Args:
-        simulator: of the branch.
+        simulator: simulator of the branch.
         starts: states, coordinates, velocities and forces (N, ...).
-        time: at which states are wanted (T,), s.
+        time: sample times (T,), s.
 
     Returns:
-        What `ManySimulations` has of each, up to its residual; and what `MotionRange` has.
+        The arrays of `ManySimulations` from `q` to `residual`, followed by those of `MotionRange`.
     """
-    n, evaluator, many = len(starts[0]), simulator.model.evaluator, _one_by_one
-    work, pieces = n * len(time), False
-    if isinstance(simulator.stepper, CompiledStepper):
-        many, pieces = _in_machine_code, True
-    elif simulator.stepper.method.tableau is not None and evaluator.wants_code(
-        simulator.system.rate.program, work
+    n, evaluator = len(starts[0]), simulator.model.evaluator
+    work = n * len(time)
+    is_compiled = isinstance(simulator.stepper, CompiledStepper)
+    integrate = _in_machine_code if is_compiled else _one_by_one
+    if (
+        not is_compiled
+        and simulator.stepper.method.tableau is not None
+        and evaluator.wants_code(simulator.system.rate.program, work)
     ):
         kernel = starts_kernel(simulator.stepper, evaluator)
-        many = _one_by_one if kernel is None else partial(_in_kernel, kernel)
+        if kernel is not None:
+            integrate = partial(_in_kernel, kernel)
 
-    def moved(part: slice) -> Sequence[np.ndarray]:
-        return _looked_at(simulator, many(simulator, [array[part] for array in starts], time), work)
+    def motions_of(chosen: slice) -> Sequence[np.ndarray]:
+        runs = integrate(simulator, [array[chosen] for array in starts], time)
+        return _energy_and_residuals(simulator, runs, work)
 
-    if not pieces:
-        return moved(slice(0, n))
-    return in_pieces(n, evaluator.threads, moved, least=0, most=LARGEST_PIECE // len(time))
+    if not is_compiled:
+        return motions_of(slice(0, n))
+    return in_pieces(n, evaluator.threads, motions_of, least=0, most=LARGEST_PIECE // len(time))
 
 
 def _in_machine_code(
@@ -188,12 +193,13 @@ def _in_kernel(
 def _checked(
     simulator: Simulator, duration: float, q: np.ndarray, force: object | None, samples: int
 ) -> np.ndarray:
-    """Forces of all starts (N, n_u)."""
+    """Check the input, and return the forces of all starts (N, n_u)."""
     n_u, problems = len(simulator.model.mechanism.actuators), []
     forces = np.zeros(n_u) if force is None else numbers(force, "force")
     if forces.shape not in ((n_u,), (len(q), n_u)) or not np.isfinite(forces).all():
-        what = f"is not {n_u} finite numbers, or such a row for each of {len(q)} starts"
-        problems.append(Problem(where="force", what=what, remedy="one number for each actuator"))
+        what = f"needs {n_u} finite numbers, or one row of them for each of the {len(q)} starts"
+        remedy = "give one number per actuator"
+        problems.append(Problem(where="force", what=what, remedy=remedy))
     if not 0 < duration < np.inf:
         problems.append(
             Problem(
@@ -205,17 +211,23 @@ def _checked(
     if samples < 2:
         problems.append(
             Problem(
-                where="samples", what=f"must be at least 2, got {samples}", remedy="such as 101"
+                where="samples",
+                what=f"must be at least 2, got {samples}",
+                remedy="give a larger number, such as 101",
             )
         )
     if simulator.system.with_wrench:
         problems.append(
-            Problem(where="simulator", what="has a wrench", remedy="make one without, or use `run`")
+            Problem(
+                where="simulator", what="has a wrench", remedy="build one without, or use `run`"
+            )
         )
     if simulator.sensitivities:
         problems.append(
             Problem(
-                where="simulator", what="has sensitivities", remedy="make one without, or use `run`"
+                where="simulator",
+                what="has sensitivities",
+                remedy="build one without, or use `run`",
             )
         )
     InputError.raise_if_any(problems)
@@ -235,22 +247,25 @@ def _one_by_one(simulator: Simulator, starts: Sequence[np.ndarray], time: np.nda
         inside = time <= run.time[-1]
         if len(run.steps):
             y[i, inside] = run.steps.at(time[inside])
-            near[i, inside] = run.q[
-                np.clip(
-                    np.searchsorted(run.time, time[inside], side="right") - 1, 0, len(run.q) - 1
-                )
-            ]
-    reached, steps = (
-        np.array([run.time[-1] for run in runs]),
-        np.array([len(run.steps) for run in runs]),
-    )
+            step = np.searchsorted(run.time, time[inside], side="right") - 1
+            near[i, inside] = run.q[np.clip(step, 0, len(run.q) - 1)]
     return ManySteps(
-        y=y, near=near, reached=reached, endings=tuple(run.ending for run in runs), steps=steps
+        y=y,
+        near=near,
+        reached=np.array([run.time[-1] for run in runs]),
+        endings=tuple(run.ending for run in runs),
+        steps=np.array([len(run.steps) for run in runs]),
     )
 
 
-def _looked_at(simulator: Simulator, runs: ManySteps, work: int) -> Sequence[np.ndarray]:
-    """What `_motions` gives, of a piece of its work."""
+def _energy_and_residuals(simulator: Simulator, runs: ManySteps, work: int) -> Sequence[np.ndarray]:
+    """Return the arrays of `_motions` for some of its starts.
+
+    Args:
+        simulator: simulator of the branch.
+        runs: the integrations.
+        work: total number of samples of all starts.
+    """
     model, system = simulator.model, simulator.system
     known = np.isfinite(runs.y).all(axis=2)
     chosen = slice(None) if known.all() else known.ravel()
@@ -266,13 +281,13 @@ def _looked_at(simulator: Simulator, runs: ManySteps, work: int) -> Sequence[np.
     error[(np.isnan(kinetic) & known).any(axis=1)] = np.nan
     worst = np.fmax.reduce(residual, axis=1, initial=0.0)
     endings = np.array(runs.endings, dtype=object)
-    passed = model.limits.passed(q)
-    few = passed.least, passed.greatest, passed.outside
-    return (q, v, runs.reached, endings, runs.steps, error, worst, *few)
+    motion_range = model.limits.passed(q)
+    ranges = motion_range.least, motion_range.greatest, motion_range.outside
+    return (q, v, runs.reached, endings, runs.steps, error, worst, *ranges)
 
 
 def _spread(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Rows of the times that are known (N, T), in places of these, and not a number elsewhere."""
+    """Return rows of the known entries (N, T) as an array over all entries, NaN elsewhere."""
     if known.all():
         return rows.reshape(*known.shape, *rows.shape[1:])
     spread = np.full((*known.shape, *rows.shape[1:]), np.nan)
@@ -288,9 +303,9 @@ def _diagnostics(
             "share of the motions that reached the end",
             np.mean([ending is Ending.SUCCESS for ending in endings]),
             at_least=1.0,
-            advice="see `endings` and `reached`; `Simulator.run` says more of one start",
+            advice="see `endings` and `reached`; simulate one start with `Simulator.run` for details",
         ),
-        *kept(
+        *balance_diagnostics(
             float(error.max()) if np.isfinite(error).all() else None, float(residual.max()), length
         ),
     )

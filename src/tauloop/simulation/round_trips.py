@@ -1,4 +1,4 @@
-"""The round trip: forces of a motion by inverse dynamics, fed to forward dynamics, give the motion back.
+"""Round trips: inverse dynamics computes the forces of a motion, forward dynamics reproduces it.
 
 Source: Miller (NUWAR paper), sections 5 and 6, Figure 3. The forces are computed inside the
 right-hand side, at the times that the integrator asks for, and never interpolated.
@@ -28,22 +28,21 @@ from tauloop.simulation.simulation import Simulation, Simulator, start_state
 if TYPE_CHECKING:
     import xarray as xr
 
-#: A round trip shall return to within this, characteristic lengths: a nanometre on a machine of 0.2
-#: m.
-RETURNED = 5e-9
-#: Tolerances of a round trip: an error grows on the way, for nothing pulls the machine back.
-TIGHT = DormandPrince(rtol=1e-12, atol=1e-13)
+#: Largest position error of a round trip, in characteristic lengths: 1 nm on a machine of 0.2 m.
+POSITION_TOLERANCE = 5e-9
+#: Default integrator of a round trip; tight, because nothing corrects errors: they grow with time.
+DEFAULT_INTEGRATOR = DormandPrince(rtol=1e-12, atol=1e-13)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundTrip(Result):
-    """A motion that went through inverse and forward dynamics.
+    """A motion passed through inverse dynamics and then forward dynamics.
 
     Attributes:
         columns, units: names and units of the platform's positions.
-        simulation: forward dynamics.
-        wanted: positions that inverse dynamics was given, at the simulation's times (N, n).
-        error: positions that came back less these (N, n).
+        simulation: the simulation by forward dynamics.
+        wanted: positions given to inverse dynamics, at the simulation's times (N, n).
+        error: simulated positions minus these (N, n).
         length: characteristic length of the machine, m.
     """
 
@@ -57,31 +56,31 @@ class RoundTrip(Result):
     @property
     @in_json("limit_m")
     def limit(self) -> float:
-        """Largest distance of a trip that returns, m."""
-        return RETURNED * self.length
+        """Largest position error with which a round trip passes, m."""
+        return POSITION_TOLERANCE * self.length
 
     @property
     @in_json("largest_position_error_m")
     def position_error(self) -> float:
-        """Largest distance of the platform from where it was wanted, m; zero where it only turns."""
+        """Largest distance of the platform from the given motion, m; zero if it only rotates."""
         moved = [i for i, unit in enumerate(self.units) if unit == "m"]
         return float(np.linalg.norm(self.error[:, moved], axis=1).max())
 
     @property
     @in_json("largest_turning_error_rad")
     def turning_error(self) -> float:
-        """Largest error of an angle or of a quaternion's number, rad."""
+        """Largest error of an angle (rad) or of a quaternion component."""
         turned = [i for i, unit in enumerate(self.units) if unit != "m"]
         return float(np.abs(self.error[:, turned]).max()) if turned else 0.0
 
     def variables(self) -> Iterator[Variable]:
-        """Those of the simulation; what was wanted, and what came back less this."""
+        """Yield the variables of the simulation, the given positions and the errors."""
         yield from self.simulation.variables()
         yield from columns("wanted", self.columns, self.units, self.wanted)
         yield from columns("error", self.columns, self.units, self.error)
 
     def log(self) -> xr.Dataset:
-        """The motion that came back, as a log."""
+        """Return the simulated motion as a log."""
         return self.simulation.log()
 
 
@@ -94,23 +93,23 @@ def round_trip(
     integrator: Integrator | None = None,
     progress: Progress | None = None,
 ) -> RoundTrip:
-    """Feed the forces of a motion to forward dynamics.
+    """Compute the forces of a motion by inverse dynamics and simulate the motion with them.
 
     Args:
         model: the machine.
-        motion: of its platform.
+        motion: motion of its platform.
         duration: s, from time zero.
-        route: to forward dynamics; independent coordinates without it.
-        integrator: Dormand and Prince's with tight tolerances without it.
-        progress: as of `Simulator.run`.
+        route: method of forward dynamics; independent coordinates by default.
+        integrator: Dormand-Prince with tight tolerances by default.
+        progress: see `Simulator.run`.
 
     Raises:
-        InputError, PoseError: as of `simulate` and of inverse dynamics.
+        InputError, PoseError: see `simulate` and inverse dynamics.
     """
     first = motion.at(np.zeros(1))
     q, v = start_state(model, first.position[0], first.velocity[0])
     simulator = Simulator(
-        model, route=route, integrator=TIGHT if integrator is None else integrator
+        model, route=route, integrator=DEFAULT_INTEGRATOR if integrator is None else integrator
     )
     run = simulator.run(
         duration, q=q, v=v, force=InverseDynamicsForce(model, motion), progress=progress
@@ -132,7 +131,7 @@ def round_trip(
         length=model.assembly.loops.length,
     )
     distance = diagnostic(
-        "largest distance from where it was wanted",
+        "largest distance from the given motion",
         trip.position_error,
         at_most=trip.limit,
         unit="m",

@@ -1,8 +1,8 @@
-"""Routes to forward dynamics: what a simulation's states are, and how they change.
+"""Routes to forward dynamics: the states of a simulation and their rates.
 
-A route is a frozen dataclass that builds a right-hand side (`rate`) and says what a state is made
-of (`encoder`); what it needs of the stepping around it are its class attributes. `System` makes one
-with a machine; nothing else asks which route it is.
+A route is a frozen dataclass that builds a right-hand side (`rate`) and defines the contents of a
+state (`encoder`). Class attributes state what it requires of the integration. `System` combines a
+route with a machine; other code does not depend on the type of the route.
 
 Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems,
 for multipliers; Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel
@@ -34,20 +34,20 @@ from tauloop.model import Model
 #: Coordinates (N, n_q) and velocities (N, n_v) -> the parts of the states, in the order of
 #: `RateProgram.state`.
 Encoder = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]
-#: Likewise -> derivatives of the parts, from those of coordinates, velocities and free parameters
-#: by their names.
+#: Coordinates, velocities, and derivatives of these and of free parameters by name -> derivatives
+#: of the parts.
 EncoderAlong = Callable[[np.ndarray, np.ndarray, Mapping[str, np.ndarray]], list[np.ndarray]]
 
 
 class Route(ABC):
-    """A way to forward dynamics.
+    """A method of forward dynamics.
 
     Attributes:
-        projects: whether coordinates and velocities, its first two parts, are led back onto phi = 0
-            and K v = 0 after every step; else quaternions keep unit length.
-        is_independent: whether states hold the platform's independent coordinates, from which
-            closed forms find the others: then starts on other branches have equations of their own.
-        smallest_pivot: share of its typical size below which a pivot means a singular pose.
+        projects: whether coordinates and velocities, the first two parts of a state, are projected
+            onto phi = 0 and K v = 0 after every step. Otherwise only quaternions are normalised.
+        is_independent: whether states contain the platform's independent coordinates, from which
+            closed forms compute the others. Starts on other branches then have their own equations.
+        smallest_pivot: ratio to its typical size below which a pivot means a singular pose.
     """
 
     __slots__ = ()
@@ -57,22 +57,22 @@ class Route(ABC):
 
     @abstractmethod
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
-        """The right-hand side.
+        """Return the right-hand side.
 
         Args:
             model: the machine.
             with_wrench: whether a wrench at the tool acts.
 
         Raises:
-            DescriptionError: the machine cannot go this way.
+            DescriptionError: the route is not available for the machine.
         """
 
     def encoder(self, model: Model) -> Encoder:
-        """How states are made of coordinates and velocities: of these themselves, unless the route says otherwise."""
+        """Return the function from coordinates and velocities to states; by default these."""
         return lambda q, v: [q, v]
 
     def encoder_along(self, model: Model) -> EncoderAlong:
-        """How the parts change with coordinates and velocities: as these do themselves, unless the route says more."""
+        """Return the function from changes of coordinates and velocities to changes of states."""
         encode = self.encoder(model)
         return lambda q, v, changes: encode(changes["q_by"], changes["v_by"])
 
@@ -80,25 +80,25 @@ class Route(ABC):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndependentCoordinates(Route):
-    """The platform's independent coordinates: the loops are closed anew at every evaluation, so nothing drifts.
+    """The platform's independent coordinates; every evaluation closes the loops, so nothing drifts.
 
-    It ends at leg-side singularities, where the platform no longer determines the legs: on free
-    falls into them the energy error is 1e-7 at the smallest pivot that is allowed, and further on
-    it grows faster than the pivot falls.
+    The route ends at leg-side singularities, where the platform does not determine the legs. In
+    free falls into them the energy error is 1e-7 at the smallest allowed pivot. Beyond it, the
+    error grows faster than the pivot falls.
     """
 
     is_independent: ClassVar[bool] = True
     smallest_pivot: ClassVar[float] = 1e-4
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
-        """Rates of the platform's independent coordinates."""
+        """Return the rates of the platform's independent coordinates."""
         ports, formulation = model.platform.ports, model.formulation
         return independent_rate_program(
             model.assembly, ports, formulation, with_wrench=with_wrench, free=model.free
         )
 
     def encoder(self, model: Model) -> Encoder:
-        """The platform's part of coordinates and velocities."""
+        """Return the function that extracts the platform's coordinates and velocities."""
         entry = model.platform.ports
         return lambda q, v: [
             q[:, list(entry.q)],
@@ -109,11 +109,11 @@ class IndependentCoordinates(Route):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baumgarte(Options):
-    """Stabilisation of loops on acceleration level: psi'' + 2 alpha psi' + beta^2 psi = 0.
+    """Stabilisation of loops at acceleration level: psi'' + 2 alpha psi' + beta^2 psi = 0.
 
     Attributes:
-        alpha, beta: 1/s; equal ones make residuals die out without swinging. Explicit integrators
-            need steps shorter than about 1/alpha.
+        alpha, beta: 1/s; if equal, residuals decay without oscillation. Explicit integrators need
+            steps shorter than about 1/alpha.
     """
 
     alpha: float = option(100.0, least=0.0, below=math.inf, remedy="10 to 1000 1/s are usual")
@@ -122,44 +122,40 @@ class Baumgarte(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stabilised(Route):
-    """Full coordinates whose loops are held on acceleration level.
+    """Full coordinates with loops closed at acceleration level.
 
     Attributes:
-        stabilisation: Baumgarte's, or None to see the drift.
+        stabilisation: Baumgarte stabilisation; None shows the drift.
     """
 
     stabilisation: Baumgarte | None = Baumgarte()
 
     @property
     def _factors(self) -> tuple[float, float]:
-        return (
-            (self.stabilisation.alpha, self.stabilisation.beta)
-            if self.stabilisation
-            else (0.0, 0.0)
-        )
+        if self.stabilisation is None:
+            return (0.0, 0.0)
+        return (self.stabilisation.alpha, self.stabilisation.beta)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedSpace(_Stabilised):
-    """Hamilton's equations of index two on coordinates and momenta of the extended space (NUWAR paper, section 5).
+    """Hamilton's equations of index two in the extended space (NUWAR paper, section 5).
 
     Attributes:
-        stabilisation: Baumgarte's, or None to see the drift.
+        stabilisation: Baumgarte stabilisation; None shows the drift.
     """
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
-        """Hamilton's equations."""
+        """Return Hamilton's equations."""
         return hamilton_rate_program(
             model.assembly, *self._factors, with_wrench=with_wrench, free=model.free
         )
 
     def encoder(self, model: Model) -> Encoder:
-        """Coordinates and momenta."""
-        momenta, theta = (
-            momentum_map_program(model.assembly, model.free),
-            model.mechanism.parameters.vector(model.free),
-        )
+        """Return the function from coordinates and velocities to coordinates and momenta."""
+        momenta = momentum_map_program(model.assembly, model.free)
+        theta = model.mechanism.parameters.vector(model.free)
 
         def encode(q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
             inputs = {"q": q, "v": v, "theta": np.tile(theta, (len(q), 1))}
@@ -168,7 +164,7 @@ class ExtendedSpace(_Stabilised):
         return encode
 
     def encoder_along(self, model: Model) -> EncoderAlong:
-        """Changes of coordinates and momenta."""
+        """Return the function from changes of coordinates and velocities to those of the states."""
         shape, theta = model.topology, model.mechanism.parameters.vector(model.free)
         sizes = {"q": shape.n_q, "v": shape.n_v, "theta": len(theta)}
         momenta = tangent_program(momentum_map_program(model.assembly, model.free), sizes)
@@ -187,15 +183,15 @@ class ExtendedSpace(_Stabilised):
 class Multipliers(_Stabilised):
     """All coordinates and velocities with accelerations and multipliers, without projection.
 
-    It does what `ExtendedSpace` does, for machines whose cut-open loops leave coordinates without
-    inertia too.
+    Like `ExtendedSpace`, but also for machines with coordinates that have no inertia when the loops
+    are cut.
 
     Attributes:
-        stabilisation: Baumgarte's, or None to see the drift.
+        stabilisation: Baumgarte stabilisation; None shows the drift.
     """
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
-        """Accelerations and multipliers together."""
+        """Return the equations of accelerations and multipliers."""
         return extended_rate_program(
             model.assembly,
             *self._factors,
@@ -208,22 +204,22 @@ class Multipliers(_Stabilised):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projected(Route):
-    """All coordinates and velocities with multipliers, put back onto phi = 0 and K v = 0 after every step.
+    """All coordinates and velocities with multipliers, projected onto phi = 0 and K v = 0.
 
-    The projection is that of least squares in unit-free displacements.
+    Every step ends with the projection, by least squares in dimensionless displacements.
     """
 
     projects: ClassVar[bool] = True
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
-        """Accelerations and multipliers together, without stabilisation."""
+        """Return the equations of accelerations and multipliers, without stabilisation."""
         return extended_rate_program(
             model.assembly, formulation=model.formulation, with_wrench=with_wrench, free=model.free
         )
 
 
-#: Every route by the name that a command or a table uses.
-ROUTES = Registry[Route](
+#: Routes by the names used in commands and tables.
+ROUTES = Offered[Route](
     "tauloop.routes",
     Route,
     {

@@ -1,4 +1,4 @@
-"""What a simulation may be differentiated by: parameters of the machine, where its platform starts, and how fast."""
+"""Sensitivities of a simulation to machine parameters and to the platform's start."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tauloop.simulation.system import BALANCE, System
 def simulation_directions(
     system: System, names: Sequence[str], q: np.ndarray, v: np.ndarray
 ) -> tuple[SensitivityDirection, ...]:
-    """Directions of a simulation on a machine that has the parameters among these names free.
+    """Return the directions along which a simulation is differentiated.
 
-    A parameter leaves position and velocity of the platform at the start as they are; all other
-    coordinates follow.
+    Parameters among the names must be free in the system's model. A change of a parameter keeps the
+    start position and velocity of the platform; all other coordinates follow.
 
     Args:
         system: the equations.
-        names: what to differentiate by.
+        names: names of parameters and of start values.
         q, v: coordinates (n_q,) and velocities (n_v,) at the start.
 
     Raises:
@@ -50,24 +50,32 @@ def simulation_directions(
         known[name] = by_parameter(model.mechanism.parameters[name], row, row[inputs:])
     chosen = [known[name] for name in names]
     by = np.array([direction.start for direction in chosen])
-    starting = _start_along(system, by, position.size, q, v)
-    if not np.isfinite(starting).all():
-        what = (
+    start_derivatives = _start_derivatives(system, by, position.size, q, v)
+    if not np.isfinite(start_derivatives).all():
+        problem = (
             "the platform does not determine the other coordinates at the start, which is singular"
         )
-        raise InputError.of("sensitivities", what, "start away from singularities")
+        raise InputError.of("sensitivities", problem, "start away from singularities")
     return tuple(
         SensitivityDirection(
             name=d.name, unit=d.unit, start=start, constants=d.constants, scale=d.scale
         )
-        for d, start in zip(chosen, starting, strict=True)
+        for d, start in zip(chosen, start_derivatives, strict=True)
     )
 
 
-def _start_along(
+def _start_derivatives(
     system: System, by: np.ndarray, n_p: int, q: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
-    """Derivatives of the state (d, n) from those of the platform's motion and of the parameters (d, n_p + n_v + m)."""
+    """Return derivatives of the start state (d, n) along each direction.
+
+    Args:
+        system: the equations.
+        by: derivatives of the platform's position and velocity and of the parameters
+            (d, n_p + n_v + m).
+        n_p: number of the platform's positions.
+        q, v: coordinates (n_q,) and velocities (n_v,) at the start.
+    """
     model, count = system.model, len(by)
     runner = next(runner for runner, _ in model.platform.runner.by_branch(q[None]))
     n_v = model.platform.ports.velocity.size
@@ -101,7 +109,7 @@ def motion_along(
     by: np.ndarray,
     theta_by: np.ndarray,
 ) -> np.ndarray:
-    """Derivatives (N, n, d) of the platform's positions, and behind them of its velocities.
+    """Return derivatives (N, n, d) of the platform's positions, then of its velocities.
 
     Args:
         system: the equations.
@@ -131,22 +139,26 @@ def motion_along(
 def require_differentiable(
     system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None
 ) -> None:
-    """Refuse what has no derivatives.
+    """Refuse forces, wrenches and friction that cannot be differentiated.
 
     Raises:
         InputError: forces or a wrench that follow the motion in Python, Coulomb friction; all at
             once.
     """
     problems = Problems()
-    remedy = "take differences of runs instead"
+    remedy = "use finite differences of simulations instead"
     if force is not None and (force.needs_state or force.period):
-        what = f"{type(force).__name__} follows the motion in Python, which is not differentiated"
+        what = f"{type(force).__name__} is computed from the motion in Python, which cannot be differentiated"
         problems.add(
             "sensitivities",
             what,
-            f"give forces by time alone, use `control` with its own laws, or {remedy}",
+            f"give forces as functions of time alone, use a built-in control law, or {remedy}",
         )
     if isinstance(wrench, ToolForce):
-        problems.add("sensitivities", "a wrench by the tool's motion is computed in Python", remedy)
+        problems.add(
+            "sensitivities",
+            "a wrench that depends on the tool's motion is computed in Python",
+            remedy,
+        )
     require_smooth_friction(system.model.mechanism, problems)
     InputError.raise_if_any(problems)

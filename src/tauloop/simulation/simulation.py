@@ -1,4 +1,4 @@
-"""Simulations: a machine carried forward in time, with diagnostics."""
+"""Simulation of a machine's motion in time, with diagnostics."""
 
 from __future__ import annotations
 
@@ -50,11 +50,14 @@ from tauloop.simulation.system import BALANCE, System
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Loops opened wider than this, characteristic lengths, make a simulation doubtful: 10 nm on a
-#: machine of 0.2 m.
-LOOPS_CLOSED = 5e-8
-#: So does an energy that misses its balance by more than this share of the largest kinetic energy.
-ENERGY_BALANCED = 1e-6
+#: Largest loop residual of a reliable simulation, in characteristic lengths: 10 nm on a machine of
+#: 0.2 m.
+LOOP_TOLERANCE = 5e-8
+#: Largest energy error of a reliable simulation, as a share of the largest kinetic energy.
+ENERGY_TOLERANCE = 1e-6
+#: Largest difference between a start and the closed forms' solution, in characteristic lengths or
+#: rad; beyond it the start is on another branch.
+BRANCH_TOLERANCE = 1e-4
 
 
 def _last(time: np.ndarray) -> float:
@@ -63,28 +66,28 @@ def _last(time: np.ndarray) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation(Result):
-    """A machine's motion under forces, at the ends of the integrator's steps.
+    """The motion of a machine under forces, at the ends of the integrator's steps.
 
     Attributes:
-        machine: its name.
-        coordinate_names, velocity_names, actuator_names: of the columns.
+        machine: name of the machine.
+        coordinate_names, velocity_names, actuator_names: names of the columns.
         time: s (N,).
         q, v: coordinates and velocities (N, n_q), (N, n_v).
         force: actuator forces (N, n_u), N or N m.
-        wrench: force and moment at the tool (N, 6); no columns where none acts.
-        kinetic, potential: energies (N,), J; not a number where a rod has none.
-        work, loss: of actuators and the tool's wrench, and in friction, since the start (N,), J.
-        residual: largest residual of all loop equations, redundant ones too (N,), m; pure numbers
-            count by the characteristic length.
-        duration: that was asked for, s.
-        ending: why it ended.
-        problem: what went wrong, with the remedy; None where it reached the end or a terminal
+        wrench: force and moment at the tool (N, 6); no columns if none acts.
+        kinetic, potential: energies (N,), J; NaN if a rod has none.
+        work, loss: work of actuators and wrench, and friction losses, since the start (N,), J.
+        residual: largest residual of all loop equations, including redundant ones (N,), m;
+            dimensionless equations are multiplied by the characteristic length.
+        duration: requested duration, s.
+        ending: why the simulation ended.
+        problem: the problem and its remedy; None if the simulation reached the end or a terminal
             event.
-        occurrences: events in the order of time.
+        occurrences: events in order of time.
         steps: the integrator's steps, with polynomials between them.
         system: the equations that were integrated.
         sensitivities: derivatives of the platform's `position` and `velocity` over time, column and
-            parameter (`by`), SI, with units; None where none were asked for.
+            parameter (`by`), SI, with units; None if none were requested.
     """
 
     machine: str
@@ -117,7 +120,7 @@ class Simulation(Result):
     )
 
     def variables(self) -> Iterator[Variable]:
-        """Positions and velocities of the platform, forces, energies, and all coordinates, over time."""
+        """Yield positions, velocities, forces, energies and all coordinates over time."""
         model = self.system.model
         ports = model.platform.ports
         yield time_axis(self.time)
@@ -137,44 +140,53 @@ class Simulation(Result):
 
     @property
     def energy_error(self) -> np.ndarray:
-        """Energy that is missing from the balance T + V - work + loss = constant (N,), J."""
+        """Error of the energy balance T + V - work + loss = constant (N,), J."""
         balance = self.kinetic + self.potential - self.work + self.loss
         return np.asarray(balance - balance[0])
 
     @property
     @in_json(nullable=True)
     def relative_energy_error(self) -> float:
-        """Largest energy error over the largest kinetic energy; infinite where nothing moves, but energy is missing."""
-        worst, largest = float(np.abs(self.energy_error).max()), float(self.kinetic.max())
-        return worst / largest if largest > 0 else (0.0 if worst == 0 else np.inf)
+        """Largest energy error divided by the largest kinetic energy.
+
+        Infinite for a machine at rest whose energy changes.
+        """
+        worst = float(np.abs(self.energy_error).max())
+        largest = float(self.kinetic.max())
+        if largest > 0:
+            return worst / largest
+        return 0.0 if worst == 0 else np.inf
 
     @property
     @in_json()
     def beyond_stops(self) -> tuple[LimitViolation, ...]:
-        """Coordinates that go beyond their stops, which do not hold them here: by how much, and when first."""
+        """Coordinates that exceed their limits, with the largest excess and the first time.
+
+        The simulation does not enforce limits.
+        """
         return self.system.model.limits.beyond(self.q, self.time)
 
     def coordinate(self, name: str) -> np.ndarray:
-        """One coordinate by name (N,)."""
+        """Return one coordinate by name (N,)."""
         return np.asarray(self.q[:, self.coordinate_names.index(name)])
 
     def at(self, time: object) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (N, n_q) and velocities (N, n_v) at any times (N,), by the integrator's dense output.
+        """Return coordinates (N, n_q) and velocities (N, n_v) at times (N,), by dense output.
 
         Raises:
-            InputError: a time that was not reached.
+            InputError: a time outside the simulated interval.
         """
         times = np.atleast_1d(np.asarray(time, dtype=float))
         if not len(self.steps) or not ((times >= self.time[0]) & (times <= self.time[-1])).all():
-            what = f"asked from {times.min():.6g} to {times.max():.6g} s, reached is 0 to {self.time[-1]:.6g} s"
-            raise InputError.of("time", what, "ask for times that were reached")
-        near = self.q[
-            np.clip(np.searchsorted(self.time, times, side="right") - 1, 0, len(self.q) - 1)
-        ]
+            interval = f"{times.min():.6g} to {times.max():.6g} s"
+            problem = f"{interval} is outside the simulated 0 to {self.time[-1]:.6g} s"
+            raise InputError.of("time", problem, "give times within the simulated interval")
+        step = np.searchsorted(self.time, times, side="right") - 1
+        near = self.q[np.clip(step, 0, len(self.q) - 1)]
         return self.system.decoded(self.steps.at(times), near)
 
     def log(self) -> xr.Dataset:
-        """The platform's motion and the actuators' forces, as a log that `tauloop dynamics` reads."""
+        """Return the platform's motion and the actuator forces as a log for `tauloop dynamics`."""
         return log_of(self, "position", "velocity", "force")
 
     @property
@@ -186,12 +198,12 @@ class Simulation(Result):
     @property
     @in_json()
     def final(self) -> dict[str, float]:
-        """Coordinates at the end by name."""
+        """Coordinates at the end, by name."""
         return dict(zip(self.coordinate_names, map(float, self.q[-1]), strict=True))
 
 
 class Simulator:
-    """A machine on a route with an integrator, compiled once for any number of simulations."""
+    """A machine with a route and an integrator, compiled once for any number of simulations."""
 
     def __init__(
         self,
@@ -202,19 +214,19 @@ class Simulator:
         with_wrench: bool = False,
         sensitivities: Sequence[str] = (),
     ) -> None:
-        """Build, and compile where the model's evaluator does.
+        """Build the system, and compile it if the model's evaluator compiles.
 
         Args:
             model: the machine.
-            route: the way to forward dynamics; independent coordinates without it.
-            integrator: Dormand and Prince's without it.
+            route: method of forward dynamics; independent coordinates by default.
+            integrator: integration method; Dormand-Prince by default.
             with_wrench: whether simulations have a wrench at the tool.
-            sensitivities: what to differentiate them by: parameters of the machine, where position
-                and velocity of the platform at the start stay, and these, such as
-                ``position.platform.x``.
+            sensitivities: names of machine parameters and of start values, such as
+                ``position.platform.x``, by which simulations are differentiated. Parameters do
+                not change the platform's position and velocity at the start.
 
         Raises:
-            InputError, DescriptionError: as of `System`.
+            InputError, DescriptionError: see `System`.
         """
         self.model = model.with_free_parameters(
             name for name in sensitivities if name in model.mechanism.parameters.names
@@ -225,7 +237,7 @@ class Simulator:
         self.system = System(self.model, chosen, with_wrench=with_wrench)
         self.stepper: Stepper = stepper(self.system, self.integrator, len(self.sensitivities))
         self._energy = _energy(model)
-        self._elsewhere: dict[Runner, Simulator] = {}
+        self._by_runner: dict[Runner, Simulator] = {}
 
     def run(
         self,
@@ -238,28 +250,33 @@ class Simulator:
         events: Sequence[Event] = (),
         progress: Progress | None = None,
     ) -> Simulation:
-        """Simulate from a start; what was reached is kept, whatever happens.
+        """Simulate from a start state; an early end returns the motion up to this time.
 
         Args:
-            duration: s.
-            q: start coordinates (n_q,); the assembled reference pose without them.
-            v: start velocities (n_v,); rest without them.
-            force: what the actuators do; nothing without it.
-            wrench: force and moment at the tool centre point in the base frame (6,), or a function
-                of time; or of the tool's motion, beside forces that act continuously.
-            events: what to look for.
-            progress: called with the share of the duration that is done, and what there is to do.
+            duration: duration, s.
+            q: start coordinates (n_q,); the assembled reference pose by default.
+            v: start velocities (n_v,); zero by default.
+            force: law of the actuator forces; zero by default.
+            wrench: force and moment at the tool centre point in the base frame (6,), a
+                function of time, or a function of the tool's motion (with continuous force laws
+                only).
+            events: events to detect.
+            progress: called with the simulated time and the duration.
 
         Raises:
-            InputError: a duration that is not positive, or numbers of the wrong shape;
-                sensitivities by unknown names, or of what has none: laws of the motion in Python,
-                Coulomb friction.
+            InputError: a duration that is not positive; arrays of the wrong shape;
+                sensitivities by unknown names, with force laws in Python that depend on the
+                motion, or with Coulomb friction.
             AssemblyError: the start is not assembled.
         """
         if not 0 < duration < np.inf:
             raise InputError.of("duration", f"must be positive, got {duration:g} s", "give seconds")
         if wrench is not None and not self.system.with_wrench:
-            raise InputError.of("wrench", "has no place", "make the simulator with_wrench")
+            raise InputError.of(
+                "wrench",
+                "the simulator was built without a wrench",
+                "build it with with_wrench=True",
+            )
         start_q = self.model.assembly.q if q is None else numbers(q, "q")
         start_v = np.zeros(self.model.topology.n_v) if v is None else numbers(v, "v")
         y = self.system.encode(start_q, start_v)
@@ -275,7 +292,7 @@ class Simulator:
                 progress=progress,
             )
         self.require_branch(y[None, :], start_q[None, :])
-        acting = _Acting(self.system, force, wrench)
+        acting = _AppliedForces(self.system, force, wrench)
         if self.sensitivities:
             require_differentiable(self.system, force, wrench)
         along = simulation_directions(self.system, self.sensitivities, start_q, start_v)
@@ -290,7 +307,7 @@ class Simulator:
             happened += occurred
             parts.append(part)
             if occurred and occurred[-1].is_terminal:
-                parts[-1] = _cut(part, occurred[-1].time)
+                parts[-1] = _truncated(part, occurred[-1].time)
                 ending = Ending.EVENT
             elif part.ending is not None:
                 ending = part.ending
@@ -300,58 +317,60 @@ class Simulator:
         return self._differentiated(result, along) if along else result
 
     def by_branch(self, q: np.ndarray) -> list[tuple[Simulator, np.ndarray]]:
-        """The simulator of every start (N, n_q), and the numbers of its starts.
+        """Return the simulators of the starts (N, n_q), each with the indices of its starts.
 
-        It is this one but for starts on another branch of the closed forms, which have one of their
-        own, kept.
+        Starts on another branch of the closed forms have a simulator of their own, which is built
+        once and stored.
 
         Raises:
-            AssemblyError: the loops have another rank there.
+            AssemblyError: the loops have a different rank at a start.
         """
         if not self.system.route.is_independent:
             return [(self, np.arange(len(q)))]
         branches = []
-        own = self.model.platform.runner
-        for runner, where in own.by_branch(q):
-            if runner is not own and runner not in self._elsewhere:
+        reference_runner = self.model.platform.runner
+        for runner, indices in reference_runner.by_branch(q):
+            if runner is not reference_runner and runner not in self._by_runner:
                 route, with_wrench = self.system.route, self.system.with_wrench
-                there = self.model.at(q[where[0]])
-                self._elsewhere[runner] = Simulator(
-                    there,
+                branch_model = self.model.at(q[indices[0]])
+                self._by_runner[runner] = Simulator(
+                    branch_model,
                     route=route,
                     integrator=self.integrator,
                     with_wrench=with_wrench,
                     sensitivities=self.sensitivities,
                 )
-            branches.append((self._elsewhere.get(runner, self), where))
+            branches.append((self._by_runner.get(runner, self), indices))
         return branches
 
     def require_branch(self, y: np.ndarray, q: np.ndarray) -> None:
-        """Refuse starts that the independent coordinates do not lead to: constant coordinates have other values there.
+        """Refuse starts that differ from the closed forms' solution of the loops.
+
+        Coordinates that are constant on the reference branch have other values at these starts.
 
         Args:
             y: states (N, n).
             q: coordinates of the same starts (N, n_q).
 
         Raises:
-            InputError: which coordinate lies elsewhere, by how much.
+            InputError: the coordinate that differs, and by how much.
         """
         rates = self.system.rates(y, np.zeros((1, self.system.acting)), q, is_brief=True)
-        # where the machine cannot be the integration ends at once, and says why
-        miss = np.abs(rates.q - q)[rates.is_good]
-        miss = np.where(
-            self.model.topology.is_angle, np.minimum(miss % (2 * np.pi), -miss % (2 * np.pi)), miss
-        )
-        relative = miss / self.model.assembly.loops.coordinate_scale
-        if relative.max(initial=0.0) > BRANCH:
-            row, worst = np.unravel_index(int(np.argmax(relative)), miss.shape)
-            name, unit = (
-                self.model.topology.coordinate_names[worst],
-                coordinate_units(self.model.topology)[worst],
+        # the integration of unreachable starts ends at once and reports why
+        topology = self.model.topology
+        difference = np.abs(rates.q - q)[rates.is_good]
+        wrapped = np.minimum(difference % (2 * np.pi), -difference % (2 * np.pi))
+        difference = np.where(topology.is_angle, wrapped, difference)
+        relative = difference / self.model.assembly.loops.coordinate_scale
+        if relative.max(initial=0.0) > BRANCH_TOLERANCE:
+            row, worst = np.unravel_index(int(np.argmax(relative)), difference.shape)
+            unit = coordinate_units(topology)[worst]
+            problem = (
+                f"differs by {difference[row, worst]:.4g} {unit} at the start from the value that "
+                "follows from the independent coordinates"
             )
-            what = f"the start is not where its independent coordinates lead: off by {miss[row, worst]:.4g} {unit}"
             remedy = "simulate in full coordinates (`Projected`), or make the start the reference (`Model.at`)"
-            raise InputError.of(name, what, remedy)
+            raise InputError.of(topology.coordinate_names[worst], problem, remedy)
 
     def _result(
         self,
@@ -360,7 +379,7 @@ class Simulator:
         ending: Ending,
         happened: list[Occurrence],
         state: SteppingState,
-        acting: _Acting,
+        acting: _AppliedForces,
     ) -> Simulation:
         steps, last_q, last_v = self._usable(steps, state.guess)
         q, v = np.vstack([steps.q, last_q]), np.vstack([steps.v, last_v])
@@ -398,7 +417,7 @@ class Simulator:
     def _differentiated(
         self, result: Simulation, along: Sequence[SensitivityDirection]
     ) -> Simulation:
-        """The simulation with its derivatives, which lie behind its states."""
+        """Return the simulation with its sensitivities, which follow the states in `result`."""
         states, by = split_sensitivities(result.steps.y, along)
         tangent = self.stepper.routines.rate.calls[0].tangent
         assert tangent is not None
@@ -414,7 +433,7 @@ class Simulator:
         )
 
     def _usable(self, steps: Steps, guess: np.ndarray) -> tuple[Steps, np.ndarray, np.ndarray]:
-        """The steps, without a last one that ends where the machine cannot be, and q and v (1, n) at their end."""
+        """Return the steps without an unreachable end, and q and v (1, n) at their end."""
         near = steps.q[-1:] if len(steps) else guess[None, :]
         q, v = self.system.decoded(steps.y[-1:], near)
         if len(steps) and not (np.isfinite(q).all() and np.isfinite(v).all()):
@@ -424,18 +443,19 @@ class Simulator:
     def energies(
         self, q: np.ndarray, v: np.ndarray, work: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Kinetic and potential energies (N,) of states (N, n_q), (N, n_v), J; not a number where a rod has none.
+        """Return kinetic and potential energies (N,) of states (N, n_q), (N, n_v), J.
 
-        The states may be a piece of so many samples (`work`).
+        They are NaN if a rod has no kinetic energy. `work` is the total number of samples if the
+        states are one piece of them.
         """
         if self._energy is None:
-            nothing = np.full(len(q), np.nan)
-            return nothing, nothing
+            unknown = np.full(len(q), np.nan)
+            return unknown, unknown
         energies, _ = self.system.runs(self._energy, {"q": q, "v": v}, len(q), work=work)
         return energies["kinetic"][:, 0], energies["potential"][:, 0]
 
     def provenance(self, duration: float) -> Provenance:
-        """With what a simulation of this duration (s) was made."""
+        """Return the provenance of a simulation of this duration (s)."""
         route, integrator = self.system.route, self.integrator
         options = {
             "route": described(route),
@@ -449,31 +469,26 @@ class Simulator:
         )
 
 
-#: A start that misses what the closed forms find by more than this, characteristic lengths or rad,
-#: lies on another branch.
-BRANCH = 1e-4
-
-
 def start_state(
     model: Model, position: object, velocity: object | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates (n_q,) and velocities (n_v,) of a platform motion, for the start of a simulation.
+    """Return coordinates (n_q,) and velocities (n_v,) of a platform state, to start a simulation.
 
     Args:
         model: the machine.
-        position: of the platform's entry (n,).
-        velocity: likewise; rest without it.
+        position: position of the platform (n,).
+        velocity: velocity of the platform; zero by default.
 
     Raises:
-        InputError, PoseError: as of `Motion.kinematics`.
+        InputError, PoseError: see `Motion.kinematics`.
     """
     rates = np.zeros(model.platform.ports.velocity.size) if velocity is None else velocity
     state = model.platform.kinematics(position, rates)
     return state.q, np.asarray(state.v)
 
 
-class _Acting(Laws):
-    """Force law and wrench as laws of the stepper: one of time and state, and one that is held between its samples."""
+class _AppliedForces(Laws):
+    """Force law and wrench as laws of the stepper: a continuous law, and a sampled and held one."""
 
     def __init__(
         self, system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None
@@ -488,7 +503,7 @@ class _Acting(Laws):
         if wrench is not None and along is None:
             self.constant[n_u:] = _numbers("wrench", wrench, WRENCH)
         self.period = (force.period if force is not None else None) or 0.0
-        self._near = system.model.assembly.q
+        self._last_q = system.model.assembly.q
         self.sampled = partial(self._fill, moving, None) if self.period else None
         moving = None if self.period else moving
         self.law = None if moving is None and along is None else partial(self._fill, moving, along)
@@ -502,7 +517,7 @@ class _Acting(Laws):
         acting: np.ndarray,
     ) -> None:
         needs_state = isinstance(wrench, ToolForce) or (force is not None and force.needs_state)
-        q, v = self._known(y) if needs_state else (self._near, self._near[:0])
+        q, v = self._decoded(y) if needs_state else (self._last_q, self._last_q[:0])
         if force is not None:
             acting[: self._n_u] = force.force(time, q, v)
         if isinstance(wrench, ToolForce):
@@ -510,17 +525,17 @@ class _Acting(Laws):
         elif wrench is not None:
             acting[self._n_u :] = wrench(time)
 
-    def _known(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        q, v = self._system.decoded(y[None, :], self._near[None, :])
+    def _decoded(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        q, v = self._system.decoded(y[None, :], self._last_q[None, :])
         if np.isfinite(q).all():
-            self._near = q[0]
+            self._last_q = q[0]
         return q[0], v[0]
 
     def at(self, time: float, y: np.ndarray, q: np.ndarray, progress: SteppingState) -> np.ndarray:
-        """What acts at the end; a sampled law's is held."""
+        """Return forces and wrench at the end; those of a sampled law are held."""
         acting = progress.acting.copy()
         if self.law is not None:
-            self._near = q
+            self._last_q = q
             self.law(time, y, acting)
         return acting
 
@@ -528,13 +543,13 @@ class _Acting(Laws):
 def _numbers(where: str, values: object, size: int) -> np.ndarray:
     array = numbers(values, where)
     if array.shape != (size,) or not np.isfinite(array).all():
-        what = f"is no row of {size} finite numbers, but of shape {array.shape}"
-        raise InputError.of(where, what, "one number for each actuator; six for a wrench")
+        problem = f"needs {size} finite numbers, got an array of shape {array.shape}"
+        raise InputError.of(where, problem, "give one number per actuator; six for a wrench")
     return array
 
 
-def _cut(part: Steps, time: float) -> Steps:
-    """The steps up to a time; the last one ends there."""
+def _truncated(part: Steps, time: float) -> Steps:
+    """Return the steps up to a time, at which the last step ends."""
     m = int(np.searchsorted(part.time, time, side="left"))
     share = (time - part.time[m - 1]) / (part.time[m] - part.time[m - 1])
     steps = part.first(m)
@@ -544,7 +559,7 @@ def _cut(part: Steps, time: float) -> Steps:
 
 
 def _energy(model: Model) -> Program | None:
-    """The energies' program; None for a machine in which a rod has no kinetic energy."""
+    """Return the program of the energies; None if a rod has no kinetic energy."""
     try:
         return energy_program(model.assembly)
     except DescriptionError:
@@ -563,7 +578,7 @@ def _diagnostics(result: Simulation) -> tuple[Diagnostic, ...]:
             at_least=1.0 if result.ending is not Ending.EVENT else None,
             advice=result.ending.value,
         ),
-        *kept(
+        *balance_diagnostics(
             result.relative_energy_error if has_energy else None,
             float(result.residual.max()),
             result.system.model.assembly.loops.length,
@@ -573,25 +588,27 @@ def _diagnostics(result: Simulation) -> tuple[Diagnostic, ...]:
     )
 
 
-def kept(energy: float | None, residual: float, length: float) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of energy and loops.
+def balance_diagnostics(
+    energy: float | None, residual: float, length: float
+) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of the energy balance and the loops.
 
     Args:
-        energy: what is missing of the largest kinetic energy.
-        residual: the largest of the loops, m.
+        energy: energy error divided by the largest kinetic energy.
+        residual: largest residual of the loops, m.
         length: characteristic length of the machine, m.
     """
     return (
         diagnostic(
             "energy missing from the balance, of the largest kinetic energy",
             energy,
-            at_most=ENERGY_BALANCED,
+            at_most=ENERGY_TOLERANCE,
             advice="tighten the tolerances or shorten the step",
         ),
         diagnostic(
             "largest residual of the loops",
             residual,
-            at_most=LOOPS_CLOSED * length,
+            at_most=LOOP_TOLERANCE * length,
             unit="m",
             advice="use independent coordinates or projection, or a stronger stabilisation",
         ),

@@ -1,4 +1,4 @@
-"""One machine on one route as a system of differential equations: states, rates, and the way back onto the loops."""
+"""A machine on a route as a system of differential equations: states, rates, and projection."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
 from tauloop.simulation.routes import Route
 
-#: A start may miss its loops by this much, characteristic lengths or pure numbers, for rounded
-#: input; it is closed before the first step.
+#: Largest loop residual of a start, in characteristic lengths or dimensionless; allows rounded
+#: input. The loops are closed before the first step.
 START_GAP = 1e-6
-#: Work of what acts, and loss in friction, behind the state's parts.
+#: Number of entries at the end of a state for the energy balance: work of forces, friction losses.
 BALANCE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """A right-hand side at N states.
+    """Values of a right-hand side at N states.
 
     Attributes:
-        rate: of the states (N, n).
+        rate: time derivatives of the states (N, n).
         q, v: all coordinates and velocities (N, n_q), (N, n_v).
-        health: the diagnostics.
-        is_good: whether loops close and linear systems can be solved (N,).
+        health: diagnostics of the solution.
+        is_good: whether loops close and linear systems are regular (N,).
     """
 
     rate: np.ndarray
@@ -51,20 +51,20 @@ class Rates:
 
 
 class System:
-    """A machine on a route: y' = f(y, acting)."""
+    """The equations of a machine on a route: y' = f(y, acting)."""
 
     def __init__(self, model: Model, route: Route, *, with_wrench: bool = False) -> None:
         """Build the programs.
 
         Args:
-            model: the machine; its free parameters stay inputs, which have their nominal values.
-            route: the way to forward dynamics.
+            model: the machine; its free parameters are inputs with their nominal values.
+            route: method of forward dynamics.
             with_wrench: whether a wrench at the tool acts.
 
         Raises:
-            AssemblyError: the machine's description does not state where motors are.
-            InputError: a model with cables, or momenta that give no velocities.
-            DescriptionError: Hamilton's equations where a rod has no kinetic energy.
+            AssemblyError: the machine's description does not state where the motors are.
+            InputError: a model with cables, or momenta that do not determine the velocities.
+            DescriptionError: Hamilton's equations with a rod that has no kinetic energy.
         """
         if model.mechanism.unstated_motors:
             raise AssemblyError([unstated_motors(model.assembly)])
@@ -79,19 +79,19 @@ class System:
 
     @property
     def size(self) -> int:
-        """Numbers of a state."""
+        """Number of entries of a state."""
         return sum(size for _, size in self.rate.state) + BALANCE
 
     @property
     def acting(self) -> int:
-        """Numbers that act: actuator forces, then the wrench."""
+        """Number of applied forces: actuator forces, followed by the wrench."""
         return len(self.model.mechanism.actuators) + (WRENCH if self.with_wrench else 0)
 
     @cached_property
     def routines(self) -> HybridSystem:
-        """What the integrator runs; forces and wrench are its inputs, and known beside rates as q and v are."""
-        shape, program, at = self.model.topology, self.rate.program, 0
-        places = {
+        """Routines for the integrator, with forces and wrench as inputs."""
+        shape, program, offset = self.model.topology, self.rate.program, 0
+        c_names = {
             "start": "start",
             "theta": "p",
             "force": "in",
@@ -104,20 +104,22 @@ class System:
         }
         sizes |= {"wrench": WRENCH} | dict(self.rate.state)
         for name, size in self.rate.state:
-            places[name] = f"y + {at}"
-            at += size
+            c_names[name] = f"y + {offset}"
+            offset += size
         known = {"rate": "rate", "all_q": "q", "all_v": "v"}
         calls = [
             program_call(
-                "motion", program, sizes, places, known, smallest_pivot=self.route.smallest_pivot
+                "motion", program, sizes, c_names, known, smallest_pivot=self.route.smallest_pivot
             )
         ]
         if reads_start(program, program.outputs):
             calls.append(straight("moved", {"q": shape.n_q}, lambda q: {"start": q}))
         back = unit_quaternions(self.rate.quaternions, self.size)
         if self.route.projects:
-            onto = {"projected_q": places["q"], "projected_v": places["v"], "gap": "rate"}
-            call = program_call("projection", self._closing, sizes, places, onto, is_judged=False)
+            projected = {"projected_q": c_names["q"], "projected_v": c_names["v"], "gap": "rate"}
+            call = program_call(
+                "projection", self._closing, sizes, c_names, projected, is_judged=False
+            )
             back = Routine(calls=(call,))
         return HybridSystem(
             states=self.size,
@@ -134,15 +136,14 @@ class System:
         )
 
     def inputs(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> dict[str, np.ndarray]:
-        """The program's inputs at states (N, n)."""
-        n, n_u, result, at = len(y), len(self.model.mechanism.actuators), {}, 0
+        """Return the program's inputs at states (N, n)."""
+        n, n_u = len(y), len(self.model.mechanism.actuators)
+        result, offset = {}, 0
         for name, size in self.rate.state:
-            result[name] = y[:, at : at + size]
-            at += size
-        acting, start = (
-            np.broadcast_to(acting, (n, self.acting)),
-            np.broadcast_to(start, (n, start.shape[-1])),
-        )
+            result[name] = y[:, offset : offset + size]
+            offset += size
+        acting = np.broadcast_to(acting, (n, self.acting))
+        start = np.broadcast_to(start, (n, start.shape[-1]))
         theta = np.broadcast_to(self.theta, (n, len(self.theta)))
         return result | {
             "force": acting[:, :n_u],
@@ -154,13 +155,13 @@ class System:
     def rates(
         self, y: np.ndarray, acting: np.ndarray, start: np.ndarray, *, is_brief: bool = False
     ) -> Rates:
-        """The right-hand side at states (N, n).
+        """Return the right-hand side at states (N, n).
 
         Args:
             y: states (N, n).
             acting: forces and wrench (N, acting) or (1, acting).
             start: start values (N, n_q) for Newton's method.
-            is_brief: whether machine code will do, which does not tell every loop.
+            is_brief: whether to use machine code, which reports fewer diagnostics of the loops.
         """
         run = self.runs if is_brief else interpreted_run
         outputs, checked = run(self.rate.program, self.inputs(y, acting, start), len(y))
@@ -176,9 +177,10 @@ class System:
     def decoded(
         self, y: np.ndarray, near: np.ndarray, work: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (N, n_q) and velocities (N, n_v) of states (N, n), near known coordinates (N, n_q).
+        """Return coordinates (N, n_q) and velocities (N, n_v) of states (N, n).
 
-        The states may be a piece of so many samples (`work`), here and in `residual`.
+        `near` are coordinates near the result (N, n_q). `work`, here and in `residual`, is the total
+        number of samples if the states are one piece of them.
         """
         inputs = self.inputs(y, np.zeros((1, self.acting)), near)
         with np.errstate(all="ignore"):
@@ -186,11 +188,14 @@ class System:
         return outputs["all_q"], outputs["all_v"]
 
     def residual(self, q: np.ndarray, work: int = 0) -> np.ndarray:
-        """Largest residuals (N,) of all loop equations, m; pure numbers count by the characteristic length."""
+        """Return the largest residuals (N,) of all loop equations, m.
+
+        Dimensionless equations are multiplied by the characteristic length.
+        """
         return self.model.assembly.loops.largest_residual(self._loops(q, "residuals", work))
 
     def _loops(self, q: np.ndarray, output: str, work: int = 0) -> np.ndarray:
-        """Residuals (N, c), or Jacobians by columns (N, n_v c), of all loop equations."""
+        """Return residuals (N, c) or column-wise Jacobians (N, n_v c) of all loop equations."""
         if not self.model.assembly.loops.names:
             return np.zeros((len(q), 0))
         return self.runs(self._closure, {"q": q}, len(q), (output,), work)[0][output]
@@ -211,16 +216,18 @@ class System:
         return q, v, False
 
     def encode(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The state (n,) of coordinates (n_q,) and velocities (n_v,), closed to rounding; work and loss are zero.
+        """Return the state (n,) of coordinates (n_q,) and velocities (n_v,), with closed loops.
+
+        Work and losses are zero.
 
         Raises:
-            AssemblyError: the start is not assembled: which loops are open, by how much, or opening
-                how fast.
+            AssemblyError: the start is not assembled; lists the open loops, and how far or how fast
+                they open.
         """
         return np.asarray(self.encode_many(q[None], v[None])[0])
 
     def encode_many(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The states (N, n) of many starts (N, n_q), (N, n_v); as `encode`.
+        """Return the states (N, n) of many starts (N, n_q), (N, n_v); see `encode`.
 
         Raises:
             AssemblyError: a start is not assembled; the worst one is named.
@@ -230,18 +237,16 @@ class System:
 
     def _checked(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, loops = self.model.topology, self.model.assembly.loops
-        InputError.raise_if_any(
-            Problem(
-                where=name,
-                what=f"is no row of {size} finite numbers",
-                remedy=f"give {', '.join(names)}",
-            )
-            for name, rows, size, names in (
-                ("q", q, shape.n_q, shape.coordinate_names),
-                ("v", v, shape.n_v, shape.velocity_names),
-            )
-            if rows.shape != (len(q), size) or not np.isfinite(rows).all()
-        )
+        problems = []
+        for name, rows, names in (
+            ("q", q, shape.coordinate_names),
+            ("v", v, shape.velocity_names),
+        ):
+            if rows.shape != (len(q), len(names)) or not np.isfinite(rows).all():
+                problem = f"needs {len(names)} finite numbers, got an array of shape {rows.shape}"
+                remedy = f"give {', '.join(names)}"
+                problems.append(Problem(where=name, what=problem, remedy=remedy))
+        InputError.raise_if_any(problems)
         phi = self.residual(q)
         if phi.max(initial=0.0) > START_GAP * loops.length:
             worst = int(np.argmax(phi))
@@ -251,8 +256,8 @@ class System:
             for iq, _ in shape.quaternions
         ]
         if max(norms, default=0.0) > START_GAP:
-            what = f"a quaternion of the start misses unit length by {max(norms):.3g}"
-            raise AssemblyError.of("q", what, "divide it by its length")
+            problem = f"a quaternion of the start differs from unit length by {max(norms):.3g}"
+            raise AssemblyError.of("q", problem, "divide it by its length")
         K = (
             self._loops(q, "jacobian")
             .reshape(len(q), shape.n_v, len(loops.names))
@@ -262,10 +267,8 @@ class System:
         closed_q, closed_v, arrived = self._closed(q, v)
         if not arrived:
             kind = singular_kind(self.model.assembly, q[0])
-            what = (
-                f"the loops do not close to rounding around the start, which is singular ({kind})"
-            )
-            raise AssemblyError.of("q", what, "start away from singularities")
+            problem = f"the loops do not close near the start, which is singular ({kind})"
+            raise AssemblyError.of("q", problem, "start away from singularities")
         return closed_q, closed_v
 
 
@@ -273,14 +276,14 @@ def _require_closing(loops: Loops, K: np.ndarray, v: np.ndarray) -> None:
     """Refuse velocities (N, n_v) that open loops, with Jacobians K (N, rows, n_v).
 
     Raises:
-        AssemblyError: which loop, how fast.
+        AssemblyError: the loop that opens fastest, and its rate.
     """
     rates = np.abs(np.einsum("nij,nj->ni", K, v))
     speeds = np.abs(v / loops.velocity_scale).max(axis=1, initial=0.0)
     excess = loops.row_scale * rates / np.maximum(1.0, speeds)[:, None]
     if excess.max(initial=0.0) > START_GAP:
         start, worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
-        what = f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)"
+        problem = f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)"
         raise AssemblyError.of(
-            loops.names[worst], what, "take velocities from kinematics, such as `start_state`"
+            loops.names[worst], problem, "take velocities from kinematics, such as `start_state`"
         )

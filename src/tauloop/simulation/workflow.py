@@ -1,4 +1,4 @@
-"""One call from a machine and options to a simulation: forces by name, a swing, or the round trip of a motion."""
+"""Simulation of a machine by one call: under forces, in free motion, or on a round trip."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tauloop.equations.named_values import named_motion, named_values
 from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
-from tauloop.kinematics.watched import events_of
+from tauloop.kinematics.event_texts import parse_events
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader
@@ -30,27 +30,27 @@ from tauloop.model.model import MachineSource, modelled
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench, wrench_at_tool
+from tauloop.simulation.free_motion import AMPLITUDE, FREQUENCY
+from tauloop.simulation.free_motion_comparison import FreeMotionComparison, compare_routes
 from tauloop.simulation.planned.spline_motion import SplineMotion
 from tauloop.simulation.round_trips import RoundTrip, round_trip
 from tauloop.simulation.routes import ROUTES, IndependentCoordinates, Projected, Route
 from tauloop.simulation.simulation import Simulation, Simulator, start_state
-from tauloop.simulation.swing import AMPLITUDE, FREQUENCY
-from tauloop.simulation.swing_comparison import SwingComparison, compare_routes
 
 _ROUTE = option(IndependentCoordinates(), named=ROUTES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Integration:
-    """Which integrator, and how exact.
+    """The integrator and its accuracy.
 
     Attributes:
         rtol: relative tolerance of an integration step.
         atol: absolute tolerance of an integration step, such as 1e-12 (SI) or 0.1nm; the same
             number holds for positions and speeds, in m, rad, m/s and rad/s.
-        step: fixed steps of this length (s), by Runge and Kutta.
+        step: length of fixed Runge-Kutta steps, s.
         stiff: integrate by implicit steps, for stiff machines.
-        own: any integrator in place of what these say.
+        own: any integrator, which replaces the other options.
     """
 
     rtol: float = option(1e-11, flag="--tolerance")
@@ -65,15 +65,15 @@ class Integration:
     own: Integrator | None = option(None, flag="")
 
     def __post_init__(self) -> None:
-        """Refuse what no integrator can do."""
+        """Refuse contradictory options."""
         require(self)
         if self.stiff and self.step is not None:
-            raise InputError.of("stiff", "given beside step", "give one of them")
+            raise InputError.of("stiff", "given together with step", "give one of them")
         _ = self.integrator
 
     @property
     def integrator(self) -> Integrator:
-        """The integrator that is meant."""
+        """The integrator that the options select."""
         if self.own is not None:
             return self.own
         if self.step is not None:
@@ -83,30 +83,31 @@ class Integration:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationOptions(Options):
-    """A simulation from a start under forces; a free fall from the reference pose without any.
+    """A simulation from a start under forces; by default a free fall from the reference pose.
 
     Attributes:
-        duration: duration of the simulation, such as 0.3 or 300ms; without it 10 s for a free
-            motion, that of a motion, or 1 s.
-        force: constant forces, such as 'motor1=1.5,motor2=-2' (N, N m); zero if not named. Winches
-            of cables are held as they hold the start at rest without it. Python takes a law too.
-        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python takes a
-            function of time too.
+        duration: duration of the simulation, such as 0.3 or 300ms; by default 10 s for a free
+            motion, the duration of a given motion, or 1 s.
+        force: constant forces, such as 'motor1=1.5,motor2=-2' (N, N m); zero if not named. If
+            omitted, cable winches are locked so that the start is at rest. Python accepts a
+            force law too.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python
+            accepts a function of time too.
         position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), at the
-            start; the rest as at the reference.
+            start; the other coordinates as in the reference pose.
         velocity: velocity of the platform or the actuators at the start, such as 'x=0.1' (SI, or
-            with units); zero where not named.
+            with units); zero if not named.
         until: end at this event: a coordinate, such as 'platform.z<-0.7'; its speed,
             'velocity.platform.z>0.5' (SI); or the distance from singularities (1 far, 0 singular),
             'singularity<0.05', or of one kind.
         watch: record the times of this event, written as for --until, and continue.
-        route: way to forward dynamics; that of cables is projected.
-        preload: tensions of cables (N) at which held winches hold the start, as of `tauloop
+        route: method of forward dynamics; projected for cables.
+        preload: tensions of cables (N) with which locked winches hold the start, as in `tauloop
             dynamics`.
         sensitivities: parameters of the machine, and values of the start such as
             'position.platform.x', by which the motion is differentiated
             (`Simulation.sensitivities`).
-        integration: which integrator, and how exact.
+        integration: the integrator and its accuracy.
 
     Examples:
         >>> import tauloop as tl
@@ -135,20 +136,20 @@ class SimulationOptions(Options):
     integration: Integration = field(default_factory=Integration)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note forces beside a preload."""
+        """Note forces given together with a preload."""
         if self.force is not None and self.preload is not None:
-            problems.add("preload", "given beside force", "give one of them")
+            problems.add("preload", "given together with force", "give one of them")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FreeMotionOptions(Options):
-    """A machine without friction, in springs at its drives, pushed: by every route.
+    """Free motion of a machine without friction, with springs at its drives, by every route.
 
     Attributes:
-        duration: s.
-        frequency: of the springs, Hz.
-        amplitude: of the motion, rad or characteristic lengths.
-        integration: which integrator, and how exact.
+        duration: duration, s.
+        frequency: frequency of the springs, Hz.
+        amplitude: amplitude of the motion, rad or characteristic lengths.
+        integration: the integrator and its accuracy.
 
     Examples:
         >>> import tauloop as tl
@@ -164,13 +165,13 @@ class FreeMotionOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundTripOptions(Options):
-    """A motion whose forces by inverse dynamics are fed to forward dynamics.
+    """A motion whose inverse-dynamics forces are the input of forward dynamics.
 
     Attributes:
         motion: CSV or Parquet with columns time and position.NAME of the platform.
-        duration: s; that of the motion at most, which it is without it.
-        route: way to forward dynamics.
-        integration: which integrator, and how exact.
+        duration: duration, s; at most that of the motion, which is the default.
+        route: method of forward dynamics.
+        integration: the integrator and its accuracy.
 
     Examples:
         >>> import tauloop as tl
@@ -194,7 +195,7 @@ def simulate(
 @overload
 def simulate(
     machine: MachineSource, options: FreeMotionOptions, *, progress: Progress | None = ...
-) -> SwingComparison: ...
+) -> FreeMotionComparison: ...
 @overload
 def simulate(
     machine: MachineSource, options: RoundTripOptions, *, progress: Progress | None = ...
@@ -202,7 +203,7 @@ def simulate(
 @overload
 def simulate(
     machine: MachineSource, options: AnyOptions, *, progress: Progress | None = ...
-) -> Simulation | CableSimulation | SwingComparison | RoundTrip: ...
+) -> Simulation | CableSimulation | FreeMotionComparison | RoundTrip: ...
 
 
 @keywords(SimulationOptions, FreeMotionOptions, RoundTripOptions)
@@ -212,24 +213,25 @@ def simulate(
     options: AnyOptions | None = None,
     *,
     progress: Progress | None = None,
-) -> Simulation | CableSimulation | SwingComparison | RoundTrip:
-    """Simulate a machine; see `Simulator`, which is compiled once for many.
+) -> Simulation | CableSimulation | FreeMotionComparison | RoundTrip:
+    """Simulate a machine.
 
-    Cables pull, become slack and are tautened again.
+    Cables pull, become slack and become taut again. `Simulator` runs many simulations of one
+    machine and compiles it once.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: from where, under which forces, until when; a swing or a round trip by the options
-            of these.
-        progress: called with what is done and what there is to do.
+        options: start, forces and duration; or the options of a free motion or of a round trip.
+        progress: called with the work done and the total work.
 
     Returns:
-        What happened, with diagnostics; what was reached is kept, whatever happens.
+        The simulation with diagnostics; after an early end, the motion up to this time.
 
     Raises:
-        InputError: names or numbers that are wrong, or a machine that cannot be simulated so.
-        AssemblyError, PoseError: the start is not assembled or out of reach, or no tensions hold
-            it.
+        InputError: wrong names or numbers, or a machine that cannot be simulated with these
+            options.
+        AssemblyError, PoseError: the start is not assembled, out of reach, or not held by any
+            cable tensions.
 
     Examples:
         >>> import tauloop as tl
@@ -249,24 +251,26 @@ def simulate(
 
 def _simulated(
     model: Model, chosen: AnyOptions, progress: Progress
-) -> Simulation | CableSimulation | SwingComparison | RoundTrip:
+) -> Simulation | CableSimulation | FreeMotionComparison | RoundTrip:
     if isinstance(chosen, SimulationOptions):
-        return (_of_cables if cables(model.mechanism) else _of_forces)(model, chosen, progress)
+        if cables(model.mechanism):
+            return _simulate_with_cables(model, chosen, progress)
+        return _simulate_under_forces(model, chosen, progress)
     if cables(model.mechanism):
-        what = "a swing is not for machines with cables: they push nothing back"
+        problem = "free motion is not available for machines with cables, which cannot push"
         if isinstance(chosen, RoundTripOptions):
-            what = "a round trip is not for machines with cables: those that stretch do not come back to the motion"
-        raise InputError.of(model.mechanism.name, what, "simulate it under forces")
+            problem = "a round trip is not available for machines with cables, because they stretch"
+        raise InputError.of(model.mechanism.name, problem, "simulate it under forces")
     if isinstance(chosen, FreeMotionOptions):
         integrator = chosen.integration.integrator
         return compare_routes(
             model, chosen.duration, integrator, chosen.frequency, chosen.amplitude, progress
         )
-    return _there_and_back(model, chosen, progress)
+    return _round_trip_of_file(model, chosen, progress)
 
 
 def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates and velocities of the start."""
+    """Return coordinates and velocities of the start."""
     ports = {name: model.platform.ports.motion[name] for name in ("position", "velocity")}
     return start_state(
         model, **named_motion(ports, options, model.platform_position(model.assembly.q))
@@ -274,20 +278,21 @@ def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.nda
 
 
 def force_law(model: Model, options: SimulationOptions) -> ForceLaw | None:
-    """Forces as they are asked for; None for none."""
+    """Return the force law of the options; None without forces."""
     if options.force is None or isinstance(options.force, ForceLaw):
         return options.force
-    names, units = model.output_ports("actuators")
-    port = Port(name="force", columns=names, units=units)
-    return ConstantForce(
-        tuple(map(float, named_values(port, "force", options.force, np.zeros(len(names)))))
-    )
+    names, force_units = model.output_ports("actuators")
+    port = Port(name="force", columns=names, units=force_units)
+    values = named_values(port, "force", options.force, np.zeros(len(names)))
+    return ConstantForce(tuple(map(float, values)))
 
 
-def _of_forces(model: Model, options: SimulationOptions, progress: Progress) -> Simulation:
+def _simulate_under_forces(
+    model: Model, options: SimulationOptions, progress: Progress
+) -> Simulation:
     q, v = _start(model, options)
     if options.preload is not None:
-        sharing_of(model.mechanism, options.preload)  # which says that there are no cables
+        sharing_of(model.mechanism, options.preload)  # raises: there are no cables
     wrench, integrator = wrench_at_tool(options.wrench), options.integration.integrator
     simulator = Simulator(
         model,
@@ -296,17 +301,20 @@ def _of_forces(model: Model, options: SimulationOptions, progress: Progress) -> 
         with_wrench=wrench is not None,
         sensitivities=options.sensitivities,
     )
-    events = events_of(model, options.until, options.watch)
+    events = parse_events(model, options.until, options.watch)
     force, duration = force_law(model, options), options.duration or 1.0
     return simulator.run(
         duration, q=q, v=v, force=force, wrench=wrench, events=events, progress=progress
     )
 
 
-def _of_cables(model: Model, options: SimulationOptions, progress: Progress) -> CableSimulation:
+def _simulate_with_cables(
+    model: Model, options: SimulationOptions, progress: Progress
+) -> CableSimulation:
     if options.sensitivities:
-        what = "cables that become slack or taut begin a new motion, through which nothing is differentiated"
-        raise InputError.of("sensitivities", what, "take differences of runs instead")
+        problem = "motions of cables that become slack or taut cannot be differentiated"
+        remedy = "use finite differences of simulations instead"
+        raise InputError.of("sensitivities", problem, remedy)
     q, v = _start(model, options)
     return simulate_cables(
         model,
@@ -318,12 +326,12 @@ def _of_cables(model: Model, options: SimulationOptions, progress: Progress) -> 
         route=Projected() if options.route.is_independent else options.route,
         integrator=options.integration.integrator,
         sharing=sharing_of(model.mechanism, options.preload),
-        events=events_of(model, options.until, options.watch),
+        events=parse_events(model, options.until, options.watch),
         progress=progress,
     )
 
 
-def _there_and_back(model: Model, options: RoundTripOptions, progress: Progress) -> RoundTrip:
+def _round_trip_of_file(model: Model, options: RoundTripOptions, progress: Progress) -> RoundTrip:
     time, arrays = motion_table({"position": model.platform.ports.position}, options.motion)
     spline = SplineMotion(model, time - time[0], arrays["position"])
     duration = min(options.duration or math.inf, spline.duration)

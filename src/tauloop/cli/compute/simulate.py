@@ -20,7 +20,7 @@ from tauloop.cli.output import command, finish, log_file
 from tauloop.cli.outputs import FIGURE, RESULT, TABLE
 from tauloop.cli.terminal.progress import bar
 from tauloop.cli.values import angle, frequency
-from tauloop.simulation import FreeMotionOptions, RoundTripOptions, SwingComparison
+from tauloop.simulation import FreeMotionComparison, FreeMotionOptions, RoundTripOptions
 
 
 @command(out=TABLE.of("the simulated motion"), json_file=RESULT, figure=FIGURE)
@@ -81,7 +81,7 @@ def simulate(
             result = tl.simulate(model, chosen, progress=progress)
         else:
             result = tl.co_simulate(model, chosen, coupling, progress=progress)
-    files = [] if isinstance(result, SwingComparison) else [log_file(out, result.log)]
+    files = [] if isinstance(result, FreeMotionComparison) else [log_file(out, result.log)]
     finish(result, *files, within_limits=within_limits)
 
 

@@ -1,4 +1,4 @@
-"""``tauloop control collision``: detection of platform collisions without a force sensor."""
+"""``tauloop control collision``: delay of the detection of a collision without a force sensor."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def collision(
     side: SideOption,
     threads: WorkersOption = "1",
 ) -> None:
-    """Find how soon a collision of the moving platform is detected without a force sensor.
+    """Compute how soon a collision of a moving platform is detected without a force sensor.
 
     Masses and friction of the model have random errors of a given size, different for each of many
-    machines. The thresholds give one false alarm per hour. Exit code 1 when a collision is missed.
+    machines. Thresholds allow one false alarm per hour. Exit code 1 if a collision is not detected.
     """
     with bar("machines") as progress:
         result = tl.simulate_collision_detection(

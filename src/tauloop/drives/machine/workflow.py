@@ -21,7 +21,7 @@ from tauloop.equations.named_values import full_name, named_values, numbers_of, 
 from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Integrator
-from tauloop.kinematics.watched import events_of
+from tauloop.kinematics.event_texts import parse_events
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity
 from tauloop.mechanism.description.units import ANGLE, LENGTH
@@ -158,7 +158,7 @@ def ballbar(
         or replace(PATH_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
         presliding=options.presliding,
         interpreted=options.interpreted,
-        events=events_of(model, options.until, options.watch),
+        events=parse_events(model, options.until, options.watch),
         progress=progress,
     )
 

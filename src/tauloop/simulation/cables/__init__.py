@@ -1,1 +1,1 @@
-"""Machines with cables: phases in which the same cables pull, and what happens between them."""
+"""Simulation of machines with cables, in phases between changes of slack and taut cables."""

@@ -1,10 +1,10 @@
-"""The machines that a cable machine is while it is simulated: elastic cables as forces, slack ones taken away.
+"""The equivalent machines of a cable machine during a simulation.
 
-A cable that stretches becomes a telescopic rod that a motor of its own drives, named
-`NAME.stretch`: what moves it is the stretch, and what it exerts is minus the tension. A driven
-winch keeps its inertia, friction and gear on a coordinate `NAME.wound`, the length that it has let
-out. A cable that does not stretch is a rod while it is taut, and nothing while it is slack; its
-winch, where that has inertia, friction or a spring, then turns alone.
+An elastic cable becomes a telescopic rod with a motor of its own, named `NAME.stretch`: the
+coordinate is the stretch, and the motor force is minus the tension. A driven winch keeps its
+inertia, friction and gear on a coordinate `NAME.wound`, the released length. An inelastic cable is
+a rod while it is taut and is removed while it is slack; its winch then rotates by itself if it has
+inertia, friction or a spring.
 """
 
 from __future__ import annotations
@@ -28,20 +28,19 @@ from tauloop.mechanism.model import (
     Telescope,
 )
 
-#: Endings of names of what stands for a cable.
-STRETCH, WOUND, DRUM = ".stretch", ".wound", ".drum"
+#: Suffixes of the names of elements that replace a cable.
+STRETCH_SUFFIX, WOUND_SUFFIX, DRUM_SUFFIX = ".stretch", ".wound", ".drum"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CableMachine:
-    """One of the machines.
+    """An equivalent machine of a cable machine.
 
     Attributes:
-        mechanism: it, without any bounds of tension.
-        stretched: cables that stretch; their motors come last, in this order.
-        taut, slack: cables that do not stretch, and hold or do not hold their ends.
-        bare: cables that do not stretch whose winch is nothing but a force, by the name of that
-            actuator.
+        mechanism: the machine, without bounds of tension.
+        stretched: elastic cables; their motors are last, in this order.
+        taut, slack: taut and slack inelastic cables.
+        bare: inelastic cables whose winch is only a force, by the name of that actuator.
     """
 
     mechanism: Mechanism
@@ -54,33 +53,33 @@ class CableMachine:
 def cable_machine(
     mechanism: Mechanism, slack: frozenset[str], held: Mapping[str, float] | None
 ) -> CableMachine:
-    """The machine with some cables slack.
+    """Return the equivalent machine with the given slack cables.
 
     Args:
         mechanism: the cable machine.
-        slack: cables that are.
-        held: lengths at which winches of cables that do not stretch are held, by their names; None
-            where forces drive all winches.
+        slack: names of slack cables.
+        held: lengths of inelastic cables with locked winches, by name; None if forces drive all
+            winches.
 
     Raises:
-        InputError: a cable cannot be simulated, with the reason.
+        InputError: a cable cannot be simulated; states the reason.
     """
     bounds, builder = cables(mechanism), _CableBuilder(mechanism)
     _require_possible(mechanism, held is not None)
     stretched = tuple(name for name, bound in bounds.items() if bound.stiffness is not None)
-    bare = _bare(mechanism) if held is None else {}
+    bare = _bare_winches(mechanism) if held is None else {}
     stiff = [name for name in bounds if name not in stretched and name not in bare.values()]
     for rod in mechanism.rods:
         if rod.name in stretched:
-            builder.stretches(rod, is_driven=held is None)
+            builder.add_elastic(rod, is_driven=held is None)
         elif rod.name in bare.values():
             builder.rods.append(replace(rod, tension=None))
         elif rod.name in slack:
-            builder.hangs(rod, is_driven=held is None)
+            builder.add_slack(rod, is_driven=held is None)
         else:
-            builder.holds(rod, held)
+            builder.add_taut(rod, held)
     return CableMachine(
-        mechanism=builder.made(),
+        mechanism=builder.mechanism(),
         stretched=stretched,
         taut=tuple(name for name in stiff if name not in slack),
         slack=tuple(name for name in stiff if name in slack),
@@ -89,51 +88,54 @@ def cable_machine(
 
 
 class _CableBuilder:
-    """Collects the parts of the new machine."""
+    """Builder of an equivalent machine."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism
         self.rods: list[Rod] = []
         self._bodies, self._joints = list(mechanism.bodies), list(mechanism.joints)
-        self._actuators, self._own = list(mechanism.actuators), list[Actuator]()
+        self._actuators, self._stretch_motors = list(mechanism.actuators), list[Actuator]()
 
-    def stretches(self, rod: Rod, *, is_driven: bool) -> None:
-        """A force between the ends, and the winch on a coordinate of its own where a force drives it."""
+    def add_elastic(self, rod: Rod, *, is_driven: bool) -> None:
+        """Add a force between the ends, and a coordinate of the winch if a force drives it."""
         drives: tuple[tuple[str, Constant], ...] = ((rod.name, ONE),)
         if rod.telescope is None:
             length = 1.0 if rod.length is None else self._mechanism.value(rod.length)
             telescope = Telescope(reference=length)
         else:
-            own = replace(rod.telescope.freedom, friction=None, spring=None, inertia=None)
-            telescope = Telescope(reference=rod.telescope.reference, freedom=own)
+            freedom = replace(rod.telescope.freedom, friction=None, spring=None, inertia=None)
+            telescope = Telescope(reference=rod.telescope.reference, freedom=freedom)
             if is_driven:
-                self._wind(rod.name + WOUND, rod.telescope)
-                drives = (*drives, (rod.name + WOUND, Constant(-1.0)))
+                wound = rod.name + WOUND_SUFFIX
+                self._add_winch(wound, rod.telescope)
+                drives = (*drives, (wound, Constant(-1.0)))
                 self._actuators = [
-                    _moved(actuator, rod.name, rod.name + WOUND) for actuator in self._actuators
+                    _with_coordinate(actuator, rod.name, wound) for actuator in self._actuators
                 ]
             else:
-                self._undrive(rod.name)
+                self._remove_actuators(rod.name)
         self.rods.append(replace(rod, length=None, telescope=telescope, tension=None))
-        self._own.append(Actuator(name=rod.name + STRETCH, drives=drives, turns=False))
+        self._stretch_motors.append(
+            Actuator(name=rod.name + STRETCH_SUFFIX, drives=drives, turns=False)
+        )
 
-    def hangs(self, rod: Rod, *, is_driven: bool) -> None:
-        """A slack cable that does not stretch: gone, but for its winch."""
+    def add_slack(self, rod: Rod, *, is_driven: bool) -> None:
+        """Add only the winch of a slack inelastic cable."""
         if rod.telescope is not None and is_driven:
-            self._wind(rod.name, rod.telescope)
+            self._add_winch(rod.name, rod.telescope)
         elif rod.telescope is not None:
-            self._undrive(rod.name)
+            self._remove_actuators(rod.name)
 
-    def holds(self, rod: Rod, held: Mapping[str, float] | None) -> None:
-        """A rod; a cable whose winch is held has the length that it is held at."""
+    def add_taut(self, rod: Rod, held: Mapping[str, float] | None) -> None:
+        """Add a rod; a cable with a locked winch has a fixed length."""
         if rod.tension is not None and rod.telescope is not None and held is not None:
-            self._undrive(rod.name)
+            self._remove_actuators(rod.name)
             rod = replace(rod, telescope=None, length=Constant(held[rod.name]))
         self.rods.append(replace(rod, tension=None))
 
-    def _wind(self, name: str, telescope: Telescope) -> None:
-        """A massless slide whose coordinate is the length that a winch has let out."""
-        drum = f"{name}{DRUM}"
+    def _add_winch(self, name: str, telescope: Telescope) -> None:
+        """Add a massless slide whose coordinate is the length released by a winch."""
+        drum = f"{name}{DRUM_SUFFIX}"
         self._bodies.append(Body(name=drum))
         freedom = replace(telescope.freedom, lower=Freedom().lower, upper=Freedom().upper)
         self._joints.append(
@@ -148,30 +150,30 @@ class _CableBuilder:
             )
         )
 
-    def _undrive(self, name: str) -> None:
+    def _remove_actuators(self, name: str) -> None:
         self._actuators = [
             actuator for actuator in self._actuators if name not in dict(actuator.drives)
         ]
 
-    def made(self) -> Mechanism:
-        """The machine."""
+    def mechanism(self) -> Mechanism:
+        """Return the machine."""
         return replace(
             self._mechanism,
             bodies=tuple(self._bodies),
             joints=tuple(self._joints),
             rods=tuple(self.rods),
-            actuators=(*self._actuators, *self._own),
+            actuators=(*self._actuators, *self._stretch_motors),
         )
 
 
-def _moved(actuator: Actuator, old: str, new: str) -> Actuator:
-    """The actuator on another coordinate."""
+def _with_coordinate(actuator: Actuator, old: str, new: str) -> Actuator:
+    """Return the actuator with one driven coordinate replaced."""
     drives = tuple((new if name == old else name, ratio) for name, ratio in actuator.drives)
     return replace(actuator, drives=drives)
 
 
-def _bare(mechanism: Mechanism) -> dict[str, str]:
-    """Cables that do not stretch and hang on nothing but the force of one actuator, by its name."""
+def _bare_winches(mechanism: Mechanism) -> dict[str, str]:
+    """Return the inelastic cables whose winch is only a force, by the name of the actuator."""
     bare = {}
     for rod in mechanism.rods:
         drivers = [
@@ -185,7 +187,7 @@ def _bare(mechanism: Mechanism) -> dict[str, str]:
         ):
             continue
         (winch,), freedom = drivers, rod.telescope.freedom
-        parts = (
+        elements = (
             winch.inertia,
             winch.friction,
             winch.drive,
@@ -193,7 +195,7 @@ def _bare(mechanism: Mechanism) -> dict[str, str]:
             freedom.friction,
             freedom.spring,
         )
-        if len(winch.drives) == 1 and all(part is None for part in parts):
+        if len(winch.drives) == 1 and all(element is None for element in elements):
             bare[winch.name] = rod.name
     return bare
 
@@ -202,9 +204,9 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
     """Refuse cables that cannot be simulated.
 
     Raises:
-        InputError: all of them.
+        InputError: lists all of them.
     """
-    bare, problems = _bare(mechanism), []
+    bare, problems = _bare_winches(mechanism), []
     for rod in mechanism.rods:
         if rod.tension is None:
             continue
@@ -213,22 +215,22 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
         ]
         is_stiff = rod.tension.stiffness is None
         if is_stiff and (rod.lower is not None or rod.upper is not None):
-            what = (
-                "has mass and does not stretch, so that nothing says how it falls while it is slack"
-            )
+            what = "has mass but no stiffness, so that its motion while it is slack is undefined"
             problems.append((rod.name, what, "write model: massless, or give it a stiffness"))
         if is_held and any(len(driver.drives) > 1 for driver in drivers):
-            what = "its winch drives other coordinates too, so that it cannot be held at a length"
+            what = (
+                "its winch also drives other coordinates, so that it cannot be locked at a length"
+            )
             problems.append((rod.name, what, "give the forces of the winches"))
         if not is_held and rod.telescope is not None and not is_stiff:
             inertias = [rod.telescope.freedom.inertia, *(driver.inertia for driver in drivers)]
             if all(inertia is None for inertia in inertias):
-                what = "a force on a winch without inertia: nothing says how fast it winds"
+                what = "a force acts on a winch without inertia, so that its speed is undefined"
                 problems.append(
                     (
                         rod.name,
                         what,
-                        "give the winch an inertia, or leave its force out: it is held",
+                        "give the winch an inertia, or omit its force: the winch is then locked",
                     )
                 )
         if (
@@ -239,7 +241,11 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
             and not drivers
         ):
             problems.append(
-                (rod.name, "is telescopic, but nothing winds it", "give it an actuator or a length")
+                (
+                    rod.name,
+                    "is telescopic, but no actuator winds it",
+                    "give it an actuator or a length",
+                )
             )
     if problems:
         raise InputError(

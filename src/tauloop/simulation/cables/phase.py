@@ -1,4 +1,4 @@
-"""A cable machine while no cable that does not stretch becomes slack or taut: its forces, tensions and events."""
+"""One phase of a cable simulation, in which no inelastic cable changes between slack and taut."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tauloop.equations.values import BatchFunction
 from tauloop.integrate.events import Event
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
-from tauloop.simulation.cables.machines import WOUND, CableMachine
+from tauloop.simulation.cables.machines import WOUND_SUFFIX, CableMachine
 from tauloop.simulation.forces import ForceLaw, Wrench
 
-#: Locked coordinates that differ by more than this, characteristic lengths or rad, stand elsewhere.
-ELSEWHERE = 1e-9
-#: Lengths that winches have let out and their rates (k,), (k,) at a time, for the cables that
-#: stretch.
+#: Largest difference between locked coordinates of the machine and of its equivalent, in
+#: characteristic lengths or rad.
+LOCK_TOLERANCE = 1e-9
+#: Time -> released lengths of the elastic cables, and their rates (k,), (k,).
 Lengths = Callable[[float], tuple[np.ndarray, np.ndarray]]
 
 
 class CablePhase:
-    """One machine of a simulation with its forces."""
+    """The equivalent machine of one phase, with its forces, tensions and events."""
 
     def __init__(
         self,
@@ -46,31 +46,24 @@ class CablePhase:
 
         Args:
             original: the cable machine.
-            machine: what it is in this phase.
-            law: forces of the winches and other actuators of the original; None for none.
-            lengths: of the cables that stretch, where their winches have no coordinate.
-            held: lengths of cables that do not stretch and whose winches are held.
-            wrench: at the tool; None for none.
+            machine: its equivalent in this phase.
+            law: forces of winches and other actuators of the original; None without forces.
+            lengths: released lengths of elastic cables whose winches have no coordinate.
+            held: lengths of inelastic cables with locked winches.
+            wrench: wrench at the tool; None without one.
 
         Raises:
-            InputError: a locked coordinate stood elsewhere.
-            AssemblyError: it does not assemble, or the tension of a cable is not determined.
+            InputError: a locked coordinate differs between the two machines.
+            AssemblyError: the machine does not assemble, or a cable tension is not determined.
         """
         locks = Locks(
             names=tuple(original.topology.velocity_names[i] for i in original.assembly.locked)
         )
-        self.machine, self.model = (
-            machine,
-            Model(machine.mechanism, evaluator=original.evaluator, locks=locks),
-        )
-        _require_alike(original, self.model, locks)
-        self._original, self._law, self._lengths, self._held, self._wrench = (
-            original,
-            law,
-            lengths,
-            held,
-            wrench,
-        )
+        self.machine = machine
+        self.model = Model(machine.mechanism, evaluator=original.evaluator, locks=locks)
+        _require_equal_locks(original, self.model, locks)
+        self._original, self._law, self._wrench = original, law, wrench
+        self._lengths, self._held = lengths, held
         bounds, mechanism = cables(original.mechanism), original.mechanism
         coefficients = [
             (bounds[name].stiffness, bounds[name].damping) for name in machine.stretched
@@ -84,58 +77,58 @@ class CablePhase:
         names, velocities = self.model.topology.coordinate_names, self.model.topology.velocity_names
         self._q = [names.index(name) for name in machine.stretched]
         self._v = [velocities.index(name) for name in machine.stretched]
-        self._wound = [
-            names.index(name + WOUND) if name + WOUND in names else -1 for name in machine.stretched
-        ]
-        self._wound_v = [
-            velocities.index(n + WOUND) if n + WOUND in velocities else -1
-            for n in machine.stretched
-        ]
+        self._wound_q, self._wound_v = [], []
+        for name in machine.stretched:
+            wound = name + WOUND_SUFFIX
+            self._wound_q.append(names.index(wound) if wound in names else -1)
+            self._wound_v.append(velocities.index(wound) if wound in velocities else -1)
         all_names = [actuator.name for actuator in mechanism.actuators]
-        kept = [a.name for a in machine.mechanism.actuators if a.name in all_names]
-        self._kept = [all_names.index(name) for name in kept]
+        remaining = [a.name for a in machine.mechanism.actuators if a.name in all_names]
+        self._original_actuators = [all_names.index(name) for name in remaining]
         ratios = {a.name: mechanism.value(a.drives[0][1]) for a in mechanism.actuators}
-        self._bare = {kept.index(name): ratios[name] for name in machine.bare}
+        self._bare = {remaining.index(name): ratios[name] for name in machine.bare}
         self._rows = multiplier_rows(self.model.assembly, machine.taut)
         self._spans = _spans(original, self.model)
 
     def start(
         self, q: Mapping[str, float], v: Mapping[str, float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and velocities by name as arrays; what is new is where the cables are, winches go with them."""
+        """Return coordinates and velocities given by name as arrays.
+
+        New coordinates follow from the distances between cable ends; winches have the same speed.
+        """
         shape = self.model.topology
-        at_q = np.array([[q.get(name, 0.0) for name in shape.coordinate_names]])
-        at_v = np.array([[v.get(name, 0.0) for name in shape.velocity_names]])
-        spans = self.spans(at_q, at_v)
+        given_q = np.array([[q.get(name, 0.0) for name in shape.coordinate_names]])
+        given_v = np.array([[v.get(name, 0.0) for name in shape.velocity_names]])
+        spans = self.spans(given_q, given_v)
         lengths, _ = self._lengths(0.0)
         wound = {
-            f"{name}{WOUND}": float(x)
+            f"{name}{WOUND_SUFFIX}": float(x)
             for name, x in zip(self.machine.stretched, lengths, strict=True)
         }
         known = {name: float(span[0]) for name, (span, _) in spans.items()} | wound | dict(q)
         rates = {name: float(rate[0]) for name, (_, rate) in spans.items()} | dict(v)
-        rates = {f"{name}{WOUND}": rates[name] for name in self.machine.stretched} | rates
+        rates = {f"{name}{WOUND_SUFFIX}": rates[name] for name in self.machine.stretched} | rates
         return (
             np.array([known[name] for name in shape.coordinate_names]),
             np.array([rates.get(name, 0.0) for name in shape.velocity_names]),
         )
 
     def spans(self, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Distances between the ends of all cables (N,), m, and their rates, at states (N, n_q), (N, n_v)."""
+        """Return distances (N,) between the ends of all cables, m, and their rates, by name."""
         distance, rate = self._spans([q, v], len(q))
         return dict(
             zip(cables(self._original.mechanism), zip(distance.T, rate.T, strict=True), strict=True)
         )
 
     def described(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (N, n_q) and velocities (N, n_v) of the cable machine itself.
+        """Return coordinates (N, n_q) and velocities (N, n_v) of the original cable machine.
 
-        Lengths of cables that this machine has no coordinate for are the distances between their
-        ends.
+        Cables without a coordinate in this phase have the distance between their ends.
         """
-        original, own, spans = self._original.topology, self.model.topology, self.spans(q, v)
-        found_q = dict(zip(own.coordinate_names, q.T, strict=True))
-        found_v = dict(zip(own.velocity_names, v.T, strict=True))
+        original, topology, spans = self._original.topology, self.model.topology, self.spans(q, v)
+        found_q = dict(zip(topology.coordinate_names, q.T, strict=True))
+        found_v = dict(zip(topology.velocity_names, v.T, strict=True))
         for name, (distance, rate) in spans.items():
             found_q.setdefault(name, distance)
             found_v.setdefault(name, rate)
@@ -145,11 +138,10 @@ class CablePhase:
         )
 
     def pull(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Stiffness x + damping x' of the cables that stretch (N, k), N: their tension where it is positive."""
-        length, rate = (
-            np.array(part) for part in zip(*(self._lengths(t) for t in time), strict=True)
-        )
-        for k, (i, j) in enumerate(zip(self._wound, self._wound_v, strict=True)):
+        """Return stiffness x + damping x' of elastic cables (N, k), N: the tension if positive."""
+        samples = [self._lengths(t) for t in time]
+        length, rate = (np.array(column) for column in zip(*samples, strict=True))
+        for k, (i, j) in enumerate(zip(self._wound_q, self._wound_v, strict=True)):
             if i >= 0:
                 length[:, k], rate[:, k] = q[:, i], v[:, j]
         return np.asarray(
@@ -159,21 +151,25 @@ class CablePhase:
     def forces(
         self, time: np.ndarray, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Forces of this machine's actuators (N, n_u), and pulls of bare winches before they are cut off at zero."""
-        own = np.zeros((len(time), len(self._original.mechanism.actuators)))
+        """Return the actuator forces of this phase (N, n_u), and the pulls of bare winches.
+
+        The pulls may be negative; the forces are zero then.
+        """
+        original_forces = np.zeros((len(time), len(self._original.mechanism.actuators)))
         if self._law is not None:
             samples = zip(time, *self.described(q, v), strict=True)
-            own = np.array([self._law.force(*sample) for sample in samples]).reshape(own.shape)
-        own = own[:, self._kept]
-        bare = np.array([-ratio * own[:, i] for i, ratio in self._bare.items()]).T.reshape(
-            len(time), len(self._bare)
-        )
+            original_forces = np.array([self._law.force(*sample) for sample in samples]).reshape(
+                original_forces.shape
+            )
+        own = original_forces[:, self._original_actuators]
+        bare = np.zeros((len(time), len(self._bare)))
         for k, (i, ratio) in enumerate(self._bare.items()):
+            bare[:, k] = -ratio * own[:, i]
             own[:, i] = -np.maximum(bare[:, k], 0.0) / ratio
         return np.concatenate([own, -np.maximum(self.pull(time, q, v), 0.0)], axis=1), bare
 
     def tensions(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
-        """What the cables pull (N,), by name; of taut ones that do not stretch negative where they push."""
+        """Return cable tensions (N,) by name; negative if a taut inelastic cable would push."""
         force, bare = self.forces(time, q, v)
         pulls = dict(
             zip(self.machine.stretched, np.maximum(self.pull(time, q, v), 0.0).T, strict=True)
@@ -194,10 +190,10 @@ class CablePhase:
     def unpulled(
         self, q: Mapping[str, float], v: Mapping[str, float], time: float = 0.0
     ) -> list[str]:
-        """Cables that stretch, and those of bare winches, that pull nothing in a state at a time, s."""
+        """Return the elastic and bare cables without tension in a state at a time (s)."""
         at_q, at_v = (row[None] for row in self.start(q, v))
-        at = np.array([time])
-        pull, (_, bare) = self.pull(at, at_q, at_v), self.forces(at, at_q, at_v)
+        times = np.array([time])
+        pull, (_, bare) = self.pull(times, at_q, at_v), self.forces(times, at_q, at_v)
         names = (*self.machine.stretched, *self.machine.bare.values())
         return [
             name
@@ -218,7 +214,13 @@ class CablePhase:
     def impact(
         self, name: str, restitution: float, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, dict[str, float]]:
-        """Velocities (n_v,) after a cable of this machine was tautened, and the impulses of all taut ones, N s."""
+        """Return velocities (n_v,) after a cable became taut, and the impulses of taut cables, N s.
+
+        Args:
+            name: the cable that becomes taut, an inelastic cable of this phase.
+            restitution: its coefficient of restitution.
+            q, v: coordinates (n_q,) and velocities (n_v,) before the impact.
+        """
         share = np.zeros(len(self.model.assembly.rows))
         share[self._rows[self.machine.taut.index(name)]] = restitution
         outputs, _ = self._impact.run({"q": q[None], "v": v[None], "restitution": share[None]}, 1)
@@ -229,29 +231,29 @@ class CablePhase:
         return outputs["v_after"][0], impulses
 
     def gap(self, name: str, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How much farther apart the ends of a cable are than it is long (N,), m, and the rate; negative if slack."""
+        """Return end distance minus length of a cable (N,), m, and its rate; negative if slack."""
         shape, length = self.model.topology, self._original.mechanism.rod(name).length
         span, rate = self.spans(q, v)[name]
         if name in shape.coordinate_names:
-            return span - q[:, shape.coordinate_names.index(name)], rate - v[
-                :, shape.velocity_names.index(name)
-            ]
-        return span - (
-            self._held[name] if length is None else self._original.mechanism.value(length)
-        ), rate
+            released = q[:, shape.coordinate_names.index(name)]
+            released_rate = v[:, shape.velocity_names.index(name)]
+            return span - released, rate - released_rate
+        if length is None:
+            return span - self._held[name], rate
+        return span - self._original.mechanism.value(length), rate
 
     def watched(self, events: Sequence[Event], offset: float) -> tuple[Event, ...]:
-        """Events of the cable machine as those of this one, named after their numbers."""
+        """Return events of the cable machine as events of this phase, named by their numbers."""
 
-        def seen(event: Event) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        def in_phase(event: Event) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
             return lambda time, q, v: event.function(time + offset, *self.described(q, v))
 
         return tuple(
-            replace(event, name=str(k), function=seen(event)) for k, event in enumerate(events)
+            replace(event, name=str(k), function=in_phase(event)) for k, event in enumerate(events)
         )
 
     def events(self, offset: float) -> tuple[Event, ...]:
-        """Cables that become slack or taut; those that do not stretch end this phase."""
+        """Return the events of cables that become slack or taut; inelastic ones end the phase."""
         listed = []
 
         def stretch(k: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
@@ -290,33 +292,32 @@ class PhaseForce(ForceLaw):
     """The forces of a phase that begins at a time (s)."""
 
     def __init__(self, phase: CablePhase, offset: float) -> None:
-        """Keep both."""
+        """Store the phase and its start time."""
         self._phase, self._offset = phase, offset
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Forces (n_u,) at a time of the phase."""
+        """Return the forces (n_u,) at a time of the phase."""
         forces, _ = self._phase.forces(np.array([time + self._offset]), q[None], v[None])
         return np.asarray(forces[0])
 
 
-def _require_alike(original: Model, model: Model, locks: Locks) -> None:
-    """Refuse locked coordinates that stand elsewhere without the cables that held the reference pose.
+def _require_equal_locks(original: Model, model: Model, locks: Locks) -> None:
+    """Refuse locked coordinates whose reference value changes when the cables are removed.
 
     Raises:
-        InputError: which, and where they stood.
+        InputError: the coordinates, with both values.
     """
     problems = Problems()
     for name in locks.names:
-        stood, stands = (
+        with_cables, without = (
             machine.assembly.q[machine.topology.coordinate_names.index(name)]
             for machine in (original, model)
         )
-        scale = original.assembly.loops.coordinate_scale[
-            original.topology.coordinate_names.index(name)
-        ]
-        if abs(stood - stands) > ELSEWHERE * scale:
-            what = f"is locked at {stood:.9g}, to which cables pulled it from the file's reference, {stands:.9g}"
-            problems.add(name, what, f"write reference: {stood:.9g} in the machine file")
+        column = original.topology.coordinate_names.index(name)
+        scale = original.assembly.loops.coordinate_scale[column]
+        if abs(with_cables - without) > LOCK_TOLERANCE * scale:
+            what = f"is locked at {with_cables:.9g} by the cables, but the file's reference is {without:.9g}"
+            problems.add(name, what, f"write reference: {with_cables:.9g} in the machine file")
     InputError.raise_if_any(problems)
 
 
@@ -325,7 +326,7 @@ def _wrench_at(wrench: Wrench, time: float) -> np.ndarray:
 
 
 def _spans(original: Model, model: Model) -> BatchFunction:
-    """Distances between the ends of all cables of a machine, and their rates, at states of another one."""
+    """Return the function from states of `model` to end distances and rates of all cables."""
     motion = symbolic_motion(model.topology, nominal(model.assembly.mechanism))
     distances, rates = [], []
     for name in cables(original.mechanism):

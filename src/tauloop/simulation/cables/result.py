@@ -1,4 +1,4 @@
-"""Simulations of cable machines, with diagnostics."""
+"""Results of simulations of cable machines, with diagnostics."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.cables.machines import CableMachine
-from tauloop.simulation.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulation
+from tauloop.simulation.simulation import ENERGY_TOLERANCE, LOOP_TOLERANCE, Simulation
 from tauloop.simulation.stepping.steps import Ending
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: A machine whose kinetic energy stays below this share of what its tensions would do over its
-#: length rests.
-STILL = 1e-9
-#: What is left of a duration below this share of it is nothing.
-OVER = 1e-12
+#: Smallest kinetic energy of a moving machine, relative to its largest tension times its length.
+REST_ENERGY_RATIO = 1e-9
+#: Share of the duration that counts as zero.
+TIME_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +37,11 @@ class CableEvent:
     """A cable that becomes slack or taut.
 
     Attributes:
-        cable: its name.
-        is_slack: whether it becomes slack, else taut.
+        cable: name of the cable.
+        is_slack: True if it becomes slack, False if it becomes taut.
         time: s.
-        speed: with which its ends would have moved apart, m/s, where a cable that does not stretch
-            is tautened; else 0.
-        impulse: N s, likewise.
+        speed: speed at which the ends move apart when an inelastic cable becomes taut, m/s; else 0.
+        impulse: impulse at this event, N s; else 0.
     """
 
     cable: str
@@ -55,19 +53,19 @@ class CableEvent:
     @property
     @in_json()
     def becomes(self) -> str:
-        """Slack or taut."""
+        """New state, "slack" or "taut"."""
         return "slack" if self.is_slack else "taut"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CableStretch:
-    """What happened between two changes of cables that do not stretch, or two samples of a law.
+    """One phase of a cable simulation: between changes of inelastic cables or samples of a law.
 
     Attributes:
-        start: s.
-        machine: what the machine was.
-        simulation: of that, its time from zero.
-        tension: of all cables at its times (N, k), N.
+        start: start time, s.
+        machine: the equivalent machine of this phase.
+        simulation: its simulation, with time from zero.
+        tension: tensions of all cables at its times (N, k), N.
     """
 
     start: float
@@ -82,20 +80,19 @@ def _last(time: np.ndarray) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CableSimulation(Result):
-    """A cable machine's motion.
+    """The motion of a cable machine.
 
     Attributes:
-        machine: its name.
-        cable_names: of the columns of tensions (k).
+        machine: name of the machine.
+        cable_names: names of the cables, the columns of tensions (k).
         time: s (N,).
-        tension: N (N, k).
-        parts: the simulation from change to change of cables that do not stretch; one where all do.
-        events: cables that became slack or taut, in the order of time.
-        occurrences: of the events that were looked for, likewise; in the coordinates of the cable
-            machine.
-        duration: that was asked for, s.
-        ending: why it ended.
-        problem: what went wrong, with the remedy; None where it reached the end.
+        tension: tensions (N, k), N.
+        parts: the phases between changes of inelastic cables; one if all are elastic.
+        events: cables that became slack or taut, in order of time.
+        occurrences: requested events in order of time, with coordinates of the cable machine.
+        duration: requested duration, s.
+        ending: why the simulation ended.
+        problem: the problem and its remedy; None if the simulation reached the end.
     """
 
     machine: str
@@ -115,21 +112,18 @@ class CableSimulation(Result):
         return self.parts[0].simulation.system.model.platform.ports.position
 
     def coordinate(self, name: str) -> np.ndarray:
-        """One coordinate by name (N,); not a number while the machine has no such one."""
-        parts = []
-        for part in self.parts:
-            names = part.simulation.coordinate_names
-            here = (
-                part.simulation.coordinate(name)
-                if name in names
-                else np.full(len(part.simulation.time), np.nan)
-            )
-            parts.append(here)
-        return np.concatenate(parts)
+        """Return one coordinate by name (N,); NaN in phases without it."""
+        values = []
+        for phase in self.parts:
+            if name in phase.simulation.coordinate_names:
+                values.append(phase.simulation.coordinate(name))
+            else:
+                values.append(np.full(len(phase.simulation.time), np.nan))
+        return np.concatenate(values)
 
     def variables(self) -> Iterator[Variable]:
-        """Positions of the platform and tensions over time; not a number while the machine has no such coordinate."""
-        # where a cable is tautened two samples have the same time
+        """Yield platform positions and tensions over time; NaN in phases without a coordinate."""
+        # when a cable becomes taut, two samples have the same time
         keep = np.concatenate([[True], np.diff(self.time) > 0])
         positions = np.column_stack([self.coordinate(name) for name in self.platform.columns])
         yield time_axis(self.time[keep])
@@ -139,7 +133,7 @@ class CableSimulation(Result):
         )
 
     def log(self) -> xr.Dataset:
-        """Positions of the platform and tensions over time; what has no such coordinate all the time is left out."""
+        """Return platform positions and tensions as a log, without incomplete coordinates."""
         return log_of(self, "position", "tension")
 
     @property
@@ -164,18 +158,18 @@ class CableSimulation(Result):
 def diagnostics(
     model: Model, simulation: CableSimulation, is_ended: bool
 ) -> tuple[Diagnostic, ...]:
-    """What tells whether a simulation can be trusted.
+    """Return the diagnostics of a cable simulation.
 
     Args:
         model: the cable machine.
         simulation: the simulation.
-        is_ended: whether an event that was looked for has ended it.
+        is_ended: whether a requested event ended the simulation.
     """
     bounds = cables(model.mechanism)
     reached = simulation.parts[-1].start + float(simulation.parts[-1].simulation.time[-1])
     simulations = [part.simulation for part in simulation.parts]
     largest = max(float(each.kinetic.max()) for each in simulations)
-    at_stake = float(simulation.tension.max(initial=0.0)) * model.assembly.loops.length
+    tension_work = float(simulation.tension.max(initial=0.0)) * model.assembly.loops.length
     missing = sum(float(np.abs(each.energy_error).max()) for each in simulations)
     peaks = dict(zip(bounds, simulation.tension.max(axis=0), strict=True))
     greatest = max(float(peak) / bounds[name].greatest for name, peak in peaks.items())
@@ -183,29 +177,31 @@ def diagnostics(
         diagnostic(
             "share of the duration reached",
             reached / simulation.duration,
-            at_least=None if is_ended else 1.0 - OVER,
+            at_least=None if is_ended else 1.0 - TIME_TOLERANCE,
             advice=simulation.ending.value
             if simulation.problem is None
             else simulation.problem.what,
         ),
         diagnostic(
             "energy missing from the balance between impacts, of the largest kinetic energy",
-            missing / largest if largest > STILL * at_stake and np.isfinite(missing) else None,
-            at_most=ENERGY_BALANCED,
+            missing / largest
+            if largest > REST_ENERGY_RATIO * tension_work and np.isfinite(missing)
+            else None,
+            at_most=ENERGY_TOLERANCE,
             advice="tighten the tolerances or shorten the step",
         ),
         diagnostic(
             "largest residual of the loops",
             max(float(each.residual.max()) for each in simulations),
-            at_most=LOOPS_CLOSED * model.assembly.loops.length,
+            at_most=LOOP_TOLERANCE * model.assembly.loops.length,
             unit="m",
             advice="use projection, or smaller tolerances",
         ),
         diagnostic(
-            "largest tension, of what a cable may bear",
+            "largest tension, relative to the limit of its cable",
             greatest,
             at_most=1.0,
-            advice="a cable is pulled beyond its greatest tension: look at `tension`",
+            advice="reduce loads or accelerations: a cable exceeds its largest tension (see `tension`)",
         ),
         *_limits(simulation.parts),
         *omission_diagnostics(model.mechanism),
@@ -213,7 +209,7 @@ def diagnostics(
 
 
 def _limits(parts: tuple[CableStretch, ...]) -> tuple[Diagnostic, ...]:
-    """What lies beyond limits, each coordinate once: where it is worst."""
+    """Return the limit diagnostics of all phases, with the worst one of each coordinate."""
     worst: dict[str, Diagnostic] = {}
     for part in parts:
         limits = part.simulation.system.model.limits

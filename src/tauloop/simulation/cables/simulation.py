@@ -1,4 +1,4 @@
-"""Simulations of cable machines: cables pull, become slack, and are tautened again, or the simulation says why not."""
+"""Simulation of cable machines whose cables become slack and taut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tauloop.model.force_sharing import EQUAL_SHARES
 from tauloop.simulation.cables.machines import cable_machine
 from tauloop.simulation.cables.phase import CablePhase, Lengths, PhaseForce
 from tauloop.simulation.cables.result import (
-    OVER,
+    TIME_TOLERANCE,
     CableEvent,
     CableSimulation,
     CableStretch,
@@ -32,15 +32,14 @@ from tauloop.simulation.simulation import Simulation, Simulator
 from tauloop.simulation.stepping.steps import Ending
 from tauloop.simulation.system import START_GAP
 
-#: A tautened cable that would rebound slower than this (m/s) stays taut: else it would rebound
-#: without end.
-REBOUND = 1e-4
-#: Ends that move together slower than this (m/s) at the start rest.
-REST = 1e-9
-#: A tension that is negative by less than this share of the largest is rounding.
-PUSHED = 1e-9
-#: Times that cables may become slack or taut before a simulation is given up.
-MOST_PHASES = 1000
+#: Smallest rebound speed (m/s); a slower cable stays taut, to avoid endless rebounds.
+MIN_REBOUND_SPEED = 1e-4
+#: Closing speed of cable ends (m/s) below which they are at rest at the start.
+REST_SPEED = 1e-9
+#: Negative tension, relative to the largest, that counts as rounding.
+PUSH_TOLERANCE = 1e-9
+#: Largest number of changes between slack and taut in one simulation.
+MAX_PHASES = 1000
 
 
 @solving(PoseError)
@@ -61,46 +60,45 @@ def simulate_cables(
 ) -> CableSimulation:
     """Simulate a machine with cables.
 
-    A cable with stiffness k and damping c pulls with max(0, k x + c x'), x its stretch over what
-    its winch has let out. One without does not stretch: it holds its ends while its tension is
-    positive, is gone while it is slack, and when its ends have moved as far apart as it is long,
-    they rebound with the `restitution` of its file; without one the simulation ends there and says
-    so.
+    A cable with stiffness k and damping c pulls with max(0, k x + c x'), where x is its stretch
+    beyond the released length. A cable without stiffness is inelastic: it holds its ends while its
+    tension is positive, and is removed while it is slack. When its ends reach the distance of its
+    length, they rebound with the `restitution` of the file; without a restitution the simulation
+    ends and reports the reason.
 
     Args:
         model: the machine.
-        duration: s.
-        q, v: start in the model's own coordinates (n_q,), (n_v,); cables of fixed length may be
-            slack there, or stretched if they have a stiffness. The reference pose at rest without
-            them.
-        force: what the actuators do, continuously or sampled; without it all winches are held. The
-            lengths of cables among the coordinates that it is given are what driven winches have
-            let out, else distances of ends.
-        lengths: unstretched lengths of telescopic cables with stiffness, by name, at the start; or,
-            of held winches, a function of time to all of these lengths and their rates (k,), (k,).
-            Without it those that hold the start pose at rest with the least tensions.
+        duration: duration, s.
+        q, v: start in the model's coordinates (n_q,), (n_v,); by default the reference pose at rest.
+            Cables of fixed length may be slack, or stretched if they have a stiffness.
+        force: law of the actuator forces, continuous or sampled; without it all winches are locked.
+            The cable lengths among the law's coordinates are the released lengths of driven
+            winches, otherwise the distances between ends.
+        lengths: unstretched lengths of telescopic cables with stiffness at the start, by name; or,
+            for locked winches, a function of time to all these lengths and their rates (k,), (k,).
+            By default the lengths that hold the start pose at rest with the least tensions.
         wrench: force and moment at the tool centre point in the base frame (6,), or a function of
             time.
-        route: the way to forward dynamics; projection without it.
-        integrator: Dormand and Prince's without it.
+        route: method of forward dynamics; projection by default.
+        integrator: integration method; Dormand-Prince by default.
         sharing: preloads and weights of the tensions that hold the start pose.
-        events: what to look for, in the coordinates of the cable machine; also what a jerk jumps
-            over is found.
-        progress: called with the share of the duration that is done, and what there is to do.
+        events: events to detect, in the coordinates of the cable machine, including those that
+            occur during an impact.
+        progress: called with the simulated time and the duration.
 
     Raises:
         InputError: the machine has no cables, one cannot be simulated, or the input is wrong.
-        AssemblyError: a start is not assembled, or the tension of a cable is not determined.
+        AssemblyError: a start is not assembled, or a cable tension is not determined.
         PoseError: no tensions hold the start, and no lengths are given.
     """
     chosen = Projected() if route is None else route
     return _CableRun(
         model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing, events
-    ).go(Stages(progress, 1))
+    ).result(Stages(progress, 1))
 
 
 class _CableRun:
-    """One simulation from change to change."""
+    """A cable simulation in progress."""
 
     def __init__(
         self,
@@ -120,12 +118,8 @@ class _CableRun:
         self._sampled = (
             SampledForce(force, len(model.mechanism.actuators)) if force and force.period else None
         )
-        self._model, self._duration, self._wrench, self._watched = (
-            model,
-            duration,
-            wrench,
-            tuple(events),
-        )
+        self._model, self._duration = model, duration
+        self._wrench, self._watched = wrench, tuple(events)
         self._force = force if self._sampled is None else self._sampled
         self._route, self._integrator, self._sharing = route, integrator, sharing
         self._bounds = cables(model.mechanism)
@@ -135,7 +129,7 @@ class _CableRun:
         self._phases: dict[frozenset[str], tuple[CablePhase, Simulator]] = {}
         names = [rod.name for rod, _, _ in shape.telescopes if rod.name in self._bounds]
         self._wound = {name: float(self._q[shape.coordinate_names.index(name)]) for name in names}
-        # or it says why not
+        # raises if a cable cannot be simulated
         cable_machine(model.mechanism, frozenset(), self._wound if force is None else None)
         self._lengths = self._given_lengths(lengths)
         self._parts: list[CableStretch] = []
@@ -143,7 +137,7 @@ class _CableRun:
         self._occurrences: list[Occurrence] = []
 
     def _given_lengths(self, lengths: Mapping[str, float] | Lengths | None) -> Lengths:
-        """Lengths of all cables that stretch at a time; those of fixed length have it."""
+        """Return the function of time to the released lengths of all elastic cables."""
         if callable(lengths):
             return lengths
         mechanism, positions, rates = self._model.mechanism, [], []
@@ -169,11 +163,12 @@ class _CableRun:
         """Tensions that hold the start pose.
 
         Raises:
-            InputError: freedoms are passive, so that cables do not hold it.
-            PoseError: no tensions do.
+            InputError: passive degrees of freedom, which cables do not hold.
+            PoseError: no tensions hold the pose.
         """
         if self._model.assembly.passive:
-            what = f"are not given, and nothing holds {', '.join(self._model.assembly.passive_names)} at the start"
+            passive = ", ".join(self._model.assembly.passive_names)
+            what = f"are not given, and nothing holds {passive} at the start"
             raise InputError.of("lengths", what, "give the unstretched lengths of the cables")
         functions = self._model.platform
         still = np.zeros(functions.ports.velocity.size)
@@ -200,12 +195,12 @@ class _CableRun:
             self._phases[slack] = phase, simulator
         return self._phases[slack]
 
-    def go(self, stages: Stages) -> CableSimulation:
-        """All of it, in one stage."""
+    def result(self, stages: Stages) -> CableSimulation:
+        """Run the simulation in one stage, and return its result."""
         shape = self._model.topology
         q = dict(zip(shape.coordinate_names, self._q, strict=True))
         v = dict(zip(shape.velocity_names, self._v, strict=True))
-        slack, time, problem, changes = self._loose(q, v), 0.0, None, 0
+        slack, time, problem, changes = self._initially_slack(q, v), 0.0, None, 0
         until = self._sample(slack, q, v, time)
         slack = self._settled(slack, q, v, time)
         self._events += [
@@ -214,10 +209,10 @@ class _CableRun:
         ]
         ending = Ending.SUCCESS
         while problem is None and not self._is_over(time):
-            if changes >= MOST_PHASES:
-                problem, ending = _too_many(time), Ending.MAX_STEPS
+            if changes >= MAX_PHASES:
+                problem, ending = _too_many_changes(time), Ending.MAX_STEPS
                 break
-            if time >= until - OVER * self._duration:
+            if time >= until - TIME_TOLERANCE * self._duration:
                 until = self._sample(slack, q, v, time)
                 slack = self._settled(slack, q, v, time)
             phase, simulation = self._advanced(slack, q, v, time, until, stages)
@@ -227,22 +222,22 @@ class _CableRun:
             ending, problem = simulation.ending, simulation.problem
             if ending is Ending.EVENT and not self._is_ended:
                 before, changes = v, changes + 1
-                slack, v, problem = self._changed(phase, slack, q, v, time)
-                self._jumped(phase, q, before, v, time)
+                slack, v, problem = self._after_change(phase, slack, q, v, time)
+                self._note_impact_events(phase, q, before, v, time)
         return self._result(Ending.EVENT if self._is_ended else ending, problem)
 
     @property
     def _is_ended(self) -> bool:
-        """Whether an event that was looked for has ended it."""
+        """Whether a requested event ended the simulation."""
         return bool(self._occurrences) and self._occurrences[-1].is_terminal
 
     def _is_over(self, time: float) -> bool:
-        return self._is_ended or self._duration - time <= OVER * self._duration
+        return self._is_ended or self._duration - time <= TIME_TOLERANCE * self._duration
 
     def _sample(
         self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float
     ) -> float:
-        """Sample a law that is computed and held; until when it holds, or the end, s."""
+        """Sample a sampled law; return the time until which it holds, or the end, s."""
         if self._sampled is None:
             return self._duration
         phase, _ = self._phase(slack)
@@ -257,7 +252,7 @@ class _CableRun:
             ]
         return min(until, self._duration)
 
-    def _jumped(
+    def _note_impact_events(
         self,
         phase: CablePhase,
         q: Mapping[str, float],
@@ -265,36 +260,36 @@ class _CableRun:
         after: Mapping[str, float],
         time: float,
     ) -> None:
-        """Note the events whose functions went through zero in a jerk."""
+        """Note the events whose functions change sign in an impact."""
         states = [
             phase.described(*(row[None] for row in phase.start(q, rates))) for rates in (v, after)
         ]
         for event in self._watched:
-            was, now = (float(event.function(np.array([time]), *state)[0]) for state in states)
-            if was * now < 0 and event.direction * now >= 0 and not self._is_ended:
+            before, now = (float(event.function(np.array([time]), *state)[0]) for state in states)
+            if before * now < 0 and event.direction * now >= 0 and not self._is_ended:
                 at_q, at_v = states[1]
                 occurrence = Occurrence(
                     name=event.name, time=time, q=at_q[0], v=at_v[0], is_terminal=event.is_terminal
                 )
                 self._occurrences.append(occurrence)
 
-    def _loose(self, q: Mapping[str, float], v: Mapping[str, float]) -> frozenset[str]:
-        """Cables of a length that does not change and that are slack at the start, or becoming so."""
+    def _initially_slack(self, q: Mapping[str, float], v: Mapping[str, float]) -> frozenset[str]:
+        """Return the inelastic cables of fixed length that are slack at the start or become so."""
         fixed = [
-            n
-            for n, b in self._bounds.items()
-            if b.stiffness is None and self._model.mechanism.rod(n).length
+            name
+            for name, bound in self._bounds.items()
+            if bound.stiffness is None and self._model.mechanism.rod(name).length
         ]
         if not fixed:
             return frozenset()
         phase, _ = self._phase(frozenset(fixed))
         state = [row[None] for row in phase.start(q, v)]
         gaps = {name: phase.gap(name, *state) for name in fixed}
-        loose = {
-            n
-            for n, (gap, rate) in gaps.items()
-            if gap[0] < -START_GAP or (gap[0] <= START_GAP and rate[0] < -REST)
-        }
+        loose = set()
+        for name, (gap, rate) in gaps.items():
+            is_closing = gap[0] <= START_GAP and rate[0] < -REST_SPEED
+            if gap[0] < -START_GAP or is_closing:
+                loose.add(name)
         self._events += [
             CableEvent(cable=name, is_slack=True, time=0.0) for name in fixed if name in loose
         ]
@@ -309,7 +304,7 @@ class _CableRun:
         until: float,
         stages: Stages,
     ) -> tuple[CablePhase, Simulation]:
-        """The simulation until the next change, or until a time."""
+        """Return the simulation until the next change of a cable, or until a time."""
         phase, simulator = self._phase(slack)
         start_q, start_v = phase.start(q, v)
         wrench = self._wrench
@@ -338,13 +333,13 @@ class _CableRun:
                 name, at = self._watched[int(item.name)].name, time + item.time
                 self._occurrences.append(replace(item, name=name, time=at, q=at_q[0], v=at_v[0]))
                 continue
-            cable, _, what = item.name.rpartition(" ")
+            cable, _, state = item.name.rpartition(" ")
             self._events.append(
-                CableEvent(cable=cable, is_slack=what == "slack", time=time + item.time)
+                CableEvent(cable=cable, is_slack=state == "slack", time=time + item.time)
             )
         return phase, simulation
 
-    def _changed(
+    def _after_change(
         self,
         phase: CablePhase,
         slack: frozenset[str],
@@ -352,7 +347,7 @@ class _CableRun:
         v: dict[str, float],
         time: float,
     ) -> tuple[frozenset[str], dict[str, float], Problem | None]:
-        """Slack cables, velocities and what is wrong after a cable that does not stretch has changed."""
+        """Return slack cables, velocities and a problem after an inelastic cable changed."""
         event = self._events[-1]
         if event.is_slack:
             return self._settled(slack | {event.cable}, q, v, time), v, None
@@ -361,17 +356,14 @@ class _CableRun:
         speed = float(phase.gap(event.cable, *(row[None] for row in phase.start(q, v)))[1][0])
         restitution = self._bounds[event.cable].restitution
         if restitution is None:
-            return slack, v, _tautened(event.cable, time, speed)
+            return slack, v, _no_restitution(event.cable, time, speed)
         after, impulses = taut.impact(event.cable, restitution, start_q, start_v)
-        pushed = [
-            name
-            for name, impulse in impulses.items()
-            if impulse < -PUSHED * max(map(abs, impulses.values()))
-        ]
-        if pushed:
-            return slack, v, _pushed(event.cable, pushed, time)
+        largest = max(map(abs, impulses.values()))
+        pushing = [name for name, value in impulses.items() if value < -PUSH_TOLERANCE * largest]
+        if pushing:
+            return slack, v, _pushing_cables(event.cable, pushing, time)
         self._events[-1] = replace(event, speed=speed, impulse=impulses[event.cable])
-        if restitution * speed > REBOUND:
+        if restitution * speed > MIN_REBOUND_SPEED:
             return slack, dict(zip(taut.model.topology.velocity_names, after, strict=True)), None
         after, _ = taut.impact(event.cable, 0.0, start_q, start_v)
         v = dict(zip(taut.model.topology.velocity_names, after, strict=True))
@@ -380,13 +372,13 @@ class _CableRun:
     def _settled(
         self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float
     ) -> frozenset[str]:
-        """Slack cables, with those that would have to push from here on, the worst of them first."""
+        """Return the slack cables, including those that would have to push from now on."""
         for _ in self._bounds:
             phase, _ = self._phase(slack)
             start_q, start_v = phase.start(q, v)
             pulls = phase.tensions(np.array([time]), start_q[None], start_v[None])
             taut = {name: float(pulls[name][0]) for name in phase.machine.taut}
-            if not taut or min(taut.values()) >= -PUSHED * max(map(abs, taut.values())):
+            if not taut or min(taut.values()) >= -PUSH_TOLERANCE * max(map(abs, taut.values())):
                 break
             worst = min(taut, key=taut.__getitem__)
             slack = slack | {worst}
@@ -413,7 +405,7 @@ class _CableRun:
 
 
 def _require(model: Model, duration: float) -> None:
-    """Refuse what cannot be simulated.
+    """Refuse machines and durations that cannot be simulated.
 
     Raises:
         InputError: no cables, no duration, or a lock on the length of a cable.
@@ -421,10 +413,10 @@ def _require(model: Model, duration: float) -> None:
     problems, locked = Problems(), [model.topology.velocity_names[i] for i in model.assembly.locked]
     for name in cables(model.mechanism):
         if name in locked:
-            what = "is a cable, and its length is locked, so that it could neither stretch nor become slack"
-            problems.add(name, what, "give the cable a `length`, or lock other freedoms")
+            what = "is a cable of locked length, so that it could neither stretch nor become slack"
+            problems.add(name, what, "give the cable a `length`, or lock other coordinates")
     if not cables(model.mechanism):
-        problems.add("rods", "none is a cable", "use `simulate`")
+        problems.add("rods", "none of them is a cable", "use `simulate`")
     if not 0 < duration < np.inf:
         problems.add("duration", f"must be positive, got {duration:g} s", "give seconds")
     InputError.raise_if_any(problems)
@@ -442,26 +434,26 @@ def _require_names(lengths: Mapping[str, float] | None, names: list[str]) -> Non
     InputError.raise_if_any(problems)
 
 
-def _tautened(name: str, time: float, speed: float) -> Problem:
+def _no_restitution(name: str, time: float, speed: float) -> Problem:
     return Problem(
         where=name,
-        what=f"is tautened at {time:.9g} s, its ends moving apart at {speed:.4g} m/s: it does not stretch, so that "
-        "nothing says how they rebound",
-        remedy="give its `tension` a restitution, or a stiffness",
+        what=f"becomes taut at {time:.9g} s while its ends move apart at {speed:.4g} m/s; "
+        "the rebound of an inelastic cable without restitution is undefined",
+        remedy="give its `tension` a restitution or a stiffness",
     )
 
 
-def _pushed(name: str, pushed: list[str], time: float) -> Problem:
+def _pushing_cables(name: str, pushing: list[str], time: float) -> Problem:
     return Problem(
         where=name,
-        what=f"is tautened at {time:.9g} s, and its jerk would need {', '.join(pushed)} to push",
-        remedy="give cables a stiffness: impacts on several at once are not determined by one restitution",
+        what=f"becomes taut at {time:.9g} s with an impact in which {', '.join(pushing)} would push",
+        remedy="give cables a stiffness: one restitution does not determine impacts on several cables",
     )
 
 
-def _too_many(time: float) -> Problem:
+def _too_many_changes(time: float) -> Problem:
     return Problem(
         where="cables",
-        what=f"became slack or taut {MOST_PHASES} times before {time:.6g} s",
+        what=f"became slack or taut {MAX_PHASES} times before {time:.6g} s",
         remedy="give them a stiffness, or a smaller restitution",
     )

@@ -1,1 +1,1 @@
-"""Sampled controllers around a machine: their laws, the loop, and what comes of it."""
+"""Sampled control of a machine: control laws, the control loop, and its results."""

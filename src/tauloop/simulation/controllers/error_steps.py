@@ -1,4 +1,4 @@
-"""A machine around a reference, in linear steps from sample to sample: exact slopes of its forward dynamics."""
+"""Linear error dynamics of a machine along a reference, from sample to sample."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from scipy.linalg import expm
 from tauloop.common.records import dataclass
 from tauloop.model import Model
 
-#: Conditions at both ends of an interval of unit length -> coefficients of the polynomial of fifth
-#: degree.
+#: Boundary conditions on an interval of unit length -> coefficients of the quintic polynomial.
 _QUINTIC = np.linalg.inv(
     [
         [1, 0, 0, 0, 0, 0],
@@ -24,16 +23,18 @@ _QUINTIC = np.linalg.inv(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorSteps:
-    """Steps e[k + 1] = A[k] e[k] + B[k] (u[k] - mean[k]) + drift[k] of errors e = (p - p_ref, p' - p_ref').
+    """Linear steps of the errors e = (p - p_ref, p' - p_ref') along a reference.
+
+    e[k + 1] = A[k] e[k] + B[k] (u[k] - mean[k]) + drift[k].
 
     Attributes:
         A, B: (K, 2 m, 2 m) and (K, 2 m, n_u).
-        mean: forces (K, n_u) that, held, leave the reference's speed at the end of the step.
-        drift: errors (K, 2 m) that holding them leaves, for the reference's own forces change on
-            the way.
-        speed: of all actuators of the reference at the end of a step (K, n_u).
-        driven: their speeds (K, n_u, 2 m), of e.
-        seen: what counts as an error (K, 2 r, 2 m): its positions, then its speeds, of e.
+        mean: constant forces (K, n_u) over a step that reach the reference's speed at its end.
+        drift: errors (K, 2 m) that constant forces leave, because the reference's forces vary
+            within the step.
+        speed: speeds of all actuators of the reference at the end of a step (K, n_u).
+        driven: derivatives of the actuator speeds by e (K, n_u, 2 m).
+        seen: derivatives of the controlled positions and speeds by e (K, 2 r, 2 m).
     """
 
     A: np.ndarray
@@ -48,9 +49,10 @@ class ErrorSteps:
 def between(
     reference: tuple[np.ndarray, ...], period: float, time: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Positions, velocities and accelerations (M, n) at times (M,), s, between samples (N, n) of them; at rest behind.
+    """Return positions, velocities and accelerations (M, n) at times (M,) between samples (N, n).
 
-    The polynomial of fifth degree that has all three at both ends.
+    Interpolates with the quintic polynomial that matches all three at both ends of each interval.
+    After the last sample the reference is at rest. Times and period are in seconds.
     """
     position, velocity, acceleration = (
         np.concatenate([array, last])
@@ -60,8 +62,8 @@ def between(
             strict=True,
         )
     )
-    ends = np.stack([position, velocity * period, acceleration * period**2], axis=1)
-    k = np.minimum(np.floor(time / period + 1e-9).astype(int), len(ends) - 2)
+    boundary = np.stack([position, velocity * period, acceleration * period**2], axis=1)
+    k = np.minimum(np.floor(time / period + 1e-9).astype(int), len(boundary) - 2)
     x = np.minimum(time / period - k, 1.0)[:, None]
     powers = np.arange(6.0)
     by_order = (
@@ -69,9 +71,9 @@ def between(
         powers * x ** np.maximum(powers - 1, 0),
         powers * (powers - 1) * x ** np.maximum(powers - 2, 0),
     )
-    both = np.concatenate([ends[k], ends[k + 1]], axis=1)
-    made = [np.einsum("mi,min->mn", weights @ _QUINTIC, both) for weights in by_order]
-    return made[0], made[1] / period, made[2] / period**2
+    both_ends = np.concatenate([boundary[k], boundary[k + 1]], axis=1)
+    p, dp, ddp = (np.einsum("mi,min->mn", weights @ _QUINTIC, both_ends) for weights in by_order)
+    return p, dp / period, ddp / period**2
 
 
 def error_steps(
@@ -85,21 +87,21 @@ def error_steps(
     in_platform: bool,
     start: np.ndarray,
 ) -> ErrorSteps:
-    """Steps k of a length that begin at first + k times the period.
+    """Return error steps of a given length that begin at first + k times the period.
 
-    Slopes of forward dynamics are those in the middle of a step, carried through it by the matrix
-    exponential; forces of the reference change as Simpson's rule sees them. Both are of second
-    order in the step.
+    The derivatives of forward dynamics in the middle of a step hold for the whole step (matrix
+    exponential). The variation of the reference's forces follows from Simpson's rule. Both are of
+    second order in the step length.
 
     Args:
         model: the machine.
         reference: positions, velocities and accelerations of the leading actuators (N, m), a period
             apart.
-        period: s.
-        first: s.
+        period: sample period, s.
+        first: start of the first step, s.
         step: length of a step, s.
-        count: K.
-        in_platform: whether the platform's displacements count as errors, not those of the
+        count: number of steps K.
+        in_platform: whether errors are the platform's displacements instead of those of the
             actuators.
         start: coordinates (n_q,) at the start of the reference.
 
@@ -113,31 +115,39 @@ def error_steps(
     q = actuators.track(position, start).q
     forces = actuators.inverse_dynamics(position, velocity, acceleration, start=q)
     force, v = forces.force.reshape(count, 3, -1), np.asarray(forces.state.v)
-    here = slice(1, None, 3)
-    at = position[here], velocity[here]
-    moved = actuators.derivatives("forward_dynamics", *at, force[:, 1], wrt=MOVED, start=q[here])
-    by_position, by_velocity, by_force = (moved.jacobian("acceleration", name) for name in MOVED)
+    middles = slice(1, None, 3)
+    state = position[middles], velocity[middles]
+    derivatives = actuators.derivatives(
+        "forward_dynamics", *state, force[:, 1], wrt=DIFFERENTIATED_BY, start=q[middles]
+    )
+    by_position, by_velocity, by_force = (
+        derivatives.jacobian("acceleration", name) for name in DIFFERENTIATED_BY
+    )
     n_u = force.shape[2]
     rates = np.zeros((count, 2 * m + n_u, 2 * m + n_u))
     rates[:, :m, m : 2 * m] = np.eye(m)
     rates[:, m : 2 * m] = np.concatenate([by_position, by_velocity, by_force], axis=2)
-    whole = expm(rates * step)
+    transition = expm(rates * step)
     changes = np.einsum("kij,kj->ki", by_force, force[:, 2] - force[:, 0]) * step**2 / 12
     seen = np.broadcast_to(np.eye(2 * m), (count, 2 * m, 2 * m))
     A, driven = model.assembly.loops.transmission, seen[:, m:]
     if in_platform or n_u > m:
         columns = list(model.platform.ports.v)
-        turned = actuators.derivatives(
-            "kinematics", *at, acceleration[here], wrt=("position", "velocity"), start=q[here]
+        derivatives = actuators.derivatives(
+            "kinematics",
+            *state,
+            acceleration[middles],
+            wrt=("position", "velocity"),
+            start=q[middles],
         )
-        by_speed, by_place = (turned.jacobian("v", name) for name in ("velocity", "position"))
+        by_speed, by_place = (derivatives.jacobian("v", name) for name in ("velocity", "position"))
         driven = np.concatenate([A @ by_place, A @ by_speed], axis=2)
         if in_platform:
             slopes = by_speed[:, columns]
             seen = np.block([[slopes, 0 * slopes], [by_place[:, columns], slopes]])
     return ErrorSteps(
-        A=whole[:, : 2 * m, : 2 * m],
-        B=whole[:, : 2 * m, 2 * m :],
+        A=transition[:, : 2 * m, : 2 * m],
+        B=transition[:, : 2 * m, 2 * m :],
         mean=np.einsum("i,kij->kj", np.array([1.0, 4.0, 1.0]) / 6, force),
         drift=np.concatenate([changes, 0 * changes], axis=1),
         speed=v[2::3] @ A.T,
@@ -146,5 +156,5 @@ def error_steps(
     )
 
 
-#: By what forward dynamics is differentiated.
-MOVED = ("position", "velocity", "force")
+#: Inputs by which forward dynamics is differentiated.
+DIFFERENTIATED_BY = ("position", "velocity", "force")

@@ -1,4 +1,4 @@
-"""Controllers of a machine on a trajectory: what they compute at each sample, and how they are sampled."""
+"""Control laws for a machine on a trajectory, and their sampling."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ SPACES = ("joint", "platform")
 Correction = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-#: The classical method of fourth order.
+#: The classical Runge-Kutta method of fourth order.
 RUNGE_KUTTA_4 = chained(places=(0.5, 0.5, 1.0), weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6))
-#: Heun's method of third order: a quarter cheaper.
+#: Heun's method of third order: a quarter faster.
 HEUN_3 = chained(places=(1 / 3, 2 / 3), weights=(0.25, 0.0, 0.75))
 
 
 def read_bandwidth(text: str) -> float:
-    """A bandwidth in rad/s, of which text in Hz is 2 pi times as many."""
+    """Return a bandwidth in rad/s; text in Hz is multiplied by 2 pi."""
     width = quantity("bandwidth", text, FREQUENCY)
     return 2 * np.pi * width if text.strip().endswith("Hz") else width
 
 
 class Compensation(enum.Enum):
-    """What a controller's model adds to the gains at each sample."""
+    """The dynamics that a controller compensates with its model at each sample."""
 
     NONE = "none"
     GRAVITY = "gravity"
@@ -51,19 +51,20 @@ class Compensation(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller(Options, ABC):
-    """A law for the actuator forces, from the errors e = x_ref - x and e' = v_ref - v of a measured motion.
+    """A law of the actuator forces, based on the errors e = x_ref - x and e' = v_ref - v.
 
-    In joint space x are the actuators' positions. In platform space x is the platform's pose, found
-    from the measured actuators by forward kinematics; rotations enter by the vector part of the
-    quaternion between them, and forces f on the platform by J^T u = f with J the actuator Jacobian.
+    In joint space x are the positions of the actuators. In platform space x is the pose of the
+    platform, computed from the measured actuators by forward kinematics. Rotation errors are the
+    vector part of the quaternion between the poses. Platform forces f correspond to J^T u = f with
+    the actuator Jacobian J.
 
-    All laws have their gains from one bandwidth w and damping ratio z: an error decays as e'' + 2 z
-    w e' + w^2 e = 0 where the model is right. Laws without a model use the diagonal of the mass
+    All laws derive their gains from one bandwidth w and damping ratio z. With an exact model,
+    errors decay as e'' + 2 z w e' + w^2 e = 0. Laws without a model use the diagonal of the mass
     matrix at the start of the motion: K_p = w^2 diag(M), K_d = 2 z w diag(M).
 
     Attributes:
-        bandwidth: w, rad/s.
-        damping: z.
+        bandwidth: bandwidth w, rad/s.
+        damping: damping ratio z.
         space: "joint" or "platform".
     """
 
@@ -73,31 +74,32 @@ class Controller(Options, ABC):
 
     @property
     def title(self) -> str:
-        """What tables call a law that is no entry of `CONTROLLERS`; its class unless it says another."""
+        """Name of the law in tables if it is not in `CONTROLLERS`; the class name by default."""
         return type(self).__name__
 
     @property
     def feeds_forward(self) -> bool:
-        """Whether the forces of inverse dynamics along the reference are added; not unless a law says so."""
+        """Whether inverse dynamics along the reference is added to the forces; False by default."""
         return False
 
     @property
     def compensation(self) -> Compensation:
-        """What the model computes from the measured state at each sample; nothing unless a law says so."""
+        """The dynamics compensated by the model at each sample; none by default."""
         return Compensation.NONE
 
     @abstractmethod
     def correction(self, loop: Loop) -> Correction | None:
-        """What the law makes in Python of the forces that gains and model give, made anew for each run; None: nothing.
+        """Return a function that changes the forces in Python; None for no change.
 
-        An integral term, a disturbance observer, a law of one's own: (time, measured, speed, force)
-        -> force at each sample, of positions, speeds and forces of the actuators (n_u,).
+        It changes the sum of gains and model. Examples are an integral term, a disturbance observer
+        or a user-defined law. The function is created for each run and called at each sample as
+        (time, measured, speed, force) -> force, with positions, speeds and forces of the actuators
+        (n_u,).
 
         Args:
-            loop: `gains` K_p and K_d (2, n); `reference`, the positions, velocities and
-                accelerations to be followed, (N, n) each, sample by sample; `period`, s; `limit`,
-                the largest forces (n_u,), which are kept afterwards; `model`, what the controller
-                believes in.
+            loop: `gains` K_p and K_d (2, n); `reference`, positions, velocities and accelerations
+                (N, n) each, sample by sample; `period`, s; `limit`, the largest forces (n_u,),
+                which are enforced afterwards; `model`, the machine that the controller assumes.
         """
 
 
@@ -106,30 +108,30 @@ class Loop(ReprMixin):
     """Everything that a run of the control loop needs.
 
     Attributes:
-        plant: the machine that moves.
-        model: the machine that the controller believes in.
-        controller: the law.
+        plant: the simulated machine.
+        model: the machine that the controller assumes.
+        controller: the control law.
         method: the integrator between samples.
-        max_steps: after which it is given up.
-        substeps: parts of a sample, in which the delay is counted: the steps of a method without an
-            error.
-        delay: from measurement to force, in such parts.
-        period: s.
+        max_steps: largest number of integration steps.
+        substeps: number of parts of a sample, the unit of the delay; the integration steps of a
+            method without error control.
+        delay: delay from measurement to force, in such parts.
+        period: sample period, s.
         position, velocity: start of the platform's motion (n_position,) and (n,).
-        q: full coordinates there (n_q,).
-        reference: positions, velocities, accelerations to be followed, in the controller's space,
+        q: all coordinates at the start (n_q,).
+        reference: reference positions, velocities and accelerations in the controller's space,
             (N, ...) each; in platform space the positions are all coordinates.
-        forward: forces to add at each sample (N, n_u).
+        forward: feed-forward forces at each sample (N, n_u).
         first: forces before the first sample takes effect (n_u,).
-        gains: proportional and derivative (2, n).
+        gains: proportional and derivative gains (2, n).
         limit: largest forces (n_u,), infinite without limit.
-        resolution: of the encoders (n_u,).
+        resolution: resolution of the encoders (n_u,).
         differences: whether speeds are differences of measured positions.
         theta: values of the plant's free parameters.
-        load: wrench and payload at the tool from each sample on (N, 16); None where nothing acts
-            there.
-        events: to look for.
-        directions: to differentiate by.
+        load: wrench and payload at the tool from each sample on (N, 16); None without both.
+
+        events: events to detect.
+        directions: directions of derivatives.
     """
 
     plant: Model
@@ -158,10 +160,10 @@ class Loop(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledLaw(Controller):
-    """A law that is all in machine code."""
+    """A law that runs entirely in machine code."""
 
     def correction(self, loop: Loop) -> Correction | None:
-        """Nothing."""
+        """Return None: no change in Python."""
         return None
 
 
@@ -174,11 +176,11 @@ class PD(CompiledLaw):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedForward(CompiledLaw):
-    """u = K_p e + K_d e' + tau(x_ref, v_ref, a_ref): inverse dynamics of the reference, known beforehand."""
+    """u = K_p e + K_d e' + tau(x_ref, v_ref, a_ref), with inverse dynamics of the reference."""
 
     @property
     def feeds_forward(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
 
@@ -206,17 +208,17 @@ class ComputedTorque(CompiledLaw):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling(Options):
-    """How a controller sees and drives the machine.
+    """Sampling, measurement and actuation of a controlled machine.
 
     Attributes:
         frequency: samples per second, Hz; forces are held between them.
-        delay: time from a measurement to the force that follows from it, s; rounded to whole
+        delay: time from a measurement to the resulting force, s; rounded to whole
             integration steps.
-        resolution: step of the encoders, m or rad, one number or one per actuator (n_u,); zero
-            measures exactly.
+        resolution: step of the encoders, m or rad, one number or one per actuator (n_u,); zero for
+            exact measurement.
         differences: whether speeds are differences of measured positions (as from encoders) instead
-            of exact.
-        saturates: whether forces end at the actuators' limits.
+            of exact values.
+        saturates: whether forces are limited to the actuators' limits.
     """
 
     frequency: float = option(1000.0, above=0.0, below=np.inf)
@@ -226,8 +228,8 @@ class Sampling(Options):
     saturates: bool = True
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note resolutions below zero."""
+        """Note negative resolutions."""
         resolution = numbers(self.resolution, "resolution")
         if resolution.ndim > 1 or not (np.isfinite(resolution).all() and (resolution >= 0).all()):
-            what = f"is not one number from zero on, or one for each actuator: {reprlib.repr(self.resolution)}"
-            problems.add("resolution", what, "zero measures exactly")
+            problem = f"needs one non-negative number, or one per actuator: {reprlib.repr(self.resolution)}"
+            problems.add("resolution", problem, "give zero for exact measurement")

@@ -1,4 +1,4 @@
-"""Every controller by the name that a command or a table uses."""
+"""The registry of controllers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tauloop.simulation.controllers.laws import (
 )
 from tauloop.simulation.controllers.predictive import PredictiveTracking
 
-#: Every controller by the name that a command or a table uses.
-CONTROLLERS = Registry[type[Controller]](
+#: Controllers by the names used in commands and tables.
+CONTROLLERS = Offered[type[Controller]](
     "tauloop.controllers",
     Controller,
     {
@@ -26,5 +26,5 @@ CONTROLLERS = Registry[type[Controller]](
     },
     of_class=True,
 )
-#: Those of Tauloop that are all in machine code.
+#: Names of built-in controllers that run entirely in machine code.
 COMPILED = tuple(name for name, law in CONTROLLERS.own.items() if issubclass(law, CompiledLaw))

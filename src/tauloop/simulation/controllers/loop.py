@@ -1,7 +1,7 @@
-"""The sampled control loop around a machine, in Python and as machine code.
+"""The sampled control loop of a machine, in Python and in machine code.
 
-Between samples the forces are constant and the platform's coordinates are integrated by an explicit
-method with fixed steps; quaternions are kept at unit length.
+Forces are constant between samples, and an explicit method with fixed steps integrates the
+platform's coordinates. Quaternions are normalised after each step.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What the loop has done, for the samples that it reached.
+    """Results of a control loop, for the samples that it reached.
 
     Attributes:
-        position, velocity: of the platform (N, ...).
-        force: at the actuators, from each sample on (N, n_u).
-        end: why it ended early; empty where it did not, or a terminal event took place.
-        samples: the run, its pivots, its loops and its events.
-        by: derivatives of positions, velocities and forces, one behind the other (N, n, d).
-        step_time: that the law took in Python at each sample (N,), s; empty where it is all in
+        position, velocity: motion of the platform (N, ...).
+        force: actuator forces from each sample on (N, n_u).
+        end: why the run ended early; empty for a complete run or after a terminal event.
+        samples: the sampled run with its pivots, loop residuals and events.
+        by: derivatives of positions, velocities and forces, concatenated (N, n, d).
+        step_time: computing time of a law in Python at each sample (N,), s; empty for laws in
             machine code.
-        diagnostics: what the law says of the run.
+        diagnostics: diagnostics of the law.
     """
 
     position: np.ndarray
@@ -55,22 +55,22 @@ class Trace:
 
 @runtime_checkable
 class Reports(Protocol):
-    """A correction that says how its run went."""
+    """A correction that reports diagnostics of its run."""
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Figures of the samples until now."""
+        """Return diagnostics of the samples so far."""
         ...
 
 
 @runtime_checkable
-class _ReportsAsBefore(Protocol):
+class _ReportsUnderOldName(Protocol):
     """A correction with the old name of `Reports.diagnostics`."""
 
     def evidence(self) -> tuple[Diagnostic, ...]: ...
 
 
 class _InPlace:
-    """The correction of a loop's controller, which changes forces in place, and the time that it takes."""
+    """A correction of a control law, applied to forces in place, with its computing times."""
 
     def __init__(self, corrected: Correction) -> None:
         self.corrected = corrected
@@ -100,25 +100,25 @@ class CompiledLoop:
         directions: int = 0,
         loaded: bool = False,
     ) -> None:
-        """Compile, or find in the cache.
+        """Compile the loop, or take it from the cache.
 
         Args:
-            plant: the machine that moves.
-            model: the machine that the controller believes in.
-            controller: the law; other gains, and other numbers of `control`, need no new
+            plant: the simulated machine.
+            model: the machine that the controller assumes.
+            controller: the control law; other gains or other sampling options need no new
                 compilation.
-            method: the integrator between samples, an explicit one, or Radau IIA without it; others
-                are compiled when they are asked for.
-            directions: of derivatives.
-            loaded: whether a wrench and a payload at the tool act.
+            method: an explicit integrator between samples; Radau IIA if None. Other methods are
+                compiled when requested.
+            directions: number of directions of derivatives.
+            loaded: whether a wrench and a payload act at the tool.
 
         Raises:
-            EngineError: there is no compiler, or it fails.
+            EngineError: there is no compiler, or compilation fails.
         """
         self._made_for = (plant, model, type(controller), controller.space, directions, loaded)
         folder = plant.evaluator.folder if isinstance(plant.evaluator, Compiled) else None
-        self._parts = ControlLayouts(plant, model, controller, loaded=loaded)
-        #: The last loop and what it came to: one that is run again needs no new arrays.
+        self._layouts = ControlLayouts(plant, model, controller, loaded=loaded)
+        #: The last loop and its arrays, which are reused if this loop runs again.
         self._last: tuple[Loop, SampledRun] | None = None
         system = control_system(plant, model, controller, loaded=loaded)
         self._run = CompiledSamples(sensitive(system, directions), folder, method)
@@ -127,47 +127,41 @@ class CompiledLoop:
         """Run the loop.
 
         Raises:
-            InputError: it was compiled for another machine or law.
+            InputError: the loop was compiled for another machine or law.
         """
-        controller, directions, loaded = (
-            loop.controller,
+        arguments = (
+            loop.plant,
+            loop.model,
+            type(loop.controller),
+            loop.controller.space,
             len(loop.directions),
             loop.load is not None,
         )
-        if self._made_for != (
-            loop.plant,
-            loop.model,
-            type(controller),
-            controller.space,
-            directions,
-            loaded,
-        ):
-            what = (
+        if self._made_for != arguments:
+            problem = (
                 "was compiled for another machine, model, law, space, load or number of derivatives"
             )
-            raise InputError.of("loop", what, "make a CompiledLoop for these")
+            raise InputError.of("loop", problem, "build a CompiledLoop for this loop")
         if self._last is None or self._last[0] is not loop:
-            self._last = loop, _course(loop, self._parts)
-        course = replace(self._last[1], own=_in_place(loop))
-        return _trace(loop, self._parts, self._run(course), course.own)
+            self._last = loop, _sampled_run(loop, self._layouts)
+        run = replace(self._last[1], own=_in_place(loop))
+        return _trace(loop, self._layouts, self._run(run), run.own)
 
 
 class InterpretedLoop:
-    """The same loop in Python, step by step: without a compiler, and to check machine code against."""
+    """The control loop in Python, for use without a compiler and to verify machine code."""
 
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop."""
-        described, loaded = (loop.plant, loop.model, loop.controller), loop.load is not None
-        run = InterpretedSamples(
-            sensitive(control_system(*described, loaded=loaded), len(loop.directions))
-        )
-        parts = ControlLayouts(*described, loaded=loaded)
-        course = replace(_course(loop, parts), own=_in_place(loop))
-        return _trace(loop, parts, run(course), course.own)
+        machines, loaded = (loop.plant, loop.model, loop.controller), loop.load is not None
+        system = sensitive(control_system(*machines, loaded=loaded), len(loop.directions))
+        layouts = ControlLayouts(*machines, loaded=loaded)
+        run = replace(_sampled_run(loop, layouts), own=_in_place(loop))
+        return _trace(loop, layouts, InterpretedSamples(system)(run), run.own)
 
 
-def control_numbers(loop: Loop, parts: ControlLayouts) -> tuple[np.ndarray, np.ndarray]:
-    """What the loop is told at each sample (N, n_i), and its constants (n,)."""
+def control_numbers(loop: Loop, layouts: ControlLayouts) -> tuple[np.ndarray, np.ndarray]:
+    """Return the loop's inputs at each sample (N, n_i), and its constants (n,)."""
     n = len(loop.forward)
     position, velocity, acceleration = loop.reference
     free = {"plant": loop.theta, "model": loop.model.mechanism.parameters.vector(loop.model.free)}
@@ -190,18 +184,18 @@ def control_numbers(loop: Loop, parts: ControlLayouts) -> tuple[np.ndarray, np.n
     columns |= {"acceleration": acceleration, "forward": loop.forward}
     if loop.load is not None:
         columns |= {"wrench": loop.load[:, :WRENCH], "payload": loop.load[:, WRENCH:]}
-    return parts.inputs.rows(n, columns), parts.constants.rows(1, numbers | free)[0]
+    return layouts.inputs.rows(n, columns), layouts.constants.rows(1, numbers | free)[0]
 
 
-def _course(loop: Loop, parts: ControlLayouts) -> SampledRun:
-    inputs, constants = control_numbers(loop, parts)
+def _sampled_run(loop: Loop, layouts: ControlLayouts) -> SampledRun:
+    inputs, constants = control_numbers(loop, layouts)
     held = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.first}
     actuators = len(loop.limit)
-    course = SampledRun(
+    run = SampledRun(
         period=loop.period,
         inputs=inputs,
         y=np.concatenate([loop.position, loop.velocity]),
-        held=parts.held.rows(1, held)[0],
+        held=layouts.held.rows(1, held)[0],
         q=loop.q,
         p=constants,
         method=loop.method,
@@ -211,10 +205,10 @@ def _course(loop: Loop, parts: ControlLayouts) -> SampledRun:
         own_sizes=(2 * actuators, actuators),
         events=loop.events,
     )
-    return course_along(course, loop.directions) if loop.directions else course
+    return course_along(run, loop.directions) if loop.directions else run
 
 
-def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | None) -> Trace:
+def _trace(loop: Loop, layouts: ControlLayouts, trace: SampledTrace, own: Own | None) -> Trace:
     reached, n_p, end = len(trace.states), len(loop.position), ""
     if not trace.is_whole:
         last = trace.states[-1, :n_p] if reached else loop.position
@@ -225,7 +219,7 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | No
         )
     states, motion_by = split_sensitivities(trace.states, loop.directions)
     held, held_by = split_sensitivities(trace.held, loop.directions)
-    force = parts.held.slices["force"]
+    force = layouts.held.slices["force"]
     return Trace(
         position=states[:, :n_p],
         velocity=states[:, n_p:],
@@ -239,10 +233,10 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | No
 
 
 def _reported(correction: object) -> tuple[Diagnostic, ...]:
-    """Return what a correction reports of its run, under the old name of the method too."""
+    """Return the diagnostics of a correction, also under the method's old name."""
     if isinstance(correction, Reports):
         return correction.diagnostics()
-    if isinstance(correction, _ReportsAsBefore):
+    if isinstance(correction, _ReportsUnderOldName):
         owner = type(correction).__name__
         warn(f"{owner}.evidence", f"{owner}.diagnostics")
         return correction.evidence()

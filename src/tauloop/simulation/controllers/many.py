@@ -1,4 +1,4 @@
-"""Many starts of one machine under one sampled controller: as machine code on threads or a device, or one by one."""
+"""Many starts of one machine under a sampled controller, in machine code or one after the other."""
 
 from __future__ import annotations
 
@@ -46,30 +46,31 @@ from tauloop.simulation.controllers.run import (
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 from tauloop.simulation.forces import Wrench
 
-#: Rows of a kernel's report: outcome, samples, steps, and the least discriminant and pivot and the
+#: Rows of a kernel's report: outcome, samples, steps, smallest discriminant, smallest pivot, and
 #: largest residual.
-REPORT = 6
-#: Arguments of the kernel: samples, and of how many one is kept, behind its rows; and its arrays.
+REPORT_ROWS = 6
+#: Argument types of the kernel: sizes (samples, and samples per stored one), and its arrays.
 CONTROL_LETTERS = row_kernel_letters(2, 9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyControlledMotions(Result):
-    """N starts under one controller, at the T samples that are kept; not a number where a start did not come so far.
+    """N starts under one controller, at T stored samples; NaN after the early end of a start.
 
     Attributes:
         time: s (T,).
-        reference: of the platform's positions (T, n_position).
-        position, velocity: of the platform (N, T, n_position), (N, T, n).
+        reference: reference positions of the platform (T, n_position).
+        position, velocity: motion of the platform (N, T, n_position), (N, T, n).
         force: actuator forces from each sample on (N, T, n_u), N or N m.
         tool_error: distance of the tool centre point from its reference (N, T), m.
         turn_error: angle between the tool and its reference (N, T), rad.
-        reached: samples to which each came (N,).
-        is_whole: whether that was the end (N,).
-        steps: of the integrator (N,).
-        pivot: least over its typical size (N,).
-        residual: largest of the loops (N,), over the characteristic length or a pure number.
-        model: of the machine that moves.
+        reached: number of samples that each start reached (N,).
+        is_whole: whether each start reached the end (N,).
+        steps: number of integration steps (N,).
+        pivot: smallest pivot divided by its typical size (N,).
+        residual: largest residual of the loops (N,), divided by the characteristic length or
+            dimensionless.
+        model: model of the simulated machine.
     """
 
     time: np.ndarray
@@ -87,7 +88,7 @@ class ManyControlledMotions(Result):
     model: Model = field(repr=False)
 
     def variables(self) -> Iterator[Variable]:
-        """Reference, motions and forces, and how far the machine stays behind, over `start` and `time`."""
+        """Yield reference, motions, forces and tracking errors, over `start` and `time`."""
         ports, over = self.model.platform.ports, ("start", *TIME)
         yield time_axis(self.time)
         yield from columns(
@@ -123,25 +124,25 @@ def follow_many(
     values: Mapping[str, float] = MappingProxyType({}),
     every: int = 1,
 ) -> ManyControlledMotions:
-    """Follow a trajectory from many starts, as `follow` does from rest at its own.
+    """Follow a trajectory from many starts; see `follow`.
 
-    Machine, controller and an explicit integrator are one function in machine code, shared out over
-    the `threads` of the evaluator of the machine that moves; on a device
-    (`evaluator=tl.gpu.Cuda()`) each start has a thread of its own. With a delay, a law in Python or
-    an implicit integrator starts are run one by one.
+    Machine, controller and an explicit integrator are compiled into one function. It runs on the
+    `threads` of the evaluator of the simulated machine, or on a device
+    (`evaluator=tl.gpu.Cuda()`) with one thread per start. With a delay, a law in Python or an
+    implicit integrator, the starts run one after the other.
 
     Args:
-        trajectory, controller, sampling: as of `follow`.
-        position: of the platform at the starts (N, n_position), on the branch of the trajectory's
+        trajectory, controller, sampling: see `follow`.
+        position: start positions of the platform (N, n_position), on the branch of the trajectory's
             start.
-        velocity: likewise (N, n); rest without it.
-        plant, method, substeps, settling, wrench, payload, values: as of `follow`.
-        every: samples of which one is kept.
+        velocity: start velocities of the platform (N, n); zero by default.
+        plant, method, substeps, settling, wrench, payload, values: see `follow`.
+        every: store one of this number of samples.
 
     Raises:
-        InputError: a machine, an option or an array that does not fit. What fails on the way is not
-            raised: that start ends early.
-        PoseError: the trajectory cannot be run at all, or a start is out of reach.
+        InputError: a machine, an option or an array that does not fit. A failure during a run is
+            not raised: the start ends early.
+        PoseError: the trajectory cannot be followed at all, or a start is out of reach.
 
     Examples:
         >>> import numpy as np
@@ -156,7 +157,9 @@ def follow_many(
         ((20, 51, 2), True)
     """
     if every < 1:
-        raise InputError.of("every", f"must be at least 1, got {every}", "1 keeps every sample")
+        raise InputError.of(
+            "every", f"must be at least 1, got {every}", "give 1 to store every sample"
+        )
     loop, wanted = prepared_loop(
         trajectory,
         controller,
@@ -188,15 +191,17 @@ def follow_many(
         states, forces = (
             np.ascontiguousarray(array.transpose(2, 0, 1)) for array in (states, forces)
         )
-    kept = slice(None, None, every)
-    reference, n_p = entry.at(wanted.q)[kept], entry.position.size
+    stored = slice(None, None, every)
+    reference, n_p = entry.at(wanted.q)[stored], entry.position.size
     known = np.isfinite(states).all(axis=2)
     at, errors = np.nonzero(known)[1], np.full((2, *known.shape), np.nan)
-    errors[:, known] = tool_errors(loop, reference[at], states[known][:, :n_p], wanted.q[kept][at])
+    errors[:, known] = tool_errors(
+        loop, reference[at], states[known][:, :n_p], wanted.q[stored][at]
+    )
     result = ManyControlledMotions(
         diagnostics=(),
         provenance=control_provenance(loop, sampling),
-        time=(np.arange(len(loop.forward)) * loop.period)[kept],
+        time=(np.arange(len(loop.forward)) * loop.period)[stored],
         reference=reference,
         position=states[:, :, :n_p],
         velocity=states[:, :, n_p:],
@@ -228,7 +233,7 @@ def follow_many(
 
 
 def _kernel(loop: Loop, n: int) -> RowKernel | None:
-    """Machine code of a loop from n starts; None where there is none to be had, or that is not for what it has."""
+    """Return the machine code of a loop from n starts; None if it is not available."""
     evaluator, method = loop.plant.evaluator, loop.method.tableau
     if method is None or loop.delay or not isinstance(loop.controller, CompiledLaw):
         return None
@@ -248,10 +253,13 @@ def _kernel(loop: Loop, n: int) -> RowKernel | None:
 def _one_by_one(
     loop: Loop, x: np.ndarray, v: np.ndarray, q: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """States (N, T, ...), forces (N, T, n_u) and report (6, N)."""
-    kept, run = -(-len(loop.forward) // every), loop_runner(loop)
-    states = np.full((len(x), kept, x.shape[1] + v.shape[1]), np.nan)
-    forces, report = np.full((len(x), kept, len(loop.limit)), np.nan), np.zeros((REPORT, len(x)))
+    """Return states (N, T, ...), forces (N, T, n_u) and report (6, N)."""
+    samples, run = -(-len(loop.forward) // every), loop_runner(loop)
+    states = np.full((len(x), samples, x.shape[1] + v.shape[1]), np.nan)
+    forces, report = (
+        np.full((len(x), samples, len(loop.limit)), np.nan),
+        np.zeros((REPORT_ROWS, len(x))),
+    )
     for i in range(len(x)):
         trace = run(replace(loop, position=x[i], velocity=v[i], q=q[i]))
         reached = -(-len(trace.force) // every)
@@ -272,19 +280,19 @@ def _diagnostics(result: ManyControlledMotions) -> tuple[Diagnostic, ...]:
             "share of the starts that reached the end",
             np.mean(result.is_whole),
             at_least=1.0,
-            advice="see `is_whole` and `reached`; `follow` says more of one start",
+            advice="see `is_whole` and `reached`; run one start with `follow` for details",
         ),
         diagnostic(
             "smallest pivot over its typical size",
             result.pivot.min(),
             at_least=SMALLEST_PIVOT,
-            advice="a motion came near a singularity",
+            advice="keep the motion away from singularities",
         ),
         diagnostic(
             "largest loop residual over the characteristic length",
             result.residual.max(),
             at_most=CONVERGED,
-            advice="a loop did not close",
+            advice="keep the motion within reach",
         ),
     )
 
@@ -292,31 +300,35 @@ def _diagnostics(result: ManyControlledMotions) -> tuple[Diagnostic, ...]:
 def control_arrays(
     loop: Loop, parts: ControlLayouts, starts: tuple[Any, Any, Any], every: int, xp: Any = np
 ) -> tuple[list[Any], list[tuple[int, ...]]]:
-    """What the kernel reads, and shapes of what it writes: states, forces and the report.
+    """Return the kernel's input arrays, and the shapes of its outputs: states, forces and report.
 
     Args:
         loop: the reference, the gains and the sampling.
-        parts: of its arrays.
+        parts: layouts of its arrays.
         starts: position, velocity and all coordinates (N, ...).
-        every: samples of which one is kept.
-        xp: the module of arrays of the device that runs it.
+        every: store one of this number of samples.
+        xp: array module of the device that runs the kernel.
     """
     position, velocity, q = starts
-    n, kept = len(q), -(-len(loop.forward) // every)
+    n, samples = len(q), -(-len(loop.forward) // every)
     inputs, constants = control_numbers(loop, parts)
     first = xp.array(xp.asarray(parts.held.rows(n, {"force": loop.first})), order="F")
     for name, times in (("estimate", 1), ("past", 3)):
         first[:, parts.held.slices[name]] = xp.concatenate([q] * times, axis=1)
     state = xp.concatenate([position, velocity], axis=1)
-    figures = np.array([loop.period, *loop.method.numbers, float(loop.max_steps)])
-    arrays = [xp.asarray(figures), xp.asarray(inputs), xp.asarray(constants), first.T, q.T, state.T]
-    return arrays, [(kept, state.shape[1], n), (kept, len(loop.limit), n), (REPORT, n)]
+    numbers = np.array([loop.period, *loop.method.numbers, float(loop.max_steps)])
+    arrays = [xp.asarray(numbers), xp.asarray(inputs), xp.asarray(constants), first.T, q.T, state.T]
+    return arrays, [
+        (samples, state.shape[1], n),
+        (samples, len(loop.limit), n),
+        (REPORT_ROWS, n),
+    ]
 
 
 def control_text(
     system: HybridSystem, method: Tableau, precision: Precision = Precision.DOUBLE
 ) -> str:
-    """The kernel: the routines and the integrator of simulations, and the loop over samples around them."""
+    """Return the source of the kernel: routines, integrator, and the loop over samples."""
     defined = f"#define TL_FOUND {system.held + system.kept}\n"
     loop = defined + c_file("tauloop.simulation.controllers", "control.c")
     return without_headers(system.source(method, loop, precision=precision))

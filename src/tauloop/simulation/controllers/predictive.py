@@ -1,16 +1,16 @@
-"""Model predictive tracking: the forces of the next samples that cost least within the limits, anew at each sample.
+"""Model predictive tracking: optimal forces of the next samples within limits, at each sample.
 
-With e = (p - p_ref, p' - p_ref') and what counts of it, y and y' (of the actuators or of the
-platform),
+Let e = (p - p_ref, p' - p_ref'), and let y and y' be its positions and velocities in the
+coordinates of the controller (actuators or platform). The cost is the
 
     sum over the horizon of  T (w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2),  y''_k = (y'_{k+1} - y'_k)
     / T,
 
-and behind it what a mass without limits still costs (from the Riccati equation): the cost whose
-least, in continuous time and without limits, is y'' + 2 z w y' + w^2 y = 0, the computed torque of
-the same bandwidth and damping. With linear steps of e (`error_steps`) it is a quadratic program in
-the forces alone (condensed). Redundant actuators share forces by the least norm, but where a limit
-is in the way: what moves nothing has a small cost of its own.
+plus the remaining cost of a mass without limits after the horizon (from the Riccati equation). In
+continuous time and without limits, its minimum is y'' + 2 z w y' + w^2 y = 0: computed torque with
+the same bandwidth and damping. With linear steps of e (`error_steps`) the problem is a quadratic
+program in the forces alone (condensed). Redundant actuators share forces by the least norm, unless
+a limit is active: a small extra cost on forces without effect on the motion ensures this.
 
 Source: Rawlings, Mayne and Diehl, Model Predictive Control, 2nd ed., 2017, sections 1.3 and 8.8.
 """
@@ -34,50 +34,51 @@ from tauloop.simulation.controllers.laws import Controller, Correction, Loop
 from tauloop.simulation.controllers.quadratic import QuadraticProgram
 from tauloop.simulation.controllers.redundant import spread
 
-#: Samples that are condensed at once, and bytes of programs that a run may have.
-BLOCK, MOST_BYTES = 64, 2e9
-#: Share, in the cost, of forces that move nothing: their root beside what the least acceleration by
-#: as much costs.
-IDLE = 0.03
-#: Beyond a limit by this share is rounding.
-ROUNDING = 1e-9
-NONE = np.zeros(0)
-#: Of these none is good: it could not do what it was to do.
-RELAXED = "share of samples without limits of speeds and changes"
-CUT = "share of samples whose program was not solved"
-#: How the forces of a sample came about: names of diagnostics.
-FREE, LIMITED = (
-    "share of samples whose best forces keep all limits",
-    "share of samples with limits active",
-)
-#: The largest share that is good, and advice.
-WAYS = {
-    FREE: (None, ""),
+#: Number of samples that are condensed at once.
+SAMPLES_PER_BLOCK = 64
+#: Largest memory of the quadratic programs of a run, bytes.
+MAX_PROGRAM_BYTES = 2e9
+#: Weight of forces that do not move the machine, relative to the weakest acceleration direction.
+IDLE_FORCE_WEIGHT = 0.03
+#: Relative excess over a limit that counts as rounding.
+LIMIT_TOLERANCE = 1e-9
+NO_LIMITS = np.zeros(0)
+#: Diagnostics of samples by the solution of their program.
+UNLIMITED = "share of samples whose best forces keep all limits"
+LIMITED = "share of samples with limits active"
+RELAXED_PROGRAMS = "share of samples without limits of speeds and changes"
+UNSOLVED_PROGRAMS = "share of samples whose program was not solved"
+#: Largest passing share of each diagnostic, and advice.
+SOLUTION_CHECKS = {
+    UNLIMITED: (None, ""),
     LIMITED: (None, ""),
-    RELAXED: (
+    RELAXED_PROGRAMS: (
         0.0,
-        "no forces kept the limits of speeds and changes, which were left out: a slower motion",
+        "plan a slower motion: no forces satisfied the limits of speeds and changes, which were dropped",
     ),
-    CUT: (0.0, "forces of the least cost without limits were cut off at them: a shorter horizon"),
+    UNSOLVED_PROGRAMS: (
+        0.0,
+        "use a shorter horizon: forces of the unlimited optimum were clipped at the limits",
+    ),
 }
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictiveTracking(Controller):
-    """The forces of the next samples that cost least within the limits, computed anew at each sample.
+    """Model predictive control: the optimal forces of the next samples within limits.
 
-    It minimises the sum of w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2 over errors y of the next
-    samples, so that without limits it is computed torque. Errors go on in linear steps, with exact
-    derivatives of forward dynamics along the reference; a delay and speeds of motors are foreseen.
+    It minimises the sum of w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2 over the errors y of the next
+    samples. Without limits this is computed torque. Errors are predicted by linear steps with exact
+    derivatives of forward dynamics along the reference, including delay and motor speeds.
 
     Attributes:
-        damping: z, at least the square root of 1/2: no sum of squares has a least that overshoots
-            more.
-        horizon: samples that it looks ahead.
-        motor_curve: share of the largest force that motors have at a speed (rad/s, m/s): ((0, 1),
+        damping: damping ratio z, at least the square root of 1/2 (a sum of squares cannot have a
+            minimum with more overshoot).
+        horizon: number of samples to look ahead.
+        motor_curve: share of the largest force available at a speed (rad/s, m/s): ((0, 1),
             (20, 1), (40, 0.3)).
-        reversal: time that motors need for a full reversal of their force, s; zero for none.
+        reversal: time of a full reversal of their force, s; zero for none.
 
     Examples:
         >>> import tauloop as tl
@@ -94,19 +95,20 @@ class PredictiveTracking(Controller):
     reversal: float = option(0.0, least=0.0, below=np.inf)
 
     def correction(self, loop: Loop) -> Correction:
-        """The solution of a quadratic program, in place of what gains make of the errors."""
+        """Return the law of a run, which solves a quadratic program in place of the gains."""
         return PredictiveRun(self, loop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackingPrograms:
-    """Programs of K samples over N steps: cost x^T H x / 2 + (F e + f)^T x, rows R x + S e + s, in x.
+    """Quadratic programs of K samples over N steps.
 
-    Unknowns x are forces beyond the reference's, (u - mean) over their units, step by step.
+    Each minimises x^T H x / 2 + (F e + f)^T x within limits of R x + S e + s. The unknowns x are the
+    forces relative to the reference's, (u - mean) divided by their units, step by step.
 
     Attributes:
-        H, F: (K, N n_u, N n_u) and (K, N n_u, 2 m + 1): the last column is f.
-        R, S: rows (K, r, N n_u) and (K, r, 2 m + 1).
+        H, F: (K, N n_u, N n_u) and (K, N n_u, 2 m + 1); the last column of F is f.
+        R, S: rows (K, r, N n_u) and (K, r, 2 m + 1); the last column of S is s.
         best: forces without limits: x = best (e, 1), (K, N n_u, 2 m + 1).
     """
 
@@ -118,7 +120,7 @@ class TrackingPrograms:
 
 
 def last_cost(bandwidth: float, damping: float, period: float) -> np.ndarray:
-    """P (2, 2): what (y, y') of a mass that is pushed without limits still costs, sample by sample."""
+    """Return P (2, 2), the remaining cost of (y, y') for a mass without limits."""
     A, B = np.array([[1.0, period], [0.0, 1.0]]), np.array([[period**2 / 2], [period]])
     weights = np.diag([bandwidth**4, (4 * damping**2 - 2) * bandwidth**2])
     return np.asarray(solve_discrete_are(A, B, period * weights, np.array([[period]])))
@@ -127,27 +129,27 @@ def last_cost(bandwidth: float, damping: float, period: float) -> np.ndarray:
 def condensed(
     steps: ErrorSteps, law: PredictiveTracking, period: float, unit: np.ndarray, samples: np.ndarray
 ) -> TrackingPrograms:
-    """The programs that begin at some samples.
+    """Return the programs that begin at the given samples.
 
     Args:
-        steps: of the errors, as far as the last program looks.
-        law: bandwidth, damping, horizon.
-        period: s.
-        unit: of the forces (n_u,).
-        samples: at which programs begin (K,).
+        steps: steps of the errors, to the end of the last program.
+        law: bandwidth, damping and horizon.
+        period: sample period, s.
+        unit: units of the forces (n_u,).
+        samples: first samples of the programs (K,).
     """
-    if len(samples) > BLOCK:
+    if len(samples) > SAMPLES_PER_BLOCK:
         blocks = [
-            condensed(steps, law, period, unit, samples[k : k + BLOCK])
-            for k in range(0, len(samples), BLOCK)
+            condensed(steps, law, period, unit, samples[k : k + SAMPLES_PER_BLOCK])
+            for k in range(0, len(samples), SAMPLES_PER_BLOCK)
         ]
-        names = [item.name for item in fields(TrackingPrograms)]
-        return TrackingPrograms(
-            **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names}
-        )
+        joined = {}
+        for item in fields(TrackingPrograms):
+            joined[item.name] = np.concatenate([getattr(block, item.name) for block in blocks])
+        return TrackingPrograms(**joined)
     (_, m2, n_u), N = steps.B.shape, law.horizon
     K, r = len(samples), steps.seen.shape[1] // 2
-    # errors at a step as matrices by (e, 1, x)
+    # errors at a step as matrices to be multiplied by (e, 1, x)
     error = np.zeros((K, m2, m2 + 1 + N * n_u))
     error[:, :, :m2] = np.eye(m2)
     weights = (law.bandwidth**2, np.sqrt(4 * law.damping**2 - 2) * law.bandwidth)
@@ -157,23 +159,21 @@ def condensed(
         cost += [np.sqrt(period) * weights[0] * y[:, :r], np.sqrt(period) * weights[1] * y[:, r:]]
         error = steps.A[k] @ error
         error[:, :, m2] += steps.drift[k]
-        here = slice(m2 + 1 + j * n_u, m2 + 1 + (j + 1) * n_u)
-        error[:, :, here] += steps.B[k] * unit
+        columns = slice(m2 + 1 + j * n_u, m2 + 1 + (j + 1) * n_u)
+        error[:, :, columns] += steps.B[k] * unit
         after = np.minimum(k + 1, len(steps.A) - 1)
         before, y = y, steps.seen[after] @ error
         cost.append((y - before)[:, r:] / np.sqrt(period))
         if n_u > r:
-            # of least norm are forces u = mean + unit x with N^T u = 0, where N = unit V are those
-            # that move nothing
-            _, sizes, directions = np.linalg.svd(cost[-1][:, :, here])
+            # forces u = mean + unit x have the least norm if N^T u = 0, where N = unit V are the
+            # forces that do not move the machine
+            _, sizes, directions = np.linalg.svd(cost[-1][:, :, columns])
             V = directions[:, r:]
             idle = np.zeros((K, n_u - r, error.shape[2]))
-            idle[:, :, here] = (
-                IDLE
-                * sizes[:, -1, None, None]
-                * np.linalg.solve((V * relative) @ V.mT, V * relative)
-            )
-            idle[:, :, m2] = np.einsum("kij,kj->ki", idle[:, :, here], steps.mean[k] / unit)
+            weight = IDLE_FORCE_WEIGHT * sizes[:, -1, None, None]
+            scaled = V * relative
+            idle[:, :, columns] = weight * np.linalg.solve(scaled @ V.mT, scaled)
+            idle[:, :, m2] = np.einsum("kij,kj->ki", idle[:, :, columns], steps.mean[k] / unit)
             cost.append(idle)
         speeds.append(steps.driven[after] @ error)
     half = np.linalg.cholesky(last_cost(law.bandwidth, law.damping, period)).T
@@ -192,17 +192,17 @@ def condensed(
 
 @final
 class PredictiveRun:
-    """The law of one run: (time, measured, speed, force) -> force, and how its programs went.
+    """The law of one run, (time, measured, speed, force) -> force, with statistics of its programs.
 
     Attributes:
-        went: samples by how their forces came about: one of `WAYS`.
+        outcomes: number of samples by diagnostic; the keys are those of `SOLUTION_CHECKS`.
     """
 
     def __init__(self, law: PredictiveTracking, loop: Loop) -> None:
-        """Linearise and condense along the reference.
+        """Linearise along the reference, and condense the programs.
 
         Raises:
-            InputError: motors whose largest force is not known, or too long a horizon.
+            InputError: motors of unknown largest force, or a horizon that is too long.
             PoseError: the reference is out of reach or singular.
         """
         _require_limits(law, loop)
@@ -212,11 +212,11 @@ class PredictiveRun:
         lead = list(model.assembly.leading)
         self._reference = position[:, lead], speed[:, lead], acceleration[:, lead]
         self._fit = _fit(loop, self._reference[0]) if model.assembly.is_redundant else None
-        # differences are late by half a sample, and so are those of the reference
+        # differences lag by half a sample; the reference's differences have the same lag
         late_speed = np.diff(position, axis=0, prepend=position[:1]) / T
         self._expected = position, late_speed if loop.differences else speed
-        self._whole, part = divmod(loop.delay, loop.substeps)
-        late = part * T / loop.substeps
+        self._whole, fraction = divmod(loop.delay, loop.substeps)
+        late = fraction * T / loop.substeps
         grid = partial(
             error_steps,
             model,
@@ -226,8 +226,8 @@ class PredictiveRun:
             start=loop.q,
         )
         self._steps = grid(first=late, step=T, count=count + self._whole + law.horizon)
-        # the part of a sample in which the forces before it still act
-        self._rest = grid(first=0.0, step=late, count=count) if part else None
+        # the part of a sample in which the previous forces still act
+        self._late_step = grid(first=0.0, step=late, count=count) if fraction else None
         self._most = np.broadcast_to(loop.limit, self._steps.mean.shape)
         if law.motor_curve:
             self._most = loop.limit * np.interp(
@@ -237,95 +237,95 @@ class PredictiveRun:
             np.isfinite(loop.limit), loop.limit, 1 / np.abs(self._steps.B).max(axis=(0, 1))
         )
         size = law.horizon * n_u
-        if 8.0 * count * size**2 > MOST_BYTES:
-            what = f"{law.horizon} steps at each of {count} samples take {8e-9 * count * size**2:.1f} GB"
-            raise InputError.of("horizon", what, "a shorter one")
+        if 8.0 * count * size**2 > MAX_PROGRAM_BYTES:
+            what = f"{law.horizon} steps at each of {count} samples need {8e-9 * count * size**2:.1f} GB"
+            raise InputError.of("horizon", what, "give a shorter horizon")
         self._programs = condensed(self._steps, law, T, self._unit, np.arange(count) + self._whole)
         fastest = np.tile([actuator.speed for actuator in model.mechanism.actuators], law.horizon)
         self._fast, self._speed = np.isfinite(fastest), fastest[np.isfinite(fastest)]
-        # forces -> their changes from step to step
+        # matrix from forces to their changes from step to step
         self._changes = (np.eye(size) - np.eye(size, k=-n_u))[: size if law.reversal else 0]
-        self._change = (
-            np.tile(2 * loop.limit / self._unit * T / law.reversal, law.horizon)
-            if law.reversal
-            else NONE
-        )
-        self._solvers = {
-            rows: QuadraticProgram(size, rows) for rows in {0, len(self._speed) + len(self._change)}
-        }
+        self._change = NO_LIMITS
+        if law.reversal:
+            largest_change = 2 * loop.limit / self._unit * T / law.reversal
+            self._change = np.tile(largest_change, law.horizon)
+        limited_rows = len(self._speed) + len(self._change)
+        self._solvers = {rows: QuadraticProgram(size, rows) for rows in {0, limited_rows}}
         self._sent = deque([loop.first] * (self._whole + 1), maxlen=self._whole + 1)
-        self.went: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
 
     def __call__(
         self, time: float, measured: np.ndarray, speed: np.ndarray, _: np.ndarray
     ) -> np.ndarray:
-        """The forces (n_u,) of this sample."""
+        """Return the forces (n_u,) of this sample."""
         k, steps, sent = round(time / self._period), self._steps, self._sent
-        beyond = np.stack([measured - self._expected[0][k], speed - self._expected[1][k]])
-        e = (beyond if self._fit is None else beyond @ self._fit[k].T).ravel()
-        # to where they begin to act, under forces that are on their way
-        for passed, i, force in (
-            (self._rest, k, sent[0]),
-            *((steps, k + j, sent[j + 1]) for j in range(self._whole)),
-        ):
-            if passed is not None:
-                e = passed.A[i] @ e + passed.B[i] @ (force - passed.mean[i]) + passed.drift[i]
+        deviation = np.stack([measured - self._expected[0][k], speed - self._expected[1][k]])
+        e = (deviation if self._fit is None else deviation @ self._fit[k].T).ravel()
+        # predict the error at which the new forces begin to act, under the forces already sent
+        predictions = [(self._late_step, k, sent[0])]
+        predictions += [(steps, k + j, sent[j + 1]) for j in range(self._whole)]
+        for linear, i, force in predictions:
+            if linear is not None:
+                e = linear.A[i] @ e + linear.B[i] @ (force - linear.mean[i]) + linear.drift[i]
         begins = k + self._whole
         window = slice(begins, begins + self._law.horizon)
-        x, way = self._solved(k, np.append(e, 1.0), window)
-        self.went[way] += 1
+        x, outcome = self._solved(k, np.append(e, 1.0), window)
+        self.outcomes[outcome] += 1
         most = self._most[begins]
         force = np.clip(steps.mean[begins] + self._unit * x[: len(most)], -most, most)
         sent.append(force)
         return force
 
     def _solved(self, k: int, known: np.ndarray, window: slice) -> tuple[np.ndarray, str]:
-        """Forces beyond the reference's (N n_u,) of sample k from (e, 1), and how they came about."""
+        """Return the scaled forces x (N n_u,) of sample k for (e, 1), and their diagnostic."""
         programs, mean = self._programs, (self._steps.mean[window] / self._unit).ravel()
         most = (self._most[window] / self._unit).ravel()
         lower, upper = -most - mean, most - mean
         x = programs.best[k] @ known
         rows = self._rows(k, known, window, mean)
         if is_within(x, lower, upper) and (not rows or is_within(rows[0] @ x, *rows[1:])):
-            return x, FREE
+            return x, UNLIMITED
         cost = programs.H[k], programs.F[k] @ known, (lower, upper)
         solved = self._solvers[len(rows[1]) if rows else 0](*cost, *rows)
         if solved is not None:
             return solved, LIMITED
-        solved = self._solvers[0](*cost) if rows else None
-        return (np.clip(x, lower, upper), CUT) if solved is None else (solved, RELAXED)
+        relaxed = self._solvers[0](*cost) if rows else None
+        if relaxed is None:
+            return np.clip(x, lower, upper), UNSOLVED_PROGRAMS
+        return relaxed, RELAXED_PROGRAMS
 
     def _rows(
         self, k: int, known: np.ndarray, window: slice, mean: np.ndarray
     ) -> tuple[np.ndarray, ...]:
-        """Rows R of speeds and of changes of forces, and within what R x is to be; nothing without such limits."""
+        """Return rows R of speeds and force changes with bounds of R x; empty without limits."""
         if len(self._solvers) == 1:
             return ()
         programs, reference = self._programs, self._steps.speed[window].ravel()
         speed = (reference + programs.S[k] @ known)[self._fast]
-        before = self._changes @ mean
+        changes = self._changes @ mean
         if len(self._change):
-            before[: len(self._unit)] -= self._sent[-1] / self._unit
+            changes[: len(self._unit)] -= self._sent[-1] / self._unit
         R = np.concatenate([programs.R[k][self._fast], self._changes])
-        size, beside = np.concatenate([self._speed, self._change]), np.concatenate([speed, before])
-        return R, -size - beside, size - beside
+        size = np.concatenate([self._speed, self._change])
+        offset = np.concatenate([speed, changes])
+        return R, -size - offset, size - offset
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """How many of the samples needed a program, and how many got none of what they were to have."""
-        count = max(self.went.total(), 1)
+        """Return the shares of samples by the solution of their program."""
+        count = max(self.outcomes.total(), 1)
         return tuple(
-            diagnostic(name, self.went[name] / count, at_most=upper, advice=advice)
-            for name, (upper, advice) in WAYS.items()
+            diagnostic(name, self.outcomes[name] / count, at_most=upper, advice=advice)
+            for name, (upper, advice) in SOLUTION_CHECKS.items()
         )
 
 
 def is_within(x: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
-    """Whether numbers are within their bounds, to rounding."""
-    return bool(np.all(x <= upper + ROUNDING) and np.all(x >= lower - ROUNDING))
+    """Return whether numbers are within their bounds, apart from rounding."""
+    return bool(np.all(x <= upper + LIMIT_TOLERANCE) and np.all(x >= lower - LIMIT_TOLERANCE))
 
 
 def _reference(loop: Loop) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions, velocities and accelerations of all actuators (N, n_u) that a loop follows in either space."""
+    """Return the reference positions, velocities and accelerations of all actuators (N, n_u)."""
     if loop.controller.space != "platform":
         return loop.reference
     q, v, a = loop.reference
@@ -335,20 +335,21 @@ def _reference(loop: Loop) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _fit(loop: Loop, position: np.ndarray) -> np.ndarray:
-    """L (N, m, n_u): motion of the leading actuators that explains those of all best, at their positions (N, m)."""
+    """Return L (N, m, n_u), the least-squares map from all actuators' motions to the leading ones.
+
+    `position` are the positions of the leading actuators (N, m).
+    """
     actuators, weigh = loop.model.actuators, spread(loop.model, loop.resolution)
     R = actuators.actuator_jacobian(position, start=actuators.track(position, loop.q).q)
     return np.asarray(np.linalg.pinv(R / weigh[:, None]) / weigh)
 
 
 def _require_limits(law: PredictiveTracking, loop: Loop) -> None:
-    """Refuse shares of forces that have no limit."""
+    """Refuse limits relative to largest forces that are unknown."""
     problems = Problems()
-    for name, is_asked in {
-        "motor_curve": bool(law.motor_curve),
-        "reversal": law.reversal > 0,
-    }.items():
-        if is_asked and not np.isfinite(loop.limit).all():
-            what = "is of motors whose largest force is not known"
-            problems.add(name, what, "give `force` to actuators, and keep saturation")
+    relative_limits = {"motor_curve": bool(law.motor_curve), "reversal": law.reversal > 0}
+    for name, is_given in relative_limits.items():
+        if is_given and not np.isfinite(loop.limit).all():
+            problem = "requires motors with known largest forces"
+            problems.add(name, problem, "give `force` to the actuators, and keep saturation on")
     InputError.raise_if_any(problems)

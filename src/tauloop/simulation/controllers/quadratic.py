@@ -1,4 +1,4 @@
-"""Small dense quadratic programs, one after the other, by the dual active-set solver DAQP that CasADi brings."""
+"""Small dense quadratic programs, solved by the dual active-set solver DAQP of CasADi."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 
-#: Share of the largest number among them by which conditions of a solution may fail.
-OPTIMAL = 1e-6
+#: Largest violation of the optimality conditions, relative to the largest number in them.
+OPTIMALITY_TOLERANCE = 1e-6
 
 
 @final
 class QuadraticProgram:
-    """min x^T H x / 2 + g^T x where lower <= x <= upper and least <= R x <= most, for one number of each.
+    """min x^T H x / 2 + g^T x subject to lower <= x <= upper and least <= R x <= most.
 
     Source: Arnström, Bemporad and Axehill, A Dual Active-Set Solver for Embedded Quadratic
     Programming Using Recursive LDLᵀ Updates, IEEE Transactions on Automatic Control 67, 2022.
     """
 
     def __init__(self, size: int, rows: int) -> None:
-        """For so many unknowns and rows of R.
+        """Build the solver for a number of unknowns and of rows of R.
 
         Raises:
-            InputError: this CasADi has no DAQP.
+            InputError: the installed CasADi has no DAQP.
         """
         if not ca.has_conic("daqp"):
             raise InputError.of(
                 "casadi",
                 "was built without DAQP",
-                "the wheel of CasADi from the package index has it",
+                "install the wheel of CasADi from the package index, which has it",
             )
         shapes = {"h": ca.Sparsity.dense(size, size), "a": ca.Sparsity.dense(rows, size)}
         self._solver = ca.conic(
@@ -47,7 +47,7 @@ class QuadraticProgram:
             "lba": rows,
             "uba": rows,
         }
-        # the solver sees these very arrays, by columns
+        # the solver reads and writes these arrays directly, column by column
         self._given = {name: np.zeros(length) for name, length in lengths.items()}
         self._made = {"x": np.zeros(size), "lam_x": np.zeros(size), "lam_a": np.zeros(rows)}
         for name, array in self._given.items():
@@ -58,12 +58,12 @@ class QuadraticProgram:
     def __call__(
         self, H: np.ndarray, g: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], *rows: np.ndarray
     ) -> np.ndarray | None:
-        """The solution (n,); None where the solver has none that keeps its conditions, as where there is none.
+        """Return the solution (n,); None if there is none or it is not optimal.
 
         Args:
             H, g: cost; H symmetric.
             bounds: lower and upper (n,) each.
-            rows: R (r, n), least and most (r,) each; nothing where there are no rows.
+            rows: R (r, n), least and most (r,) each; omit without rows.
         """
         R, least, most = rows or (np.zeros((0, len(g))), np.zeros(0), np.zeros(0))
         for name, array in zip(self._given, (H, g, *bounds, R.T, least, most), strict=True):
@@ -86,7 +86,7 @@ def is_optimal(
     R: np.ndarray,
     limits: tuple[np.ndarray, np.ndarray],
 ) -> bool:
-    """Whether x with its multipliers keeps the conditions of Karush, Kuhn and Tucker, whatever its solver says."""
+    """Return whether x and its multipliers satisfy the Karush-Kuhn-Tucker conditions."""
     value, force = np.concatenate([x, R @ x]), np.concatenate([at_bounds, at_rows])
     lower, upper = (np.concatenate(pair) for pair in zip(bounds, limits, strict=True))
     balance = H @ x + g + at_bounds + at_rows @ R
@@ -100,7 +100,7 @@ def is_optimal(
     )
     beyond = np.maximum(value - upper, lower - value).max(initial=0.0)
     return bool(
-        np.abs(balance).max(initial=0.0) <= OPTIMAL * (1e-9 + weight)
-        and beyond <= OPTIMAL * scale
-        and slack.max(initial=0.0) <= OPTIMAL * (scale + weight)
+        np.abs(balance).max(initial=0.0) <= OPTIMALITY_TOLERANCE * (1e-9 + weight)
+        and beyond <= OPTIMALITY_TOLERANCE * scale
+        and slack.max(initial=0.0) <= OPTIMALITY_TOLERANCE * (scale + weight)
     )

@@ -1,4 +1,4 @@
-"""What controllers need of machines with more actuators than freedoms, or fewer: encoders' spread, gains, refusals."""
+"""Control with more or fewer actuators than degrees of freedom: noise, gains, refusals."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from tauloop.common.errors import Problem
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.model import Model
 
-#: The least spread as a share of the largest: of an encoder that measures exactly beside others
-#: that count.
-LEAST = 1e-3
-#: Below this share of its motion an actuator stands still at a pose.
-STANDS = 1e-9
+#: Smallest noise of an encoder relative to the largest, for exact encoders among quantised ones.
+MIN_NOISE_RATIO = 1e-3
+#: Relative motion below which an actuator does not move at a pose.
+STANDSTILL_RATIO = 1e-9
 
 
 def passive_problems(assembly: Assembly) -> list[Problem]:
-    """What to say where freedoms move that no actuator does; nothing without them."""
+    """Return the problem of degrees of freedom without actuators; empty if there are none."""
     if not assembly.passive:
         return []
     names, actuators = ", ".join(assembly.passive_names), len(assembly.mechanism.actuators)
-    what = f"no actuator moves {names} ({actuators} actuators, {assembly.mobility} freedoms)"
-    remedy = "controllers need actuators for all freedoms: add some, or lock these freedoms"
+    noun = "actuator" if actuators == 1 else "actuators"
+    what = f"no actuator moves {names} ({actuators} {noun}, {assembly.mobility} degrees of freedom)"
+    remedy = "controllers need actuated degrees of freedom: add actuators, or lock these"
     return [
         Problem(
             where=assembly.mechanism.name, what=what, remedy=remedy, file=assembly.mechanism.file
@@ -30,43 +30,47 @@ def passive_problems(assembly: Assembly) -> list[Problem]:
 
 
 def lengths(model: Model) -> np.ndarray:
-    """Motions of the actuators (n_u,), m or rad, that are alike large."""
+    """Return comparable motions of the actuators (n_u,), m or rad."""
     loops = model.assembly.loops
     return np.asarray(np.abs(loops.transmission * loops.velocity_scale).max(axis=1))
 
 
 def spread(model: Model, resolution: np.ndarray) -> np.ndarray:
-    """Spread of what the actuators' encoders say (n_u,), its geometric mean 1: that of their steps, m or rad.
+    """Return the measurement noise of the actuators' encoders (n_u,), with geometric mean 1.
 
-    All alike, lengths and angles by the machine's size, where none counts.
+    It is proportional to the encoder steps, m or rad. If no encoder is quantised, all are equal,
+    with lengths and angles compared by the machine's size.
     """
     unit = lengths(model)
     steps = np.asarray(resolution) / unit
-    steps = np.maximum(steps, LEAST * steps.max()) if steps.any() else np.ones(len(unit))
+    steps = np.maximum(steps, MIN_NOISE_RATIO * steps.max()) if steps.any() else np.ones(len(unit))
     return np.asarray(steps * unit / np.exp(np.log(steps * unit).mean()))
 
 
 def motor_masses(R: np.ndarray, mass: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Mass that each actuator moves by itself (n_u,), where all of them move a mass matrix together.
+    """Return the mass that each actuator moves by itself (n_u,).
 
-    Of all motions of the machine R x' the one nearest to that of actuator i alone is P e_i, P = R
-    R^+; along it the machine has the mass e_i^T R^+T M R^+ e_i, and the actuators together that of
-    gains mu_i P_ii. Without redundancy R^+ is the inverse, P_ii = 1, and these are the diagonal of
-    the mass matrix in the actuators' velocities.
+    The actuators move a mass matrix M together. The motion R x' of the machine that is nearest to a
+    motion of actuator i alone is P e_i with P = R R^+. Along it the machine has the mass
+    e_i^T R^+T M R^+ e_i, and gains mu of the actuators act as mu_i P_ii. Without redundancy R^+ is
+    the inverse and P_ii = 1, so that the masses are the diagonal of the mass matrix in the actuator
+    velocities.
 
     Args:
-        R: actuator velocities per unit of the leading ones (n_u, m).
-        mass: of the leading velocities (m, m).
-        unit: motions of the actuators that are alike large (n_u,).
+        R: actuator velocities per unit of the leading velocities (n_u, m).
+        mass: mass matrix of the leading velocities (m, m).
+        unit: comparable motions of the actuators (n_u,).
     """
     relative = R / unit[:, None]
     back = np.linalg.pinv(relative)
     moved, reach = np.einsum("ki,kl,li->i", back, mass, back), np.einsum("ik,ki->i", relative, back)
-    return np.divide(moved, reach, out=np.zeros(len(unit)), where=reach > STANDS) / unit**2
+    return (
+        np.divide(moved, reach, out=np.zeros(len(unit)), where=reach > STANDSTILL_RATIO) / unit**2
+    )
 
 
 def gained_masses(model: Model, in_platform: bool, q: np.ndarray) -> np.ndarray:
-    """Mass that gains of each platform coordinate, or of each actuator, move (n,), at coordinates (1, n_q)."""
+    """Return masses (n,) of platform coordinates or actuators for gains, at q (1, n_q)."""
     motion = model.platform if in_platform else model.actuators
     position = motion.ports.at(q)
     mass = motion.mass_matrix(position, start=q)[0]

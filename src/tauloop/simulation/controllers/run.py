@@ -1,4 +1,4 @@
-"""A machine that follows a trajectory under a sampled controller, and how far it stays behind."""
+"""Simulation of a machine that follows a trajectory under a sampled controller."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger("tauloop")
 #: Integration steps between two samples of the controller.
 SUBSTEPS = 4
-#: Name of the diagnostic that forces have met their limits.
+#: Name of the diagnostic of forces at their limits.
 SATURATED = "share of saturated forces"
 
 
 class LoopRunner(Protocol):
-    """Runs a control loop: `InterpretedLoop()`, or a `CompiledLoop` made once for machine and controller."""
+    """A function that runs a control loop: `InterpretedLoop()`, or a reusable `CompiledLoop`."""
 
     def __call__(self, loop: Loop) -> Trace:
-        """The trace of the run."""
+        """Return the trace of the run."""
         ...
 
 
-#: Names of the values of a run, with their units.
-FIGURES = (
+#: Names of the summary values of a run, with their units.
+SUMMARY_NAMES = (
     "peak_error_m",
     "rms_error_m",
     "peak_turn_rad",
@@ -76,24 +76,23 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlledMotion(Result):
-    """A trajectory followed under a controller, at the controller's samples.
+    """The motion along a trajectory under a controller, at the controller's samples.
 
     Attributes:
-        time: s (N,); ends early where the run failed.
-        reference, position: of the platform's positions (N, n_position).
-        velocity: of the platform (N, n).
+        time: s (N,); shorter if the run failed.
+        reference, position: positions of the platform (N, n_position).
+        velocity: velocities of the platform (N, n).
         force: actuator forces from each sample on (N, n_u), N or N m.
         actuator_error: reference minus actuator positions (N, n_u), m or rad.
         tool_error: distance of the tool centre point from its reference (N,), m.
         turn_error: angle between the tool and its reference (N,), rad.
-        end: why it ended early; empty where the whole trajectory was run, or up to a terminal
-            event.
-        occurrences: events in the order of time.
+        end: why the run ended early; empty for a complete run or after a terminal event.
+        occurrences: events in order of time.
         sensitivities: derivatives of `position`, `velocity` and `force` over time, column and
-            parameter (`by`), SI, with units; None where none were asked for.
-        step_time: that a law in Python took at each sample (N,), s; empty where all is machine
-            code. No part of files.
-        model: of the machine that moves.
+            parameter (`by`), SI, with units; None if none were requested.
+        step_time: computing time of a law in Python at each sample (N,), s; empty for laws in
+            machine code. Not written to files.
+        model: model of the simulated machine.
     """
 
     time: np.ndarray = field(metadata=json_keys("samples", summary=len))
@@ -113,7 +112,7 @@ class ControlledMotion(Result):
     step_time: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Reference, motion and forces, and how far the machine stays behind, over time."""
+        """Yield reference, motion, forces and tracking errors over time."""
         ports, forces = self.model.platform.ports, self.model.output_ports("actuators")
         yield time_axis(self.time)
         yield from columns(
@@ -131,9 +130,9 @@ class ControlledMotion(Result):
     @property
     @in_json(flat=True)
     def figures(self) -> dict[str, object]:
-        """Largest and root mean square errors and forces; None where the first sample failed."""
+        """Largest and root mean square errors and forces; None if the first sample failed."""
         if not len(self.time):
-            return dict.fromkeys(FIGURES)
+            return dict.fromkeys(SUMMARY_NAMES)
         values = (
             self.peak_error,
             self.rms_error,
@@ -142,7 +141,7 @@ class ControlledMotion(Result):
             np.abs(self.force).max(axis=0),
             np.sqrt(np.mean(self.force**2, axis=0)),
         )
-        return dict(zip(FIGURES, values, strict=True))
+        return dict(zip(SUMMARY_NAMES, values, strict=True))
 
     @property
     def peak_error(self) -> float:
@@ -177,36 +176,35 @@ def follow(
     payload: Callable[[float], Payload] | None = None,
     values: Mapping[str, float] = MappingProxyType({}),
 ) -> ControlledMotion:
-    """Follow a trajectory from rest at its start.
+    """Simulate a controller that follows a trajectory from rest at its start.
 
     Args:
-        trajectory: planned with the model that the controller believes in.
-        controller: the law.
-        sampling: how it is sampled.
-        plant: the machine that really moves, of the same structure, and starts where its own
-            lengths put it; the controller's model without it.
-        loop: what runs the loop: an `InterpretedLoop`, or a `CompiledLoop` that was made before;
-            without it one is compiled, and where there is no compiler the loop is interpreted,
-            thousands of times slower.
-        method: the integrator between samples: a tableau with `substeps` steps per sample, or any
-            other.
-        substeps: parts of a sample; the delay is rounded to whole ones.
-        settling: further time at rest at the end, s.
-        events: what to look for; a terminal one ends the run.
-        sensitivities: what to differentiate by: parameters of the machine that moves, where the
-            controller keeps what it believes and reads, `bandwidth` and `damping` of the
-            controller, and the start, such as ``position.platform.x``.
-        wrench: force and moment at the tool centre point in the base frame (6,), which the
-            controller does not know, or a function of time; held from sample to sample.
-        payload: likewise, what is fixed to the tool, as a function of time.
-        values: of free parameters of the machine that moves, in place of those of its file; one
-            `CompiledLoop` is for all of them. Lengths among them leave the start where the file's
-            have it.
+        trajectory: trajectory planned with the model that the controller assumes.
+        controller: the control law.
+        sampling: sampling of the controller.
+        plant: the simulated machine, of the same structure; it starts where its own lengths put it.
+            The controller's model by default.
+        loop: an `InterpretedLoop`, or a `CompiledLoop` built before. By default the loop is
+            compiled; without a compiler it is interpreted, which is thousands of times slower.
+        method: integrator between samples: a tableau with `substeps` steps per sample, or any other
+            integrator.
+        substeps: number of parts of a sample; the delay is rounded to whole parts.
+        settling: time at rest after the end, s.
+        events: events to detect; a terminal event ends the run.
+        sensitivities: parameters by which the run is differentiated: parameters of the simulated
+            machine (the controller keeps its model and its measurements), `bandwidth` and `damping`
+            of the controller, and the start, such as ``position.platform.x``.
+        wrench: force and moment at the tool centre point in the base frame (6,), unknown to the
+            controller, or a function of time; held from sample to sample.
+        payload: mass fixed to the tool as a function of time, also unknown to the controller and
+            held from sample to sample.
+        values: values of free parameters of the simulated machine that replace those of its file;
+            one `CompiledLoop` serves all values. Changed lengths do not change the start.
 
     Raises:
-        InputError: a machine or an option that does not fit. What fails on the way is not raised:
-            the result ends early and says why.
-        PoseError: the trajectory cannot be run at all.
+        InputError: a machine or an option that does not fit. A failure during the run is not
+            raised: the result ends early and states the reason.
+        PoseError: the trajectory cannot be followed at all.
     """
     prepared, wanted = prepared_loop(
         trajectory,
@@ -242,11 +240,13 @@ def prepared_loop(
     payload: Callable[[float], Payload] | None = None,
     values: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Loop, State]:
-    """What `follow` runs, of the same arguments: a loop that starts at rest; and the states that are wanted.
+    """Return the loop of `follow`, which starts at rest, and the reference states.
+
+    The arguments are those of `follow`.
 
     Raises:
         InputError: a machine or an option that does not fit.
-        PoseError: the trajectory cannot be run at all.
+        PoseError: the trajectory cannot be followed at all.
     """
     model = trajectory.stroke.model
     plant = model if plant is None else plant
@@ -257,7 +257,7 @@ def prepared_loop(
     period = 1.0 / sampling.frequency
     time = np.arange(int(np.ceil((trajectory.total + settling) * sampling.frequency)) + 1) * period
     wanted = trajectory.states(time)
-    start = _standing(plant, model.actuators.ports.at(wanted.q[0]), wanted.q[0])
+    start = _state_at_rest(plant, model.actuators.ports.at(wanted.q[0]), wanted.q[0])
     entry, u = plant.platform.ports, len(plant.mechanism.actuators)
     stepped = (
         method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
@@ -296,11 +296,13 @@ def prepared_loop(
     return prepared, wanted
 
 
-def _standing(plant: Model, actuators: np.ndarray, q: np.ndarray) -> State:
-    """Where a plant's own lengths put it at actuator positions (m,), near coordinates (n_q,) of the controller's model.
+def _state_at_rest(plant: Model, actuators: np.ndarray, q: np.ndarray) -> State:
+    """Return the state of a plant at actuator positions (m,), near coordinates (n_q,).
+
+    The coordinates are those of the controller's model; the plant's lengths may differ.
 
     Raises:
-        AssemblyError: its loops do not close there: which, by how much.
+        AssemblyError: loops do not close there; lists them.
         PoseError: it does not reach these actuator positions.
     """
     try:
@@ -312,25 +314,25 @@ def _standing(plant: Model, actuators: np.ndarray, q: np.ndarray) -> State:
 def _load(
     wrench: Wrench | None, payload: Callable[[float], Payload] | None, time: np.ndarray
 ) -> np.ndarray | None:
-    """Wrench and payload at the tool at each sample (N, 16); None without both.
+    """Return wrench and payload at the tool at each sample (N, 16); None without both.
 
     Raises:
         InputError: a wrench that is not six finite numbers.
     """
     if wrench is None and payload is None:
         return None
-    rows = [
-        loads(wrench(at) if callable(wrench) else wrench, None if payload is None else payload(at))
-        for at in time.tolist()
-    ]
-    arrays, _ = checked(
-        LOAD_PORTS, {name: np.array([row[name] for row in rows]) for name in LOAD_PORTS}
-    )
+    rows = []
+    for t in time.tolist():
+        wrench_now = wrench(t) if callable(wrench) else wrench
+        payload_now = None if payload is None else payload(t)
+        rows.append(loads(wrench_now, payload_now))
+    columns_by_name = {name: np.array([row[name] for row in rows]) for name in LOAD_PORTS}
+    arrays, _ = checked(LOAD_PORTS, columns_by_name)
     return np.concatenate([arrays[name] for name in LOAD_PORTS], axis=1)
 
 
 def loop_runner(loop: Loop) -> LoopRunner:
-    """Machine code of a loop, or what interprets it where there is no compiler."""
+    """Return a compiled runner of a loop, or an interpreted one without a compiler."""
     try:
         return CompiledLoop(
             *(loop.plant, loop.model, loop.controller, loop.method.tableau),
@@ -339,7 +341,7 @@ def loop_runner(loop: Loop) -> LoopRunner:
         )
     except EngineError as error:
         _LOGGER.warning(
-            "the control loop runs interpreted, which is thousands of times slower: %s", error
+            "the control loop runs without machine code, thousands of times slower: %s", error
         )
         return InterpretedLoop()
 
@@ -360,16 +362,22 @@ def _check(
     ):
         problems.add(
             "plant",
-            "has other coordinates than the controller's model",
+            "has different coordinates from the controller's model",
             "change values, not the structure",
         )
     if np.ndim(sampling.resolution) and np.shape(sampling.resolution) != (actuators,):
-        what = f"has shape {np.shape(sampling.resolution)}, the machine {actuators} actuators"
-        problems.add("resolution", what, "one number, or one per actuator")
+        what = (
+            f"has shape {np.shape(sampling.resolution)}, but the machine has {actuators} actuators"
+        )
+        problems.add("resolution", what, "give one number, or one per actuator")
     if substeps < 1:
-        problems.add("substeps", f"must be at least 1, got {substeps}", "such as 4")
+        problems.add(
+            "substeps", f"must be at least 1, got {substeps}", "give a larger number, such as 4"
+        )
     if not 0 <= settling < np.inf:
-        problems.add("settling", f"must not be negative, got {settling:g} s", "such as 0")
+        problems.add(
+            "settling", f"must not be negative, got {settling:g} s", "give a time such as 0"
+        )
     InputError.raise_if_any(problems)
 
 
@@ -385,7 +393,7 @@ def _reference(
 
 
 def _forward(model: Model, controller: Controller, wanted: State) -> np.ndarray:
-    """Forces (N, n_u) of inverse dynamics along the reference, or zeros."""
+    """Return the feed-forward forces (N, n_u): inverse dynamics along the reference, or zeros."""
     if not controller.feeds_forward:
         return np.zeros((len(wanted.q), len(model.mechanism.actuators)))
     columns = list(model.platform.ports.v)
@@ -396,13 +404,13 @@ def _forward(model: Model, controller: Controller, wanted: State) -> np.ndarray:
 
 
 def _holding(model: Model, q: np.ndarray) -> np.ndarray:
-    """Forces (1, n_u) that hold the machine at coordinates (1, n_q)."""
+    """Return the forces (1, n_u) that hold the machine at coordinates (1, n_q)."""
     zero = np.zeros((1, model.platform.ports.velocity.size))
     return model.platform.inverse_dynamics(model.platform.ports.at(q), zero, zero, start=q).force
 
 
 def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
-    """Proportional and derivative gains (2, n) at coordinates (1, n_q)."""
+    """Return proportional and derivative gains (2, n) at coordinates (1, n_q)."""
     in_platform = controller.space == "platform"
     if controller.compensation is Compensation.ACCELERATION:
         mass = np.ones(
@@ -454,12 +462,12 @@ def saturation(force: np.ndarray, limit: np.ndarray) -> Diagnostic:
         SATURATED,
         float(np.mean(np.abs(force) >= limit)) if len(force) else 0.0,
         at_most=0.0,
-        advice="the actuators' limits were reached: a slower motion, or a lower bandwidth",
+        advice="plan a slower motion, or lower the bandwidth: actuators reached their limits",
     )
 
 
 def control_provenance(loop: Loop, sampling: Sampling) -> Provenance:
-    """With what a loop was run."""
+    """Return the provenance of a control loop."""
     controller = loop.controller
     return provenance(
         options={
@@ -480,17 +488,17 @@ def control_provenance(loop: Loop, sampling: Sampling) -> Provenance:
 def tool_errors(
     loop: Loop, reference: np.ndarray, position: np.ndarray, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distances and angles (N,) between the tool of the plant and where the controller's model has its reference."""
+    """Return distances and angles (N,) between the tool of the plant and its reference.
+
+    The reference is the tool of the controller's model at the reference positions.
+    """
     if not len(position):
         return np.zeros(0), np.zeros(0)
-    wanted, real = (
-        m.platform.tool(at, start=start)
-        for m, at in ((loop.model, reference), (loop.plant, position))
-    )
+    wanted = loop.model.platform.tool(reference, start=start)
+    real = loop.plant.platform.tool(position, start=start)
+    distance = np.linalg.norm(real.place - wanted.place, axis=1)
     chord = np.linalg.norm(real.rotation - wanted.rotation, axis=(1, 2)) / np.sqrt(8.0)
-    return np.linalg.norm(real.place - wanted.place, axis=1), 2.0 * np.arcsin(
-        np.minimum(chord, 1.0)
-    )
+    return distance, 2.0 * np.arcsin(np.minimum(chord, 1.0))
 
 
 def _sensitivities(loop: Loop, time: np.ndarray, trace: Trace) -> xr.Dataset:

@@ -1,4 +1,4 @@
-"""What a control loop may be differentiated by: parameters of the machine that moves, gains, and the start."""
+"""Sensitivities of a control loop to parameters of the simulated machine, gains and the start."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from tauloop.model import Model
 from tauloop.simulation.controllers.laws import Loop
 from tauloop.simulation.controllers.system import ControlLayouts
 
-#: Numbers of a controller, with their units.
+#: Parameters of a controller, with their units.
 _GAINS = {"bandwidth": "rad/s", "damping": "1"}
 
 
 def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, ...]:
-    """Directions of a loop whose plant has these of its parameters free.
+    """Return the directions of derivatives of a loop; parameters among the names must be free.
 
     Raises:
-        InputError: unknown names; a law in Python, encoders that count, Coulomb friction: none has
-            derivatives.
+        InputError: unknown names; a law in Python, quantised encoders or Coulomb friction, which
+            have no derivatives.
     """
     if not names:
         return ()
     problems = Problems()
     if loop.controller.correction(loop) is not None:
-        what = f"{type(loop.controller).__name__} computes forces in Python, which are not differentiated"
-        problems.add("sensitivities", what, "take differences of runs instead")
+        what = f"{type(loop.controller).__name__} computes forces in Python, which cannot be differentiated"
+        problems.add("sensitivities", what, "use finite differences of simulations instead")
     if loop.resolution.any():
-        what = f"encoders count in steps of {loop.resolution.max():g}, where forces jump"
+        what = f"encoders count in steps of {loop.resolution.max():g}, at which forces jump"
         problems.add("sensitivities", what, "set the resolution to zero")
     require_smooth_friction(loop.plant.mechanism, problems)
     InputError.raise_if_any(problems)
@@ -50,20 +50,19 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
     known = starts((ports.position, ports.velocity), len(loop.position) + len(loop.velocity), size)
     table = plant.mechanism.parameters
     require_known(names, (*known, *_GAINS, *table.names))
-    still, free = np.zeros(len(loop.position) + len(loop.velocity)), plant.free
-    (proportional, derivative), w, z = (
-        loop.gains,
-        loop.controller.bandwidth,
-        loop.controller.damping,
-    )
+    at_rest, free = np.zeros(len(loop.position) + len(loop.velocity)), plant.free
+    proportional, derivative = loop.gains
+    w, z = loop.controller.bandwidth, loop.controller.damping
     gains = {
         "bandwidth": {"proportional": 2 * proportional / w, "derivative": derivative / w},
         "damping": {"derivative": derivative / z},
     }
     for name, unit in _GAINS.items():
         row = parts.constants.rows(1, dict(gains[name]))[0]
-        known[name] = SensitivityDirection(name=name, unit=unit, start=still, constants=row)
-    for unit_row, name, moved in zip(np.eye(len(free)), free, _moved(plant, loop.q), strict=True):
+        known[name] = SensitivityDirection(name=name, unit=unit, start=at_rest, constants=row)
+    for unit_row, name, moved in zip(
+        np.eye(len(free)), free, _start_derivatives(plant, loop.q), strict=True
+    ):
         start = np.concatenate([ports.at(moved), np.zeros(len(loop.velocity))])
         known[name] = by_parameter(
             table[name], start, parts.constants.rows(1, {"plant": unit_row})[0]
@@ -71,8 +70,8 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
     return tuple(known[name] for name in names)
 
 
-def _moved(plant: Model, q: np.ndarray) -> np.ndarray:
-    """Derivatives of coordinates (n_q,) by the free parameters while the actuators stay where they are (m, n_q)."""
+def _start_derivatives(plant: Model, q: np.ndarray) -> np.ndarray:
+    """Return derivatives of coordinates (m, n_q) by the free parameters, with fixed actuators."""
     free = plant.free
     theta = plant.mechanism.parameters.vector(free)
     program = tangent_program(plant.actuators.runner.program(KINEMATICS[0]), {"theta": len(free)})

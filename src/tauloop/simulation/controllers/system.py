@@ -1,4 +1,4 @@
-"""A machine under a sampled control as one system: its rates, and what a sample measures, computes and holds."""
+"""A machine under sampled control as one hybrid system: rates, and the routine of a sample."""
 
 from __future__ import annotations
 
@@ -33,27 +33,24 @@ from tauloop.simulation.controllers.laws import Compensation, Controller
 
 
 class ControlLayouts:
-    """Parts of what a sample takes in, of what it holds, and of the constants.
+    """Layouts of a sample's inputs, of the held values, and of the constants.
 
     Attributes:
-        inputs: time, reference, forces to add, and a wrench and a payload at the tool where they
+        inputs: time, reference, feed-forward forces, and wrench and payload at the tool if they
             act.
-        held: forces, where the controller's Newton method goes on, its last three poses, and last
+        held: forces, start of the controller's Newton method, its last three poses, and last
             measured positions.
-        constants: gains, limits, encoders and whether they count, period and whether speeds are
-            differences, free parameters; with redundant actuation the weights of forces and the
-            spread of what is measured.
+        constants: gains, limits, encoder resolution and whether it is used, period, whether speeds
+            are differences, and free parameters; for redundant actuation also the weights of forces
+            and the noise of measurements.
     """
 
     def __init__(
         self, plant: Model, model: Model, controller: Controller, *, loaded: bool = False
     ) -> None:
-        """Lay them out; `loaded`: with what acts at the tool."""
-        n_q, n_v, n_u = (
-            plant.topology.n_q,
-            plant.platform.ports.velocity.size,
-            len(plant.mechanism.actuators),
-        )
+        """Define the layouts; `loaded` adds wrench and payload at the tool."""
+        n_q, n_u = plant.topology.n_q, len(plant.mechanism.actuators)
+        n_v = plant.platform.ports.velocity.size
         wanted, n = (n_q, n_v) if controller.space == "platform" else (n_u, n_u)
         sizes = {"time": 1, "position": wanted, "velocity": n, "acceleration": n, "forward": n_u}
         self.inputs = Layout(
@@ -80,14 +77,14 @@ class ControlLayouts:
 def control_system(
     plant: Model, model: Model, controller: Controller, *, loaded: bool = False
 ) -> HybridSystem:
-    """The system of a machine, the controller's model of it and a controller, whose numbers are constants.
+    """Return the system of a machine and a controller; the controller's numbers are constants.
 
     Args:
-        plant: the machine that moves.
-        model: the machine that the controller believes in, of the same structure.
-        controller: the law.
-        loaded: whether a wrench and a payload at the tool act on the machine that moves, held from
-            sample to sample.
+        plant: the simulated machine.
+        model: the machine that the controller assumes, of the same structure.
+        controller: the control law.
+        loaded: whether a wrench and a payload act at the tool of the plant, held from sample to
+            sample.
     """
     parts = ControlLayouts(plant, model, controller, loaded=loaded)
     entry, shape = plant.platform.ports, plant.topology
@@ -165,13 +162,16 @@ def _program(
     inputs: Mapping[str, str],
     outputs: Mapping[str, str],
 ) -> RoutineCall:
-    """A program of the catalogue."""
+    """Return the call of a program from the catalogue."""
     sizes = {key: array.shape[1] for key, array in motion.runner.empty_inputs().items()}
     return program_call(name, motion.runner.program(program), sizes, inputs, outputs)
 
 
 def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
-    """What the encoders say, and from where the controller's Newton method starts: where its last four poses lead."""
+    """Return the calls that read the encoders, and extrapolate the start of Newton's method.
+
+    The start is the cubic extrapolation of the last four poses.
+    """
     shape = plant.topology
     n_q, n_u = shape.n_q, len(plant.mechanism.actuators)
     last, constants = parts.held.place("last"), parts.constants.place
@@ -209,12 +209,12 @@ def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
 
 
 def _fitted(model: Model, parts: ControlLayouts) -> list[RoutineCall]:
-    """The motion of the leading actuators that explains those of all best, R and shares of forces."""
-    leading, n_u, constants = (
-        list(model.assembly.leading),
-        len(model.mechanism.actuators),
-        parts.constants.place,
-    )
+    """Return the calls that fit the leading actuators' motion to all measured actuators.
+
+    They also compute the actuator Jacobian R and the shares of forces.
+    """
+    leading = list(model.assembly.leading)
+    n_u, constants = len(model.mechanism.actuators), parts.constants.place
     m = len(leading)
 
     def led(measured: ca.SX) -> dict[str, ca.SX]:
@@ -242,13 +242,10 @@ def _fitted(model: Model, parts: ControlLayouts) -> list[RoutineCall]:
 
 
 def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[RoutineCall]:
-    """The forces of one sample, without feed-forward and limits."""
+    """Return the calls for the forces of one sample, without feed-forward and limits."""
     entry, n_u = model.platform.ports, len(model.mechanism.actuators)
-    m, leading, shares = (
-        entry.velocity.size,
-        list(model.assembly.leading),
-        model.assembly.is_redundant,
-    )
+    m, leading = entry.velocity.size, list(model.assembly.leading)
+    shares = model.assembly.is_redundant
     n_q, n_v, estimate = model.topology.n_q, model.topology.n_v, parts.held.place("estimate")
     force, theta = parts.held.place("force"), parts.constants.place("model")
     in_platform = controller.space == "platform"
@@ -257,17 +254,13 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
     measured = {"position": led, "velocity": f"{led} + {m}", "start": estimate, "theta": theta}
     calls = _fitted(model, parts) if shares else []
     if in_platform:
-        # velocities, or these by those of the actuators, whose transpose makes forces of the
-        # actuators
-        program, wanted = (
-            (KINEMATICS[1], {"q": estimate, "v": "full"})
-            if accelerates
-            else (EMBEDDING, {"q": estimate, "G": "G"})
-        )
+        # without acceleration, the Jacobian of velocities; its transpose maps to actuator forces
+        program, wanted = EMBEDDING, {"q": estimate, "G": "G"}
+        if accelerates:
+            program, wanted = KINEMATICS[1], {"q": estimate, "v": "full"}
         calls.append(_program("model_pose", model.actuators, program, measured, wanted))
 
-    # by itself each actuator follows its own reference; what their forces come to is then shared
-    # anew
+    # Each redundant actuator follows its own reference; the resulting forces are then distributed.
     alone = shares and not (in_platform or accelerates)
     seen_from = "measured" if alone else led
 
@@ -331,7 +324,7 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
 
 
 def _limited(parts: ControlLayouts, n_u: int) -> RoutineCall:
-    """The forces with those that are fed forward, within the actuators' limits; what is no number stays so."""
+    """Return the call that adds feed-forward forces and applies the limits; NaN is preserved."""
 
     def limited(force: ca.SX, inputs: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
         u, most = force + parts.inputs.parts(inputs)["forward"], parts.constants.parts(p)["limit"]
@@ -347,15 +340,14 @@ def _limited(parts: ControlLayouts, n_u: int) -> RoutineCall:
 
 
 def pose_error(model: Model, reference: ca.SX, measured: ca.SX) -> ca.SX:
-    """Error (n,) of a platform pose in the columns of its velocities.
+    """Return the error (n,) of a platform pose in the columns of its velocities.
 
-    Rotations enter by twice the vector part of q_ref q*. Where the platform is given a part of a
-    rotation only, the components of that part: to first order the others follow from the loops, as
-    velocities do.
+    Rotation errors are twice the vector part of q_ref q*. If the platform has only some rotations,
+    these components are used: to first order the loops determine the others, as for velocities.
 
     Args:
         model: the machine.
-        reference, measured: all coordinates (n_q,).
+        reference, measured: all coordinates (n_q,) each.
     """
     shape = model.topology
     errors = {iv: reference[iq] - measured[iq] for iv, iq in enumerate(shape.q_of_v) if iq >= 0}

@@ -1,4 +1,4 @@
-"""One call from a machine and options to controllers on a stroke, with and without the machine's model."""
+"""Simulation of controllers on a stroke by one call, with and without the machine's model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau
 from tauloop.integrate.tableau import Tableau
-from tauloop.kinematics.watched import events_of
+from tauloop.kinematics.event_texts import parse_events
 from tauloop.logs.log import log_of
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.quantities import pairs_reader, quantity
@@ -38,7 +38,7 @@ from tauloop.simulation.controllers.laws import (
     read_bandwidth,
 )
 from tauloop.simulation.controllers.library import COMPILED, CONTROLLERS
-from tauloop.simulation.controllers.predictive import CUT, RELAXED
+from tauloop.simulation.controllers.predictive import RELAXED_PROGRAMS, UNSOLVED_PROGRAMS
 from tauloop.simulation.controllers.run import SATURATED, SUBSTEPS, ControlledMotion, follow
 from tauloop.simulation.forces import Wrench, wrench_at_tool
 
@@ -51,44 +51,43 @@ METHODS: dict[str, Tableau | Integrator] = {
     "adaptive": DormandPrince(),
     "implicit": Radau(),
 }
-#: Share of the machine's limits that a stroke takes where nothing sets its duration: control needs
+#: Share of the machine's limits used by a stroke without given duration; the controller needs
 #: the rest.
-SHARE = 0.8
-#: Diagnostic of a co-simulation with an FMU: the change of the motion when the coupling step is
-#: doubled.
-COUPLING_CHANGE = "platform's positions apart from those of twice the coupling step"
+STROKE_LIMIT_SHARE = 0.8
+#: Diagnostic of a co-simulation with an FMU: effect of doubling the coupling step.
+COUPLING_CHANGE = "change of the platform's positions when the coupling step is doubled"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlOptions(Options):
-    """Controllers on a stroke.
+    """Simulation of controllers on a stroke.
 
     Attributes:
         stroke: the stroke.
-        controller: law of the controller, several with commas between them: pd, gravity,
-            feed-forward, computed-torque, predictive; all but the last without it. Python takes
-            controllers too, with numbers of their own.
-        horizon: samples that predictive looks ahead.
+        controller: law of the controller, several separated by commas: pd, gravity, feed-forward,
+            computed-torque, predictive; by default all but the last. Python accepts controller
+            objects too.
+        horizon: number of samples that the predictive controller looks ahead.
         space: coordinates of the errors: actuators or platform.
         bandwidth: bandwidth of the controllers, such as 100 (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
         frequency: samples per second, such as 1kHz.
-        delay: from measurement to force, such as 0.5ms.
-        resolution: step of the encoders, such as 0.1mrad, or one per actuator between commas; 0 for
-            none.
+        delay: delay from measurement to force, such as 0.5ms.
+        resolution: step of the encoders, such as 0.1mrad, or one per actuator separated by commas;
+            0 for exact measurement.
         differences: take speeds as differences of measured positions.
-        saturation: forces end at the machine file's limits.
-        plant: what the controller does not know: parameters of the machine that moves,
+        saturation: limit forces to the limits of the machine file.
+        plant: parameters of the simulated machine that differ from the controller's model, such as
             'plate_mass=0.4'.
-        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), which no controller
-            knows. Python takes a function of time too.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), unknown to the
+            controllers. Python accepts a function of time too.
         settling: time at rest after the end of the motion, s.
         method: integrator between samples.
-        integrator: any integrator in place of it.
+        integrator: any integrator, which replaces the method.
         substeps: integration steps per period; the delay is rounded to whole ones.
-        until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as of `tauloop simulate`.
+        until: end at this event: 'platform.z<-0.7' or 'singularity<0.05', as in `tauloop simulate`.
         watch: record the times of this event, written as for --until, and continue.
-        sensitivities: parameters of the machine that moves, `bandwidth`, `damping`, and values of
+        sensitivities: parameters of the simulated machine, `bandwidth`, `damping`, and values of
             the start such as 'position.platform.x', by which the runs are differentiated
             (`ControlledMotion.sensitivities`).
 
@@ -127,25 +126,23 @@ class ControlOptions(Options):
     sensitivities: tuple[str, ...] = option((), names="parameters")
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note controllers that are unknown."""
+        """Note unknown controllers."""
         names = [name for name in self.controller if isinstance(name, str)]
         problems += unknown_names(names, CONTROLLERS, "{!r} is unknown", "controller")
 
     @property
     def laws(self) -> dict[str, Controller]:
-        """Controllers by name, in the order of `CONTROLLERS`; those of one's own by their titles."""
-        own = {law.title: law for law in self.controller if isinstance(law, Controller)}
-        known = {
-            name: CONTROLLERS[name](
-                bandwidth=self.bandwidth,
-                damping=self.damping,
-                space=self.space,
-                **({"horizon": self.horizon} if name == "predictive" else {}),
+        """Controllers by name in the order of `CONTROLLERS`, then controller objects by title."""
+        objects = {law.title: law for law in self.controller if isinstance(law, Controller)}
+        laws = {}
+        for name in CONTROLLERS:
+            if name not in (self.controller or COMPILED):
+                continue
+            options = {"horizon": self.horizon} if name == "predictive" else {}
+            laws[name] = CONTROLLERS[name](
+                bandwidth=self.bandwidth, damping=self.damping, space=self.space, **options
             )
-            for name in CONTROLLERS
-            if name in (self.controller or COMPILED)
-        }
-        return {**known, **own}
+        return {**laws, **objects}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +150,11 @@ class ControlComparison(Result):
     """A stroke under several controllers.
 
     Attributes:
-        model: what the controllers believe in.
-        runs: by controller.
-        space: where errors are taken.
-        sampling: of all of them.
-        duration: of the stroke, s.
+        model: the machine that the controllers assume.
+        runs: the runs by controller.
+        space: coordinates of the errors.
+        sampling: sampling of all controllers.
+        duration: duration of the stroke, s.
     """
 
     model: Model = field(
@@ -169,7 +166,7 @@ class ControlComparison(Result):
     duration: float = field(metadata=json_keys("duration_s"))
 
     def variables(self) -> Iterator[Variable]:
-        """Those of all runs, over `controller` and `time`; not a number behind the end of a run that ended early."""
+        """Yield the variables of all runs, over `controller` and `time`; NaN after an early end."""
         tables = [list(run.variables()) for run in self.runs.values()]
         longest = max(tables, key=lambda table: len(table[0].array()))
         yield Variable(name="controller", values=list(self.runs), over=("controller",))
@@ -181,13 +178,13 @@ class ControlComparison(Result):
             yield replace(variable, values=values, over=("controller", *TIME))
 
     def saturated(self, name: str) -> float:
-        """Share of forces at the actuators' limits in one run."""
+        """Return the share of forces at the actuators' limits in one run."""
         return next(
             item.value or 0.0 for item in self.runs[name].diagnostics if item.name == SATURATED
         )
 
     def log(self) -> xr.Dataset:
-        """The platform's motion and the forces under the last controller, as a log that other commands read."""
+        """Return the platform's motion and the forces under the last controller as a log."""
         return log_of(list(self.runs.values())[-1], "position", "velocity", "force")
 
     @property
@@ -210,17 +207,18 @@ def follow_path(
 ) -> ControlComparison:
     """Follow a stroke under sampled controllers, and report the tracking error.
 
-    A run that ends early (out of reach, singular, not finite) or goes beyond a stop makes the
-    result doubtful; saturated forces are reported with the run.
+    The status is doubtful if a run ends early (out of reach, singular, not finite) or exceeds a
+    limit. Saturated forces are reported with the run.
 
     Args:
-        machine: what the controllers believe in.
+        machine: the machine that the controllers assume: a model, a mechanism, a path, or the name
+            of a shipped machine.
         options: the stroke, the controllers and how they are sampled.
-        progress: called with what is done and what there is to do.
+        progress: called with the work done and the total work.
 
     Raises:
-        InputError: names and numbers that are wrong.
-        PoseError: the stroke cannot be run at all.
+        InputError: wrong names or numbers.
+        PoseError: the stroke cannot be followed at all.
 
     Examples:
         >>> import tauloop as tl
@@ -242,8 +240,8 @@ def follow_path(
     )
     stages = Stages(progress, 1 + len(options.laws))
     plant = _plant(model, options.plant)
-    trajectory = planned(model, options.stroke, SHARE)
-    events = events_of(model, options.until, options.watch)
+    trajectory = planned(model, options.stroke, STROKE_LIMIT_SHARE)
+    events = parse_events(model, options.until, options.watch)
     stages.done()
     runs = {
         name: follow(
@@ -260,16 +258,16 @@ def follow_path(
         )
         for name, law in stages.over(options.laws.items())
     }
+    diagnostics: list[Diagnostic] = []
+    for name, run in runs.items():
+        reported = (
+            run.diagnostics[0],
+            *beyond_limits(run.diagnostics),
+            *relaxed_programs(run.diagnostics),
+        )
+        diagnostics += [replace(item, name=f"{name}: {item.name}") for item in reported]
     return ControlComparison(
-        diagnostics=tuple(
-            replace(item, name=f"{name}: {item.name}")
-            for name, run in runs.items()
-            for item in (
-                run.diagnostics[0],
-                *beyond_limits(run.diagnostics),
-                *given_up(run.diagnostics),
-            )
-        ),
+        diagnostics=tuple(diagnostics),
         provenance=next(iter(runs.values())).provenance,
         model=model,
         runs=runs,
@@ -279,37 +277,34 @@ def follow_path(
     )
 
 
-def given_up(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """What a law says that it did not do."""
-    return [item for item in diagnostics if item.name in (RELAXED, CUT)]
+def relaxed_programs(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return the diagnostics of programs that were relaxed or not solved."""
+    return [item for item in diagnostics if item.name in (RELAXED_PROGRAMS, UNSOLVED_PROGRAMS)]
 
 
 def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np.ndarray:
-    """Steps of the encoders (n_u,), m or rad."""
-    kinds = model.actuator_units
-    parts = (
-        resolution.split(",")
-        if isinstance(resolution, str)
-        else [f"{value:.17g}" for value in np.atleast_1d(resolution)]
-    )
-    if len(parts) == 1:
-        parts *= len(kinds)
-    problems = Problems()
-    if len(parts) != len(kinds):
-        problems.add(
-            "resolution",
-            f"{len(parts)} steps for {len(kinds)} actuators",
-            "one for all, or one for each",
-        )
-    InputError.raise_if_any(problems)
-    of = {"rad": units.ANGLE, "m": units.LENGTH}
+    """Return the steps of the encoders (n_u,), m or rad."""
+    position_units = model.actuator_units
+    if isinstance(resolution, str):
+        steps = resolution.split(",")
+    else:
+        steps = [f"{value:.17g}" for value in np.atleast_1d(resolution)]
+    if len(steps) == 1:
+        steps *= len(position_units)
+    if len(steps) != len(position_units):
+        problem = f"{len(steps)} steps for {len(position_units)} actuators"
+        raise InputError.of("resolution", problem, "give one for all, or one for each")
+    dimensions = {"rad": units.ANGLE, "m": units.LENGTH}
     return np.array(
-        [quantity("resolution", part, of[kind]) for part, kind in zip(parts, kinds, strict=True)]
+        [
+            quantity("resolution", step, dimensions[unit])
+            for step, unit in zip(steps, position_units, strict=True)
+        ]
     )
 
 
 def _plant(model: Model, values: Mapping[str, str | float] | None) -> Model | None:
-    """The machine that moves, where it is not the controller's."""
+    """Return the simulated machine; None if it is the controller's."""
     if values is None:
         return None
     known, problems, changed = model.mechanism.parameters.names, Problems(), {}

@@ -1,4 +1,4 @@
-"""Observers for controllers: external forces, speeds from encoders, poses from redundant encoders."""
+"""Observers for controllers: external forces, speeds and poses from encoders."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.simulation.observers.encoders import (
-        EncoderFit as EncoderFit,
-        fit_encoders as fit_encoders,
-    )
-    from tauloop.simulation.observers.hit import (
+    from tauloop.simulation.observers.collision_detection import (
         CollisionDetection as CollisionDetection,
         CollisionDetectionOptions as CollisionDetectionOptions,
         Detection as Detection,
         simulate_collision_detection as simulate_collision_detection,
+    )
+    from tauloop.simulation.observers.encoders import (
+        EncoderFit as EncoderFit,
+        fit_encoders as fit_encoders,
     )
     from tauloop.simulation.observers.observers import (
         DifferencedVelocities as DifferencedVelocities,

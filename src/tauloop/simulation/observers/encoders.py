@@ -1,6 +1,6 @@
-"""Pose and passive joints from more encoders than freedoms, by least squares, and which encoder disagrees.
+"""Least-squares pose and passive joints from redundant encoders, and detection of faulty encoders.
 
-The equations are those of `tauloop.model.encoder_fit`; encoders may sit on joints too.
+The equations are in `tauloop.model.encoder_fit`. Encoders may be on actuators or on joints.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tauloop.model.model import MachineSource, modelled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderFit(Result):
-    """States that agree best with all encoders.
+    """Machine states that fit the readings of all encoders best.
 
     Attributes:
-        model: of the machine.
-        encoders: names: actuators, or coordinates.
+        model: model of the machine.
+        encoders: names of actuators or coordinates.
         q: all coordinates (N, n_q).
-        position: of the platform (N, n).
-        residual: reading less model (N, n_e), m or rad.
-        standardised: the same over what its noise and the other encoders let expect; zero where
-            nothing watches it.
-        redundancy: encoders beyond the freedoms.
+        position: positions of the platform (N, n).
+        residual: readings minus model (N, n_e), m or rad.
+        standardised: residuals divided by their expected standard deviation; zero for encoders that
+            no other encoder checks.
+        redundancy: number of encoders minus degrees of freedom.
     """
 
     model: Model = field(repr=False)
@@ -45,26 +45,26 @@ class EncoderFit(Result):
     redundancy: int
 
     def variables(self) -> Iterator[Variable]:
-        """Platform, all coordinates and residuals, over the samples."""
+        """Yield platform positions, all coordinates and residuals over the samples."""
         ports, topology = self.model.platform.ports.position, self.model.topology
-        kinds = encoder_units(self.model)
+        units = encoder_units(self.model)
         over = ("sample",)
         yield Variable(name="sample", values=np.arange(len(self.q)), over=over)
         yield from columns("position", ports.columns, ports.units, self.position, over)
         yield from columns(
             "q",
             topology.coordinate_names,
-            [kinds[n] for n in topology.coordinate_names],
+            [units[name] for name in topology.coordinate_names],
             self.q,
             over,
         )
         yield from columns(
-            "residual", self.encoders, [kinds[name] for name in self.encoders], self.residual, over
+            "residual", self.encoders, [units[name] for name in self.encoders], self.residual, over
         )
 
 
 def encoder_units(model: Model) -> dict[str, str]:
-    """Units of whatever an encoder may sit on."""
+    """Return the units of all coordinates and actuators by name."""
     names = dict(
         zip(model.topology.coordinate_names, coordinate_units(model.topology), strict=True)
     )
@@ -82,24 +82,24 @@ def fit_encoders(
     noise: float | Mapping[str, float] = 1e-5,
     start: np.ndarray | None = None,
 ) -> EncoderFit:
-    """The states that agree best with the readings of all encoders: on actuators, and on any joint beside.
+    """Fit the state of a machine to the readings of all encoders, on actuators and other joints.
 
-    The actuators' readings alone, of redundant actuators the leading ones', lead to the first state
-    by forward kinematics; least squares over all readings then moves it.
+    Forward kinematics of the leading actuators' readings gives the initial states; least squares
+    over all readings then corrects them.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        readings: by name of an actuator or a coordinate, (N,) or one number, m or rad.
-        noise: standard deviation of a reading, m or rad, one for all or by name.
-        start: coordinates near the first sample (n_q,); the reference pose without it.
+        readings: readings by name of an actuator or coordinate, (N,) or one number, m or rad.
+        noise: standard deviation of a reading, m or rad, for all or by name.
+        start: coordinates near the first sample (n_q,); by default the reference pose.
 
     Returns:
-        States and residuals; doubtful where an encoder disagrees with the others.
+        States and residuals; the status is doubtful if an encoder disagrees with the others.
 
     Raises:
-        InputError: a name that is none, readings that are missing or differ in number, noise that
-            is not positive.
-        PoseError: the actuators' readings lead out of reach.
+        InputError: an unknown name, readings that are missing or of different number, noise that is
+            not positive.
+        PoseError: the actuators' readings are out of reach.
 
     Examples:
         >>> import tauloop as tl
@@ -118,8 +118,8 @@ def fit_encoders(
         if name not in readings:
             problems.add(
                 "readings",
-                f"none of {name}, whose motion leads the machine",
-                "give those of all actuators",
+                f"none of {name}, a leading actuator of the machine",
+                "give readings of all actuators",
             )
     InputError.raise_if_any(problems)
     names = tuple(readings)
@@ -135,12 +135,12 @@ def fit_encoders(
             "readings", f"differ in number: {shapes}", "give one row of numbers for each encoder"
         )
     elif not np.isfinite(arrays).all():
-        problems.add("readings", "are not all finite", "leave out the samples that are not")
+        problems.add("readings", "are not all finite", "remove the samples that are not")
     if not (np.isfinite(deviations).all() and (deviations > 0).all()):
         problems.add(
             "noise",
-            "is missing, or not positive, for some encoder",
-            "a standard deviation, m or rad",
+            "is missing or not positive for an encoder",
+            "give a standard deviation, m or rad",
         )
     InputError.raise_if_any(problems)
     return _fitted(model, names, np.stack(arrays, axis=1), deviations, start)
@@ -200,7 +200,7 @@ def _fitted(
 
 
 def sensing(model: Model, names: tuple[str, ...]) -> np.ndarray:
-    """Readings' rates per unit of all velocities (n_e, n_v)."""
+    """Return the derivatives of the readings' rates by all velocities (n_e, n_v)."""
     topology, rows = model.topology, []
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     for name in names:
@@ -213,13 +213,13 @@ def sensing(model: Model, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _readings(model: Model, names: tuple[str, ...], q: np.ndarray) -> np.ndarray:
-    """Readings that the state has (N, n_e)."""
+    """Return the readings of the encoders at coordinates (N, n_e)."""
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     driven = model.actuator_position(q)
-    state = [
+    readings = [
         driven[:, actuators.index(name)]
         if name in actuators
         else q[:, model.topology.coordinate_names.index(name)]
         for name in names
     ]
-    return np.stack(state, axis=1)
+    return np.stack(readings, axis=1)

@@ -1,7 +1,7 @@
-"""Forces from outside on the platform along sampled motions: from momenta, or from differences of velocities.
+"""Observers of external forces on the platform, from momenta or from velocity differences.
 
-Both follow the true force F as a first-order lag r' = K (F - r), so that they differ by what they
-make of noise and of the time between two samples alone.
+Both follow the true force F with a first-order lag r' = K (F - r). They differ only in their
+response to noise and to the time between samples.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredMotion(ReprMixin):
-    """What encoders and drives tell at the samples of one motion.
+    """Measurements of encoders and drives along one motion.
 
     Attributes:
-        period: between two samples, s.
-        position, velocity: of the actuators (N, n_u), m or rad and their rates.
-        force: of the actuators from each sample to the next (N, n_u), N or N m.
+        period: sample period, s.
+        position, velocity: actuator positions and velocities (N, n_u), m or rad and their rates.
+        force: actuator forces from each sample to the next (N, n_u), N or N m.
         q: coordinates near the first sample (n_q,).
     """
 
@@ -37,18 +37,21 @@ class MeasuredMotion(ReprMixin):
 
 
 class ForceObserver(ABC):
-    """Forces from outside, from a measured motion and what a model explains of it."""
+    """An observer of external forces, from a measured motion and a model."""
 
     @abstractmethod
     def unfiltered(self, model: Model, motion: MeasuredMotion) -> np.ndarray:
-        """Forces on the platform's velocities that the model does not explain, of each step between two samples.
+        """Return the forces on the platform's velocities that the model does not explain.
 
         Returns:
-            F (N - 1, n), N or N m; row k belongs to the samples k and k + 1.
+            F (N - 1, n), N or N m; row k is the force between samples k and k + 1.
         """
 
     def forces(self, model: Model, motion: MeasuredMotion, bandwidth: float) -> np.ndarray:
-        """The same behind a lag of K = `bandwidth`, rad/s, from zero at the first sample: r (N, n)."""
+        """Return the unexplained forces r (N, n) with a first-order lag of bandwidth K (rad/s).
+
+        The forces are zero at the first sample.
+        """
         raw = self.unfiltered(model, motion)
         share = -np.expm1(-bandwidth * motion.period)
         return np.concatenate(
@@ -58,10 +61,13 @@ class ForceObserver(ABC):
 
 @final
 class MomentumObserver(ForceObserver):
-    """Generalized momenta: no acceleration is needed (`tauloop.compiler.functions.observer` has the equations)."""
+    """Observer by generalized momenta, which needs no accelerations.
+
+    The equations are in `tauloop.compiler.functions.observer`.
+    """
 
     def unfiltered(self, model: Model, motion: MeasuredMotion) -> np.ndarray:
-        """What the change of the momenta asks for beyond weight, transport, friction and the actuators."""
+        """Return the change of momenta that model and actuator forces do not explain."""
         count, n = len(motion.position), len(model.assembly.independent)
         q = _coordinates(model, motion)
         arguments: dict[str, object] = {"position": motion.position, "velocity": motion.velocity}
@@ -82,46 +88,41 @@ class MomentumObserver(ForceObserver):
 
 @final
 class DifferencedVelocities(ForceObserver):
-    """Inverse dynamics with accelerations by differences of the velocities."""
+    """Observer by inverse dynamics, with accelerations from velocity differences."""
 
     def unfiltered(self, model: Model, motion: MeasuredMotion) -> np.ndarray:
-        """What inverse dynamics asks for beyond the actuators, by virtual work on the platform's velocities."""
+        """Return inverse dynamics minus actuator forces, mapped to the platform's velocities."""
         q = _coordinates(model, motion)[1:]
-        moved: dict[str, object] = {
+        state: dict[str, object] = {
             "position": motion.position[1:],
             "velocity": motion.velocity[1:],
         }
         acceleration = np.diff(motion.velocity, axis=0) / motion.period
         runner = model.actuators.runner
-        needed = runner.run(INVERSE_DYNAMICS, moved | {"acceleration": acceleration}, start=q)[0][
-            "force"
-        ]
-        G = (
-            runner.run(EMBEDDING, moved, start=q)[0]["G"]
-            .reshape(len(q), -1, model.topology.n_v)
-            .transpose(0, 2, 1)
-        )
+        arguments = state | {"acceleration": acceleration}
+        needed = runner.run(INVERSE_DYNAMICS, arguments, start=q)[0]["force"]
+        embedding = runner.run(EMBEDDING, state, start=q)[0]["G"]
+        G = embedding.reshape(len(q), -1, model.topology.n_v).transpose(0, 2, 1)
         platform = G[:, list(model.assembly.independent)].transpose(0, 2, 1)
-        return np.asarray(
-            np.linalg.solve(platform, (needed - motion.force[:-1])[:, :, None])[:, :, 0]
-        )
+        unexplained = (needed - motion.force[:-1])[:, :, None]
+        return np.asarray(np.linalg.solve(platform, unexplained)[:, :, 0])
 
 
 def _coordinates(model: Model, motion: MeasuredMotion) -> np.ndarray:
-    """All coordinates (N, n_q), from sample to sample on the branch of the first."""
+    """Return all coordinates (N, n_q), on the branch of the first sample."""
     return np.asarray(model.actuators.track(motion.position, motion.q).q)
 
 
 def platform_force(
     model: Model, position: np.ndarray, q: np.ndarray, wrench: np.ndarray
 ) -> np.ndarray:
-    """Forces (N, n) on the platform's velocities of wrenches (N, 6) at the tool: J^T w."""
-    still = np.zeros((len(position), model.platform.ports.velocity.size))
-    J = np.asarray(model.platform.tool(position, still, start=q).jacobian)
+    """Return the forces J^T w (N, n) on the platform's velocities of tool wrenches (N, 6)."""
+    at_rest = np.zeros((len(position), model.platform.ports.velocity.size))
+    J = np.asarray(model.platform.tool(position, at_rest, start=q).jacobian)
     return np.asarray(np.einsum("kim,ki->km", J, wrench))
 
 
-#: By name.
+#: Observers by name.
 OBSERVERS: dict[str, ForceObserver] = {
     "momentum": MomentumObserver(),
     "differences": DifferencedVelocities(),

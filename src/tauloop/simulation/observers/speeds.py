@@ -1,4 +1,4 @@
-"""Speeds without a tachometer: from what encoders count, sample by sample."""
+"""Estimation of speeds from encoder positions, sample by sample."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from scipy.signal import lfilter
 
 
 def differenced(position: np.ndarray, period: float) -> np.ndarray:
-    """Speeds (N, n) by differences of positions (N, n) over a period, s; half a period late, zero at the first sample.
+    """Return speeds (N, n) as differences of positions (N, n) over a period (s).
 
-    The steps d of an encoder leave noise of d / (6^0.5 T), root mean square.
+    They lag by half a period and are zero at the first sample. Encoder steps d cause noise of
+    d / (6^0.5 T), root mean square.
     """
     return np.diff(position, axis=0, prepend=position[:1]) / period
 
 
 def tracked(position: np.ndarray, period: float, bandwidth: float) -> np.ndarray:
-    """Speeds (N, n) of a tracking loop over positions (N, n), from rest at the first sample.
+    """Return speeds (N, n) of a tracking loop over positions (N, n), from rest at the first sample.
 
-    x and v are led on by x + T v and corrected by the error e of the measurement: x += (1 - c^2) e
-    and v += (1 - c)^2 e / T with c = exp(-w T), at which both roots of the loop lie. At constant
-    acceleration a the speed stays 2 a / w behind; the steps d of an encoder leave noise of d (w^3
-    T)^0.5 / 7, root mean square, for small w T.
+    The prediction x + T v, v is corrected by the measurement error e: x += (1 - c^2) e and
+    v += (1 - c)^2 e / T with c = exp(-w T), the double root of the loop. At constant acceleration a
+    the speed lags by 2 a / w. Encoder steps d cause noise of d (w^3 T)^0.5 / 7, root mean square, for
+    small w T.
 
     Args:
-        position: measured.
-        period: T, s.
-        bandwidth: w, rad/s.
+        position: measured positions.
+        period: sample period T, s.
+        bandwidth: bandwidth w, rad/s.
 
     Source: Morrison 1969, Introduction to Sequential Smoothing and Prediction (fading memory, first
         degree).

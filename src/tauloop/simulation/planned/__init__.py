@@ -1,1 +1,1 @@
-"""Planned motions, tried out under a sampled controller."""
+"""Planned motions, with simulations of a sampled controller that follows them."""

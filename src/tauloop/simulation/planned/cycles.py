@@ -1,4 +1,4 @@
-"""One call from a machine and a list of stations to a cyclic motion, tried out under a sampled controller."""
+"""Planning of a cyclic motion between stations by one call, with a simulated controller."""
 
 from __future__ import annotations
 
@@ -39,42 +39,46 @@ from tauloop.simulation.controllers.laws import Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.run import SATURATED, follow
 from tauloop.simulation.planned.fastest import (
-    CHANGE,
+    CHANGE_LIMIT,
     ActiveLimit,
     TriedMotion,
     active_limits,
-    condition_of,
-    tried_diagnostics,
+    condition_diagnostic,
+    simulated_diagnostics,
 )
 from tauloop.simulation.planned.limit_options import LimitOptions
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Cycles that are simulated, and the time of the run-in before them, s.
+#: Number of simulated cycles, and time of the run-in before them, s.
 CYCLES, RUN_IN = 3, 0.1
-#: Times of each leg at which shares of limits are looked at.
-LOOKS = 4001
-#: What rounding leaves of limits, of accelerations at seams over the largest, and of places (m).
-KEPT, SMOOTH, PLACE = 1e-5, 1e-6, 1e-9
-#: By how much the tool's place may differ from one cycle to the next under the controller, m.
-PERIODIC = 1e-6
+#: Number of times per leg at which shares of limits are computed.
+LIMIT_SAMPLES = 4001
+#: Largest excess of a limit due to rounding.
+LIMIT_TOLERANCE = 1e-5
+#: Largest jump of acceleration at a seam, relative to the largest acceleration.
+SEAM_TOLERANCE = 1e-6
+#: Largest distance between tool and item while they meet, m.
+MEETING_TOLERANCE = 1e-9
+#: Largest difference of tool positions between two cycles under the controller, m.
+PERIODICITY_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class CycleOptions(LimitOptions):
-    """How a cycle is planned, and tried out.
+    """Options of a planned cycle and of its simulation.
 
     Attributes:
-        payload: nothing; the list says what is carried.
+        payload: not used; the list of stations states the payloads.
         reversal: time that motors need for a full reversal of their force, such as 20ms; it makes
             accelerations continuous.
         ends: held: the tool rests at stations.
         tool_jerk: largest jerk of the tool, m/s^3.
-        rated: share of its largest force that a motor bears for ever, as a root mean square, where
-            the machine file has no rated_force.
-        time: duration of a cycle, such as 250ms; as short as possible without it.
-        intervals: number of intervals of the law of each leg.
+        rated: ratio of the continuous to the largest force of a motor (root mean square), for
+            motors without rated_force in the machine file.
+        time: duration of a cycle, such as 250ms; as short as possible by default.
+        intervals: number of intervals of the motion law of each leg.
 
     Examples:
         >>> import tauloop as tl
@@ -91,33 +95,35 @@ class CycleOptions(LimitOptions):
     intervals: int = option(200, least=20, most=2000)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note what lists say, and accelerations that jump."""
+        """Note a payload, and discontinuous accelerations."""
         if isinstance(self.payload, Payload) or self.payload:
-            problems.add("payload", "the list says what is carried", "give a payload to a station")
+            problems.add(
+                "payload", "the list of stations states the payloads", "give a payload to a station"
+            )
         if self.reversal == 0 and not np.isfinite(self.tool_jerk):
             problems.add(
                 "reversal",
                 "without it accelerations jump at stations",
-                "such as 10ms, or a tool_jerk",
+                "give a time such as 10ms, or a tool_jerk",
             )
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
-        """What the motion keeps, with a reserve of the forces."""
+        """Return the limits of the motion, with a reserve of the forces."""
         return replace(super().limits(reserve, platform), tool_jerk=self.tool_jerk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegLimits(ReprMixin):
-    """A leg of a cycle, and how near it comes to its limits.
+    """A leg of a cycle, and its use of the limits.
 
     Attributes:
-        name: of both stations.
-        start: s.
-        duration: s.
-        least: the shortest that limits allow, s.
-        payload: kg at the tool.
+        name: names of both stations.
+        start: start time, s.
+        duration: duration, s.
+        least: shortest duration within the limits, s.
+        payload: mass at the tool, kg.
         shares: largest share of each limit, by its name.
-        active: which limit is reached when, in the time of the cycle.
+        active: active limits over the time of the cycle.
     """
 
     name: str
@@ -131,14 +137,14 @@ class LegLimits(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotorLoad:
-    """How warm a motor becomes in a cycle.
+    """The thermal load of a motor in a cycle.
 
     Attributes:
-        actuator: its name.
-        unit: N or N m.
+        actuator: name of the actuator.
+        unit: unit of the force, N or N m.
         rms: root mean square of its force, by inverse dynamics.
-        simulated: the same under the sampled controller; None where that ended early.
-        rated: what it bears for ever; None where nothing is known.
+        simulated: the same under the simulated controller; None if the simulation ended early.
+        rated: continuous force; None if unknown.
     """
 
     actuator: str
@@ -150,11 +156,11 @@ class MotorLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedCycle(TriedMotion):
-    """A cycle under the sampled controller, run again and again.
+    """A cycle repeated under the simulated controller.
 
     Attributes:
         rms: root mean squares of the forces of the last cycle (n_u,).
-        change: largest distance between the places of the tool in the last two cycles, m.
+        change: largest distance between the tool positions of the last two cycles, m.
     """
 
     rms: tuple[float, ...]
@@ -166,19 +172,19 @@ class Cycle(Result):
     """A cyclic motion between stations.
 
     Attributes:
-        planned: stations, ways and laws.
-        trajectory: one cycle; its forces are those with what is carried.
-        limits: what all legs keep, beside what each carries.
-        time: of a cycle, s.
-        fastest: of the cycle that limits alone allow, s.
-        evenly: of the cycle in which all legs are slowed alike until the motors bear it, s.
-        reason: what sets the time: "limits", "rated force", "conveyor" or "time".
-        motor: the motor nearest to its rated force; "" where none is known.
-        picks: stations at which something is taken up, at least one.
-        legs: their limits.
-        motors: how warm they become.
-        tried: under the controller: with what the list says, and with nothing at the tool.
-        controller: law and samples per second.
+        planned: stations, paths and motion laws.
+        trajectory: one cycle; its forces include the payloads.
+        limits: limits of all legs, apart from their payloads.
+        time: duration of the cycle, s.
+        fastest: shortest duration within the limits, s.
+        evenly: duration if all legs are slowed by one factor until the motor loads are allowed, s.
+        reason: what determines the duration: "limits", "rated force", "conveyor" or "time".
+        motor: the motor nearest to its rated force; "" if none is known.
+        picks: number of stations that add payload, at least one.
+        legs: use of the limits of each leg.
+        motors: thermal loads of the motors.
+        tried: simulations under the controller, with the payloads of the list and without payload.
+        controller: control law, and samples per second.
     """
 
     planned: PlannedCycle = field(metadata=json_keys(items_per_cycle="items"))
@@ -200,21 +206,27 @@ class Cycle(Result):
     @property
     @in_json()
     def picks_per_minute(self) -> float:
-        """How many things are taken up in a minute."""
+        """Number of picks per minute."""
         return 60.0 * self.picks / self.time
 
     def variables(self) -> Iterator[Variable]:
-        """Those of the trajectory."""
+        """Return the variables of the trajectory."""
         return self.trajectory.variables()
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
-        """A cycle at a whole number of samples, about so many per second; the last is the first of the next cycle."""
+        """Return a cycle as a log, with a whole number of samples near the given frequency.
+
+        The last sample is the first of the next cycle.
+        """
         return self.trajectory.at(self._times(frequency)).log(
             self.trajectory.stroke.functions.ports.motion
         )
 
     def c_array(self, frequency: float = 1000.0) -> str:
-        """C99 text of two arrays: positions, velocities and forces of the actuators; after the last comes the first."""
+        """Return the C99 text of the motion: positions, velocities and forces of the actuators.
+
+        The first sample follows the last one.
+        """
         time = self._times(frequency)
         return c_arrays(
             self.trajectory,
@@ -226,9 +238,8 @@ class Cycle(Result):
     def _times(self, frequency: float) -> np.ndarray:
         count = self.time * frequency
         if not 1.5 <= count < 1e7:
-            raise InputError.of(
-                "frequency", f"{frequency:g} Hz over {self.time:.4g} s", "more than two samples"
-            )
+            problem = f"{frequency:g} Hz gives {count:.3g} samples in {self.time:.4g} s"
+            raise InputError.of("frequency", problem, "choose it for 2 to 10 million samples")
         return np.linspace(0.0, self.time, round(count) + 1)
 
     @property
@@ -267,21 +278,21 @@ def plan_cycle(
 ) -> Cycle:
     """Plan a cyclic motion between stations, and simulate a sampled controller that follows it.
 
-    Each leg is the fastest along its way under limits, with nothing at the tool and with what it
-    carries; positions, velocities and accelerations are continuous. Conveyors are met where they
-    are then. Where motors would become too warm, or conveyors or a given time set the pace, legs
-    are slowed so that the cycle is shortest, or coolest.
+    Each leg is the fastest along its path under the limits, both without payload and with its own.
+    Positions, velocities and accelerations are continuous. Conveyors are met at their positions at
+    that time. If motors would exceed their rated forces, or if conveyors or a given duration
+    determine the time, legs are slowed for the shortest or the coolest cycle.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        stations: the list, or its YAML file.
+        stations: the list of stations, or its YAML file.
         options: limits, time and controller.
-        progress: called with what is done and what there is to do.
+        progress: called with the work done and the total work.
 
     Raises:
-        DescriptionError, InputError: what is wrong with the list; a time that is too short.
-        PoseError: a way that leaves the workspace or passes through a singularity, or no motion
-            that keeps all limits.
+        DescriptionError, InputError: errors in the list; a duration that is too short.
+        PoseError: a path that leaves the workspace or passes through a singularity, or no motion
+            within all limits.
 
     Examples:
         >>> import tauloop as tl
@@ -294,10 +305,8 @@ def plan_cycle(
     model = modelled(machine)
     listed = stations if isinstance(stations, CycleList) else load_cycle(stations, model)
     stages = Stages(progress, sum(station.is_stop for station in listed.stations) + 1)
-    limits, rated = (
-        options.limits(options.reserve, model.mechanism.platform),
-        _rated(model, options),
-    )
+    limits = options.limits(options.reserve, model.mechanism.platform)
+    rated = _rated(model, options)
     planned = cycle_trajectory(
         model,
         listed,
@@ -311,7 +320,7 @@ def plan_cycle(
     names, unit = model.output_ports("actuators")
     squares = sum(d * mean_squares(model, path, d, load) for path, d, load in planned.parts())
     rms = np.sqrt(squares / planned.time)
-    runs = _tried(planned, trajectory, options)
+    runs = _simulated(planned, trajectory, options)
     legs = tuple(_leg_limits(planned, leg, k) for k, leg in enumerate(planned.legs))
     known = np.isfinite(rated)
     motors = tuple(
@@ -329,10 +338,10 @@ def plan_cycle(
     return Cycle(
         diagnostics=(
             *_diagnostics(planned, trajectory, listed, legs),
-            *([_warmth(float((rms / rated).max()))] if known.any() else []),
-            *tried_diagnostics(runs),
-            *(_periodic(run) for run in runs),
-            condition_of(trajectory.stroke),
+            *([_thermal_load(float((rms / rated).max()))] if known.any() else []),
+            *simulated_diagnostics(runs),
+            *(_periodicity(run) for run in runs),
+            condition_diagnostic(trajectory.stroke),
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
@@ -360,7 +369,7 @@ def plan_cycle(
 
 
 def _rated(model: Model, options: CycleOptions) -> np.ndarray:
-    """What motors bear for ever (n_u,), infinite where nothing is known."""
+    """Return the continuous forces of the motors (n_u,), infinite if unknown."""
     share = np.inf if options.rated is None else options.rated
     actuators = model.mechanism.actuators
     return np.array(
@@ -373,19 +382,19 @@ def _mass(load: Payload | None) -> float:
 
 
 def _leg_limits(planned: PlannedCycle, leg: CycleLeg, k: int) -> LegLimits:
-    """How near a leg comes to its limits."""
+    """Return the use of the limits on a leg."""
     stop, duration = planned.stops[k], float(planned.durations[k])
     start = float(planned.meetings[k]) + stop.dwell
     timed = leg.timed(planned.model, duration)
     rate, shares = 1.0 / duration, dict[str, float]()
-    values, names = timed.rows.shares(timed.law.at(np.linspace(0.0, 1.0, LOOKS)), rate)
+    values, names = timed.rows.shares(timed.law.at(np.linspace(0.0, 1.0, LIMIT_SAMPLES)), rate)
     for name, share in zip(names, values.max(axis=0).tolist(), strict=True):
-        plain = name.removesuffix(" with payload")
-        shares[plain] = max(shares.get(plain, 0.0), share)
-    shares[CHANGE] = float(changes_taken(timed.rows, timed.law, rate, rate)[0].max())
+        limit = name.removesuffix(" with payload")
+        shares[limit] = max(shares.get(limit, 0.0), share)
+    shares[CHANGE_LIMIT] = float(changes_taken(timed.rows, timed.law, rate, rate)[0].max())
     active = tuple(
-        replace(part, start=start + part.start, end=start + part.end)
-        for part in active_limits(timed)
+        replace(interval, start=start + interval.start, end=start + interval.end)
+        for interval in active_limits(timed)
     )
     return LegLimits(
         name=leg.name,
@@ -404,88 +413,102 @@ def _diagnostics(
     listed: CycleList,
     legs: tuple[LegLimits, ...],
 ) -> Iterator[Diagnostic]:
-    """Limits, seams and meetings, from the trajectory itself."""
+    """Yield the diagnostics of limits, seams and meetings, computed from the trajectory."""
     share = max(max(leg.shares.values()) for leg in legs)
-    yield diagnostic("largest share of a limit", share, at_most=1.0 + KEPT, advice="more intervals")
+    yield diagnostic(
+        "largest share of a limit",
+        share,
+        at_most=1.0 + LIMIT_TOLERANCE,
+        advice="use more intervals",
+    )
     yield diagnostic(
         "largest jump at a seam over the largest acceleration",
         seam_jump(planned),
-        at_most=SMOOTH,
-        advice="report this",
+        at_most=SEAM_TOLERANCE,
+        advice="report this as a fault of Tauloop",
     )
     stops = [station for station in listed.stations if station.is_stop]
     missed = 0.0
-    for stop, at in zip(stops, planned.meetings.tolist(), strict=True):
-        time = at + np.linspace(0.0, stop.dwell, 5)
+    for stop, meeting in zip(stops, planned.meetings.tolist(), strict=True):
+        time = meeting + np.linspace(0.0, stop.dwell, 5)
         item = stop.position + time[:, None] * stop.velocity
         missed = max(missed, float(np.abs(trajectory.at(time).position - item).max()))
     yield diagnostic(
         "distance from items while they are met",
         missed,
-        at_most=PLACE,
+        at_most=MEETING_TOLERANCE,
         unit="m",
-        advice="report this",
+        advice="report this as a fault of Tauloop",
     )
 
 
 def seam_jump(planned: PlannedCycle) -> float:
-    """Largest jump of an acceleration (or of a velocity, over 1 ms) at a seam, over the largest acceleration."""
-    ends, largest = [], 0.0
+    """Return the largest jump of an acceleration at a seam over the largest acceleration.
+
+    A jump of a velocity counts as an acceleration over 1 ms.
+    """
+    boundaries, largest = [], 0.0
     for path, duration, _ in planned.parts():
-        curve = path.at(np.linspace(0.0, 1.0, LOOKS))
-        ends.append((curve.first[[0, -1]] / duration, curve.second[[0, -1]] / duration**2))
+        curve = path.at(np.linspace(0.0, 1.0, LIMIT_SAMPLES))
+        velocity, acceleration = curve.first / duration, curve.second / duration**2
+        boundaries.append((velocity[[0, -1]], acceleration[[0, -1]]))
         largest = max(largest, float(np.abs(curve.second).max()) / duration**2)
-    jumps = [
-        max(np.abs(v[0] - ends[k - 1][0][1]).max() / 1e-3, np.abs(a[0] - ends[k - 1][1][1]).max())
-        for k, (v, a) in enumerate(ends)
-    ]
-    return float(max(jumps) / largest)
+    jump = 0.0
+    for k, (velocity, acceleration) in enumerate(boundaries):
+        last_velocity, last_acceleration = boundaries[k - 1]
+        velocity_jump = float(np.abs(velocity[0] - last_velocity[1]).max())
+        acceleration_jump = float(np.abs(acceleration[0] - last_acceleration[1]).max())
+        jump = max(jump, velocity_jump / 1e-3, acceleration_jump)
+    return jump / largest
 
 
-def _warmth(share: float) -> Diagnostic:
+def _thermal_load(share: float) -> Diagnostic:
     return diagnostic(
         "largest root mean square over rated force",
         share,
-        at_most=1.0 + KEPT,
-        advice="a longer time",
+        at_most=1.0 + LIMIT_TOLERANCE,
+        advice="allow more time",
     )
 
 
-def _periodic(run: TriedCycle) -> Diagnostic:
+def _periodicity(run: TriedCycle) -> Diagnostic:
     name = f"change from cycle to cycle, payload {run.payload:g} kg"
-    return diagnostic(name, run.change, at_most=PERIODIC, unit="m", advice="a larger bandwidth")
+    return diagnostic(
+        name,
+        run.change,
+        at_most=PERIODICITY_TOLERANCE,
+        unit="m",
+        advice="use a larger bandwidth",
+    )
 
 
-def _tried(
+def _simulated(
     planned: PlannedCycle, trajectory: CycleTrajectory, options: CycleOptions
 ) -> tuple[TriedCycle, ...]:
-    """Cycles under the sampled controller: with what the list says, and with nothing at the tool."""
+    """Return simulated cycles under the controller, with the payloads of the list and without."""
     model = planned.model
     n = max(round(planned.time * options.frequency), 1)
     rate = n / planned.time
     first = int(np.ceil(RUN_IN * rate))
     repeated = planned.repeated(CYCLES, first / rate)
-    law, size = (
-        CONTROLLERS[options.controller](bandwidth=options.bandwidth),
-        np.array([a.force for a in model.mechanism.actuators]),
-    )
-    nothing = Payload(mass=0.0)
+    law = CONTROLLERS[options.controller](bandwidth=options.bandwidth)
+    size = np.array([actuator.force for actuator in model.mechanism.actuators])
+    no_payload = Payload(mass=0.0)
     heaviest = max(_mass(load) for load in trajectory.loads)
     lengths = [i for i, unit in enumerate(model.platform.ports.position.units) if unit == "m"]
     runs = []
     for mass in dict.fromkeys((heaviest, 0.0)):
 
         def carried(time: float, mass: float = mass) -> Payload:
-            return (trajectory.load(time - first / rate) if mass else None) or nothing
+            return (trajectory.load(time - first / rate) if mass else None) or no_payload
 
         run = follow(repeated, law, Sampling(frequency=rate), payload=carried if heaviest else None)
         last, before = (slice(first + k * n, first + (k + 1) * n) for k in (CYCLES - 1, CYCLES - 2))
         is_whole = not run.end
-        change = (
-            run.position[last][:, lengths] - run.position[before][:, lengths]
-            if is_whole
-            else np.zeros((1, 1))
-        )
+        change, rms = np.zeros((1, 1)), ()
+        if is_whole:
+            change = run.position[last][:, lengths] - run.position[before][:, lengths]
+            rms = tuple(np.sqrt(np.mean(run.force[last] ** 2, axis=0)).tolist())
         runs.append(
             TriedCycle(
                 payload=mass,
@@ -496,9 +519,7 @@ def _tried(
                 peak_error=run.peak_error if len(run.time) else np.nan,
                 peak_turn=run.peak_turn if len(run.time) else np.nan,
                 end=run.end,
-                rms=tuple(np.sqrt(np.mean(run.force[last] ** 2, axis=0)).tolist())
-                if is_whole
-                else (),
+                rms=rms,
                 change=float(np.linalg.norm(change, axis=1).max()),
             )
         )

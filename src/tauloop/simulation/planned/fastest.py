@@ -1,4 +1,4 @@
-"""One call from a machine and options to the fastest motion along a path, tried out under a sampled controller."""
+"""Planning of the fastest motion along a path by one call, with a simulated controller."""
 
 from __future__ import annotations
 
@@ -37,21 +37,26 @@ from tauloop.simulation.planned.limit_options import LimitOptions
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Times at which it is looked which limit is active, the share from which on one is, and the
-#: shortest time that counts.
-LOOKS, ACTIVE, SHORTEST = 2001, 0.995, 0.005
-#: Laws that it is compared with, beside the one that the options name.
+#: Number of times at which the active limit is determined.
+LIMIT_SAMPLES = 2001
+#: Share of a limit from which on it is active.
+ACTIVE_SHARE = 0.995
+#: The same for changes of forces and of the tool's acceleration.
+ACTIVE_CHANGE_SHARE = ACTIVE_SHARE - 0.02
+#: Shortest reported interval of an active limit, relative to the duration.
+MIN_ACTIVE_DURATION = 0.005
+#: Motion laws for comparison, in addition to the one of the options.
 COMPARED = ("cycloidal", "3-4-5")
-#: What bounds a motion whose forces or whose tool's acceleration change as fast as they may.
-CHANGE = "change of forces or of the tool's acceleration"
+#: Name of the limit of changes of forces and of the tool's acceleration.
+CHANGE_LIMIT = "change of forces or of the tool's acceleration"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PathOptions(LimitOptions):
-    """The fastest motion along a path.
+    """Options of the fastest motion along a path.
 
     Attributes:
-        stroke: the path; its law is one that the motion is compared with, its duration is found.
+        stroke: the path; its law is compared with the result, and its duration is computed.
         tool_jerk: largest jerk of the tool, m/s^3.
         intervals: number of intervals of the grid along the path.
 
@@ -67,27 +72,27 @@ class PathOptions(LimitOptions):
     intervals: int = option(INTERVALS, least=20, most=100_000)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a duration, and a share of limits that the reserve tells."""
+        """Note options of the stroke that the planner determines itself."""
         for name in ("time", "speed", "acceleration", "share"):
             if getattr(self.stroke, name) is not None:
                 remedy = "leave it out" if name != "share" else "give a reserve"
-                problems.add(name, "the fastest motion has its own", remedy)
+                problems.add(name, "cannot be given: the planner determines it", remedy)
         if self.stroke.shape == "multisine":
-            problems.add("shape", "a multisine has its own time", "another shape")
+            problems.add("shape", "a multisine has a fixed duration", "use another shape")
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
-        """What the motion keeps, with a reserve of the forces."""
+        """Return the limits of the motion, with a reserve of the forces."""
         return replace(super().limits(reserve, platform), tool_jerk=self.tool_jerk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveLimit:
-    """A part of the motion on which one limit is reached.
+    """An interval of the motion in which one limit is active.
 
     Attributes:
-        start, end: s.
-        first, last: parameters of the path.
-        limit: its name; "" where none is reached.
+        start, end: times, s.
+        first, last: path parameters at the start and at the end.
+        limit: name of the limit; "" if none is active.
     """
 
     start: float
@@ -99,15 +104,15 @@ class ActiveLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedMotion:
-    """The motion under a sampled controller.
+    """The motion under a simulated controller.
 
     Attributes:
-        payload: kg at the tool, which the controller does not know.
+        payload: mass at the tool, kg, unknown to the controller.
         peak_share: largest share of an actuator's full force.
         saturated: share of forces at the actuators' limits.
         peak_error: largest distance of the tool centre point from its reference, m.
         peak_turn: largest angle between the tool and its reference, rad.
-        end: why it ended early; empty where it did not.
+        end: why the simulation ended early; empty if it did not.
     """
 
     payload: float
@@ -123,15 +128,15 @@ class FastestMotion(Result):
     """The fastest motion along a path under limits.
 
     Attributes:
-        trajectory: from rest to rest.
-        limits: what it keeps.
-        duration: of one direction, s.
-        without_reserve: its duration if the controller had nothing in reserve, s.
-        laws: the shortest durations of other laws under the same limits, s; those of changes apart.
-        active: which limit is reached when, in the order of time.
-        tried: under the sampled controller, without payload and with it.
-        sweeps: over the grid.
-        controller: law and samples per second.
+        trajectory: the motion from rest to rest.
+        limits: limits of the motion.
+        duration: duration of one direction, s.
+        without_reserve: duration without a reserve for the controller, s.
+        laws: shortest durations of other laws under the same limits, except those of changes, s.
+        active: active limits in order of time.
+        tried: simulations under the controller, without payload and with it.
+        sweeps: number of sweeps over the grid.
+        controller: control law, and samples per second.
     """
 
     trajectory: Trajectory = field(
@@ -149,29 +154,28 @@ class FastestMotion(Result):
     controller: tuple[str, float] = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Those of the trajectory, and the largest share of any limit."""
+        """Yield the variables of the trajectory, and the largest share of any limit."""
         tables = list(self.trajectory.variables())
         yield from tables
         time = np.asarray(tables[0].array())
         rows = PathRows(self.trajectory.stroke, self.limits, returns=self.trajectory.returns)
-        x = np.clip(
-            np.where(time > self.duration, 2 * self.duration - time, time) / self.duration, 0.0, 1.0
-        )
+        forward = np.where(time > self.duration, 2 * self.duration - time, time)
+        x = np.clip(forward / self.duration, 0.0, 1.0)
         shares = rows.shares(self.trajectory.law.at(x), 1.0 / self.duration)[0].max(axis=1)
         yield Variable(name="share", values=shares, over=TIME, unit="1")
 
     @property
     @in_json()
     def gains(self) -> dict[str, float]:
-        """By which share of their duration it is shorter than other laws."""
+        """Reduction of the duration compared with other laws, as a share of theirs."""
         return {name: 1.0 - self.duration / other for name, other in self.laws.items()}
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
-        """Positions, velocities and accelerations at so many samples per second, for `tauloop dynamics`."""
+        """Return the sampled motion as a log for `tauloop dynamics`; the frequency is in Hz."""
         return self.trajectory.sample(frequency).log(self.trajectory.stroke.functions.ports.motion)
 
     def c_array(self, frequency: float = 1000.0) -> str:
-        """C99 text of two arrays: positions, velocities and forces of the actuators, sample by sample (SI)."""
+        """Return the C99 text of the motion: positions, velocities and forces of the actuators."""
         time = self.trajectory.sample(frequency).time
         return c_arrays(self.trajectory, time, 1.0 / frequency, "A motion from rest to rest")
 
@@ -190,7 +194,7 @@ class FastestMotion(Result):
     @property
     @in_json()
     def worst_place(self) -> str:
-        """The place with the largest condition number."""
+        """Description of the place with the largest condition number."""
         placed = self.trajectory.stroke
         return placed.place(placed.worst)
 
@@ -202,22 +206,20 @@ def plan_path(
 ) -> FastestMotion:
     """Plan the fastest motion along a path, and simulate a sampled controller that follows it.
 
-    The path is a stroke's; forces of motors (with their curve over speed) and rods, speeds, the
-    tool's acceleration and changes of forces are kept, at every payload from none to the heaviest
-    (forces are affine in what a payload weighs). A tenth of the forces stays in reserve for the
-    controller unless the options say otherwise. What saturates or ends early in the simulator makes
-    the result doubtful.
+    The path is a stroke. The limits hold for forces of motors (with their torque-speed curves) and
+    rods, speeds, the tool's acceleration and changes of forces, at every payload from none to the
+    largest (forces are affine in the payload's inertia). By default a tenth of the forces is
+    reserved for the controller. The status is doubtful if the simulation saturates or ends early.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: path, limits and controller.
-        progress: called with what is done and what there is to do.
+        progress: called with the work done and the total work.
 
     Raises:
-        InputError: names and numbers that are wrong; cables, or nothing that limits the
-            acceleration.
-        PoseError: a path that leaves the workspace, passes through a singularity, or on which
-            nothing keeps the limits.
+        InputError: wrong names or numbers; cables, or no limit of the acceleration.
+        PoseError: a path that leaves the workspace, passes through a singularity, or on which no
+            motion satisfies the limits.
 
     Examples:
         >>> import tauloop as tl
@@ -241,13 +243,13 @@ def plan_path(
     names = dict.fromkeys((*COMPARED, options.stroke.law))
     names.pop("fastest", None)
     laws = {name: 1.0 / law_rate(best.rows, LAWS[name], 1.0 / best.duration) for name in names}
-    runs = tried(trajectory, options)
+    runs = simulate_with_payloads(trajectory, options)
     stages.done()
     return FastestMotion(
         diagnostics=(
             *shares_diagnostics(best),
-            *tried_diagnostics(runs),
-            condition_of(placed),
+            *simulated_diagnostics(runs),
+            condition_diagnostic(placed),
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
@@ -270,13 +272,13 @@ def plan_path(
     )
 
 
-def condition_of(placed: Stroke) -> Diagnostic:
-    """How near a stroke comes to a singularity."""
+def condition_diagnostic(placed: Stroke) -> Diagnostic:
+    """Return the diagnostic of the distance from singularities on a stroke."""
     return diagnostic("worst condition number on the way", placed.condition)
 
 
 def _planned(placed: Stroke, options: PathOptions, reserve: float) -> FastestLaw:
-    """The law with a reserve."""
+    """Return the fastest law with a reserve of the forces."""
     limits = options.limits(reserve, placed.model.mechanism.platform)
     best = fastest_law(
         PathRows(placed, limits, returns=options.stroke.returns), intervals=options.intervals
@@ -285,10 +287,10 @@ def _planned(placed: Stroke, options: PathOptions, reserve: float) -> FastestLaw
 
 
 def shares_diagnostics(best: FastestLaw) -> Iterator[Diagnostic]:
-    """The largest shares of limits on a grid ten times finer than the law's."""
+    """Yield the largest shares of limits, on a grid ten times finer than that of the law."""
     x = np.linspace(0.0, 1.0, 10 * INTERVALS + 1)
     rows, rate = best.rows, 1.0 / best.duration
-    advice = "more intervals"
+    advice = "use more intervals"
     share = float(rows.shares(best.law.at(x), rate)[0].max())
     yield diagnostic("largest share of a limit", share, at_most=1.0 + 1e-6, advice=advice)
     if rows.limits.bounds_changes:
@@ -296,23 +298,22 @@ def shares_diagnostics(best: FastestLaw) -> Iterator[Diagnostic]:
         yield diagnostic("largest share of a change", change, at_most=1.0 + 1e-6, advice=advice)
 
 
-def tried_diagnostics(runs: tuple[TriedMotion, ...]) -> Iterator[Diagnostic]:
-    """What the simulator says."""
+def simulated_diagnostics(runs: tuple[TriedMotion, ...]) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of the simulations under the controller."""
     for run in runs:
         name = f"{SATURATED}, payload {run.payload:g} kg"
         saturated = 1.0 if run.end else run.saturated
-        yield diagnostic(
-            name, saturated, at_most=0.0, advice=run.end or "a larger reserve or a higher rate"
-        )
+        advice = run.end or "use a larger reserve or a higher sample rate"
+        yield diagnostic(name, saturated, at_most=0.0, advice=advice)
 
 
-def tried(trajectory: Trajectory, options: LimitOptions) -> tuple[TriedMotion, ...]:
-    """The motion under the sampled controller of the options, without payload and with it."""
+def simulate_with_payloads(
+    trajectory: Trajectory, options: LimitOptions
+) -> tuple[TriedMotion, ...]:
+    """Simulate the motion under the controller of the options, without payload and with it."""
     mechanism = trajectory.stroke.model.mechanism
-    law, sampling = (
-        CONTROLLERS[options.controller](bandwidth=options.bandwidth),
-        Sampling(frequency=options.frequency),
-    )
+    law = CONTROLLERS[options.controller](bandwidth=options.bandwidth)
+    sampling = Sampling(frequency=options.frequency)
     payload = options.limits(0.0, mechanism.platform).payload
     loads = [None] if payload is None else [None, payload]
     size = np.array([actuator.force for actuator in mechanism.actuators])
@@ -337,24 +338,25 @@ def tried(trajectory: Trajectory, options: LimitOptions) -> tuple[TriedMotion, .
 
 
 def active_limits(best: FastestLaw) -> tuple[ActiveLimit, ...]:
-    """Which limit is reached when."""
-    x, rows, rate = np.linspace(0.0, 1.0, LOOKS), best.rows, 1.0 / best.duration
+    """Return the active limits in order of time."""
+    x, rows, rate = np.linspace(0.0, 1.0, LIMIT_SAMPLES), best.rows, 1.0 / best.duration
     middle = 0.5 * (x[1:] + x[:-1])
     shares, names = rows.shares(best.law.at(middle), rate)
     reached, last = [], 0
-    for row in shares:  # as long as it lasts, a limit that is reached stays the one that is told
-        last = last if row[last] >= ACTIVE else int(row.argmax())
-        reached.append(names[last] if row[last] >= ACTIVE else "")
+    for row in shares:
+        # an active limit stays the reported one until it is no longer active
+        last = last if row[last] >= ACTIVE_SHARE else int(row.argmax())
+        reached.append(names[last] if row[last] >= ACTIVE_SHARE else "")
     if rows.limits.bounds_changes:
-        changes, _ = changes_taken(rows, best.law, rate, best.unit, looks=LOOKS)
+        changes, _ = changes_taken(rows, best.law, rate, best.unit, looks=LIMIT_SAMPLES)
         reached = [
-            name or (CHANGE if c >= ACTIVE - 0.02 else "")
-            for name, c in zip(reached, changes, strict=True)
+            name or (CHANGE_LIMIT if change >= ACTIVE_CHANGE_SHARE else "")
+            for name, change in zip(reached, changes, strict=True)
         ]
-    ends = np.flatnonzero([a != b for a, b in zip(reached[1:], reached[:-1], strict=True)]) + 1
-    starts = np.concatenate([[0], ends, [LOOKS - 1]])
+    is_new = [a != b for a, b in zip(reached[1:], reached[:-1], strict=True)]
+    starts = np.concatenate([[0], np.flatnonzero(is_new) + 1, [LIMIT_SAMPLES - 1]])
     s = best.law.at(x).s
-    parts = [
+    intervals = [
         ActiveLimit(
             start=float(x[i] * best.duration),
             end=float(x[k] * best.duration),
@@ -364,17 +366,18 @@ def active_limits(best: FastestLaw) -> tuple[ActiveLimit, ...]:
         )
         for i, k in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
     ]
-    return _joined([part for part in parts if part.end - part.start > SHORTEST * best.duration])
+    shortest = MIN_ACTIVE_DURATION * best.duration
+    return _joined([interval for interval in intervals if interval.end - interval.start > shortest])
 
 
-def _joined(parts: list[ActiveLimit]) -> tuple[ActiveLimit, ...]:
-    """Neighbours with the same limit as one, up to where the next begins."""
+def _joined(intervals: list[ActiveLimit]) -> tuple[ActiveLimit, ...]:
+    """Return neighbours with the same limit as one interval, each up to the next one's start."""
     joined: list[ActiveLimit] = []
-    for part in parts:
-        if joined and joined[-1].limit == part.limit:
-            joined[-1] = replace(joined[-1], end=part.end, last=part.last)
+    for interval in intervals:
+        if joined and joined[-1].limit == interval.limit:
+            joined[-1] = replace(joined[-1], end=interval.end, last=interval.last)
             continue
         if joined:
-            joined[-1] = replace(joined[-1], end=part.start, last=part.first)
-        joined.append(part)
+            joined[-1] = replace(joined[-1], end=interval.start, last=interval.first)
+        joined.append(interval)
     return tuple(joined)

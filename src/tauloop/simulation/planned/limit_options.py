@@ -1,4 +1,4 @@
-"""Options of all planned motions: the limits that they keep, and the controller under which they are tried out."""
+"""Options of planned motions: their limits, and the simulated controller."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
 
 
 def read_payload(text: str | float) -> float | Payload:
-    """Return a mass, or with its center ``MASS@X,Y,Z`` a payload; the center is in the tool's frame.
+    """Return a mass; or a payload from ``MASS@X,Y,Z``, with its center in the tool's frame.
 
     Raises:
         InputError: not a mass, or not three lengths.
@@ -50,23 +50,22 @@ def read_payload(text: str | float) -> float | Payload:
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions(Options):
-    """What a planned motion keeps, and how it is tried out.
+    """Limits of a planned motion, and its simulated controller.
 
     Attributes:
-        reserve: share of the largest forces that is kept for the controller.
-        payload: mass at the tool, which it carries at most, such as 0.5kg, or 0.5kg@0,0,20mm with
-            its center in the tool's frame; what the machine file states as rated without it; the
-            motion keeps all limits with it and without. Python takes a `Payload` too.
+        reserve: share of the largest forces that is reserved for the controller.
+        payload: mass at the tool, which is carried at most, such as 0.5kg, or 0.5kg@0,0,20mm with
+            its center in the tool's frame; by default the rated payload of the machine file. The
+            motion satisfies all limits with it and without it. Python accepts a `Payload` too.
         motor_curve: share of the largest force that motors have at a speed, such as
-            0:1,20:1,40:0.3 (rad/s, m/s) or 0:1,3000rpm:0.3, straight between and bent one way.
-        tension: largest pull in a rod, such as 200N.
-        compression: largest push in a rod, likewise.
-        tool_acceleration: largest acceleration of the tool, such as what a suction cup holds,
-            m/s^2.
+            0:1,20:1,40:0.3 (rad/s, m/s) or 0:1,3000rpm:0.3, linear between the points and concave.
+        tension: largest tension of a rod, such as 200N.
+        compression: largest compression of a rod, such as 200N.
+        tool_acceleration: largest acceleration of the tool, for example for a suction cup, m/s^2.
         reversal: time that motors need for a full reversal of their force, such as 20ms.
-        ends: where changes of forces are bounded: the motion begins and ends with the forces that
-            hold the machine (held), or brakes hold it while motors build their forces up and take
-            them away (braked).
+        ends: with limited changes of forces: the motion begins and ends with the forces that hold
+            the machine (held), or brakes hold it while the motor forces build up and decay
+            (braked).
         controller: law of the controller under which the motion is simulated.
         frequency: samples per second, such as 1kHz.
         bandwidth: bandwidth of the controller, such as 100 (rad/s) or '20 Hz'.
@@ -96,18 +95,17 @@ class LimitOptions(Options):
     bandwidth: float = option(150.0, above=0.0, read=read_bandwidth, metavar="FREQUENCY")
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
-        """What the motion keeps, with a reserve of the forces."""
+        """Return the limits of the motion, with a reserve of the forces."""
         load = platform.payload if self.payload is None else self.payload
         load = load if isinstance(load, Payload) else Payload(mass=load)
+        curve = self.motor_curve
         return PathLimits(
             force=1.0 - reserve,
             payload=load if load.mass > 0 else None,
-            motor_curve=motor_curve(self.motor_curve)
-            if isinstance(self.motor_curve, str)
-            else self.motor_curve,
+            motor_curve=motor_curve(curve) if isinstance(curve, str) else curve,
             **{name: getattr(self, name) for name in _SHARED},
         )
 
 
-#: Options that are limits by the same name.
+#: Options with the same name as a limit.
 _SHARED = ("tension", "compression", "tool_acceleration", "reversal", "ends")

@@ -1,4 +1,4 @@
-"""A smooth motion through sampled positions of the platform, quaternions among them."""
+"""A smooth motion through sampled positions of the platform, including quaternions."""
 
 from __future__ import annotations
 
@@ -11,56 +11,54 @@ from tauloop.model import Model
 from tauloop.motion import SampledMotion
 from tauloop.motion.rates import entry_rates
 
-#: Degree of the splines: accelerations are then smooth.
-DEGREE = 5
-#: A sampled quaternion may miss unit length by this much, for rounded tables.
-UNIT = 1e-4
+#: Degree of the splines, for smooth accelerations.
+SPLINE_DEGREE = 5
+#: Largest deviation of a sampled quaternion from unit length; allows rounded tables.
+UNIT_LENGTH_TOLERANCE = 1e-4
 
 
 class SplineMotion:
-    """Splines of degree five through samples; velocities and accelerations are their derivatives.
+    """Quintic splines through samples; velocities and accelerations are their derivatives.
 
-    A whole quaternion is s/|s| with a spline s through its samples, signs chosen so that it never
-    jumps; its derivatives are p' = (s' - p (p.s')) / |s| and p'' = (s'' - 2 n' p' - n'' p) / |s|
-    with n = |s|. Angular velocities follow by w = 2 p' p*.
+    A full quaternion is p = s/|s| with a spline s through its samples, with signs such that it is
+    continuous. Its derivatives are p' = (s' - p (p.s')) / |s| and p'' = (s'' - 2 n' p' - n'' p) /
+    |s| with n = |s|. The angular velocity is w = 2 p' p*.
     """
 
     def __init__(self, model: Model, time: np.ndarray, position: np.ndarray) -> None:
-        """Lay the splines.
+        """Fit the splines.
 
         Args:
             model: the machine.
-            time: s (N,), rising from zero.
-            position: of the platform's entry (N, n).
+            time: times (N,), increasing from zero, s.
+            position: positions of the platform (N, n).
 
         Raises:
-            InputError: too few samples, times that do not rise from zero, or quaternions that are
-                not of unit length.
+            InputError: too few samples, times that do not increase from zero, or quaternions that
+                are not of unit length.
         """
         self._model, entry = model, model.platform.ports
-        self._quaternions = [
-            [entry.q.index(q0 + k) for k in range(4)]
-            for q0, _ in model.topology.quaternions
-            if all(q0 + k in entry.q for k in range(4))
-        ]
+        self._quaternions: list[list[int]] = []
+        for q0, _ in model.topology.quaternions:
+            components = range(q0, q0 + 4)
+            if set(components) <= set(entry.q):
+                self._quaternions.append([entry.q.index(component) for component in components])
         position = numbers(position, "position").copy()
         InputError.raise_if_any(
             _problems(time, position, entry.position.columns, self._quaternions)
         )
         for columns in self._quaternions:
-            part = position[:, columns] / np.linalg.norm(
-                position[:, columns], axis=1, keepdims=True
-            )
-            turned = np.sum(part[1:] * part[:-1], axis=1) < 0
-            position[:, columns] = (
-                part * np.concatenate([[1.0], np.where(turned, -1.0, 1.0)]).cumprod()[:, None]
-            )
-        self._spline = make_interp_spline(time, position, k=DEGREE)
+            samples = position[:, columns]
+            unit = samples / np.linalg.norm(samples, axis=1, keepdims=True)
+            is_flipped = np.sum(unit[1:] * unit[:-1], axis=1) < 0
+            signs = np.concatenate([[1.0], np.where(is_flipped, -1.0, 1.0)]).cumprod()
+            position[:, columns] = unit * signs[:, None]
+        self._spline = make_interp_spline(time, position, k=SPLINE_DEGREE)
         self._known = (time, model.platform.track(position).q)
         self.duration = float(time[-1])
 
     def at(self, time: np.ndarray) -> SampledMotion:
-        """The motion at times (N,)."""
+        """Return the motion at times (N,)."""
         position, first, second = (np.array(self._spline(time, k)) for k in range(3))
         for columns in self._quaternions:
             parts = (position[:, columns], first[:, columns], second[:, columns])
@@ -81,7 +79,7 @@ class SplineMotion:
 def _on_unit_sphere(
     s: np.ndarray, ds: np.ndarray, dds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Unit quaternions p = s/|s| and their two derivatives, from those of s (N, 4)."""
+    """Return unit quaternions p = s/|s| and their two derivatives, from those of s (N, 4)."""
     n = np.linalg.norm(s, axis=1, keepdims=True)
     p = s / n
     dn = np.sum(p * ds, axis=1, keepdims=True)
@@ -94,19 +92,20 @@ def _problems(
     time: np.ndarray, position: np.ndarray, columns: tuple[str, ...], quaternions: list[list[int]]
 ) -> list[Problem]:
     problems = Problems()
-    if len(time) <= DEGREE:
-        problems.add("motion", f"has {len(time)} samples", f"give more than {DEGREE}")
+    if len(time) <= SPLINE_DEGREE:
+        remedy = f"give more than {SPLINE_DEGREE}"
+        problems.add("motion", f"has only {len(time)} samples", remedy)
     if not (np.diff(time) > 0).all() or (len(time) and time[0] != 0.0):
         problems.add(
-            "motion", "the times do not rise from zero", "sort the samples, and start at 0 s"
+            "motion", "the times do not increase from zero", "sort the samples, and start at 0 s"
         )
-    for part in quaternions:
-        miss = np.abs(np.linalg.norm(position[:, part], axis=1) - 1.0)
-        if miss.max(initial=0.0) > UNIT:
+    for quaternion in quaternions:
+        miss = np.abs(np.linalg.norm(position[:, quaternion], axis=1) - 1.0)
+        if miss.max(initial=0.0) > UNIT_LENGTH_TOLERANCE:
             worst = int(np.argmax(miss))
-            what = f"the quaternion of sample {worst} misses unit length by {miss[worst]:.3g}"
+            what = f"the quaternion of sample {worst} differs from unit length by {miss[worst]:.3g}"
             problems.add(
-                ", ".join(columns[i] for i in part),
+                ", ".join(columns[i] for i in quaternion),
                 what,
                 "divide it by its length; the order is w, x, y, z",
             )

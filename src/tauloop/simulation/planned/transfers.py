@@ -1,4 +1,4 @@
-"""One call from a machine and options to the best motion from here to there, tried out under a sampled controller."""
+"""Planning of the optimal motion between two poses by one call, with a simulated controller."""
 
 from __future__ import annotations
 
@@ -38,20 +38,22 @@ from tauloop.simulation.planned.fastest import (
     COMPARED,
     FastestMotion,
     active_limits,
-    condition_of,
+    condition_diagnostic,
     shares_diagnostics,
-    tried,
-    tried_diagnostics,
+    simulate_with_payloads,
+    simulated_diagnostics,
 )
 from tauloop.simulation.planned.limit_options import LimitOptions
 
-#: Times at which distances are looked at.
-LOOKS = 1001
+#: Number of times at which distances are computed.
+DISTANCE_SAMPLES = 1001
+#: Largest violation of a clearance that counts as rounding, m.
+CLEARANCE_TOLERANCE = 5e-5
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransferOptions(LimitOptions):
-    """The best motion from here to there, whose path is free.
+    """Options of the optimal motion between two poses, along a free path.
 
     Attributes:
         start: position at the start, such as 'x=0,y=-0.1' (SI, or with units); the rest as at the
@@ -59,21 +61,21 @@ class TransferOptions(LimitOptions):
         end: position at the end, such as 'x=0.1' (SI, or with units); the rest as at the start.
         turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
             is free.
-        optimise: least time; least energy: heat of the motors' currents and friction, drive lines
-            included; or least wear of drives: travel of the motors at full force, sum of ∫ |force /
-            largest|^p |speed| dt.
-        copper: heat of a motor per squared force, R/k^2 on the side of its force, W/N^2 or W/(N
-            m)^2, for all motors; without it that of each in the machine file.
-        exponent: p of the wear: 3 for balls and gears, 10/3 for rollers (ISO 281), 1 for what
-            slides (Archard).
-        longest: largest duration, such as 0.5s; wear needs it.
-        boxes: obstacles along the axes of the base: middle and edges in m, x,y,z:dx,dy,dz.
-        spheres: obstacles: middle and radius in m, x,y,z:r.
-        tool_radius: of a ball about the tool centre point, which keeps off them, such as 20mm.
-        rod_radius: of the rods, which then keep off them too, and off each other, such as 6mm.
+        optimise: objective: time; energy (motor heat and friction, including drive lines); or wear
+            (equivalent motor travel at full force, sum of ∫ |force / largest|^p |speed| dt).
+        copper: motor heat per squared force, R/k^2 at the actuator, W/N^2 or W/(N m)^2, for all
+            motors; by default the value of each motor in the machine file.
+        exponent: exponent p of the wear: 3 for balls and gears, 10/3 for rollers (ISO 281), 1 for
+            sliding (Archard).
+        longest: largest duration, such as 0.5s; required for wear.
+        boxes: box obstacles parallel to the base axes: center and edges in m, x,y,z:dx,dy,dz.
+        spheres: spherical obstacles: center and radius in m, x,y,z:r.
+        tool_radius: radius of a sphere at the tool centre point for collision checks, such as 20mm.
+        rod_radius: radius of the rods for collision checks with obstacles and each other, such as
+            6mm; no check by default.
         clearance: smallest distance from obstacles, such as 2mm.
-        condition: largest condition number of the motors' velocities per unit of the platform's (a
-            bound, free of units); without it three times that of the worse end.
+        condition: largest condition number of the map from platform to motor velocities (a bound,
+            dimensionless); by default three times that of the worse end.
         intervals: number of intervals of the spline.
 
     Examples:
@@ -111,22 +113,22 @@ class TransferOptions(LimitOptions):
     intervals: int = option(INTERVALS, least=6, most=400)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note a motion that goes nowhere, and one that takes for ever."""
+        """Note a missing end, and wear without a largest duration."""
         if self.end is None and self.turn is None:
-            problems.add("end", "no end of the motion is given", "give an end or a turn")
+            problems.add("end", "no end of the motion is given", "give an end or a rotation")
         if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
-            problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
-        if self.optimise == "wear" and self.longest == np.inf:
             problems.add(
-                "longest", "the slower, the less wears", "give the largest duration, such as 0.5s"
+                "turn", f"{self.turn} is not three numbers", "give numbers such as 0,0,0.2 (rad)"
             )
+        if self.optimise == "wear" and self.longest == np.inf:
+            problem = "minimal wear needs a bound, because slower motions always wear less"
+            problems.add("longest", problem, "give the largest duration, such as 0.5s")
 
     def planner(self, model: Model, reserve: float, *, compiled: bool = False) -> FreePlanner:
-        """What plans the motion of a model."""
-        surroundings = Surroundings(
-            obstacles=(*self.boxes, *self.spheres), **{n: getattr(self, n) for n in _AROUND}
-        )
-        aim = Aim(**{name: getattr(self, name) for name in _AIM})
+        """Return the planner for a model."""
+        around = {name: getattr(self, name) for name in _SURROUNDINGS_OPTIONS}
+        surroundings = Surroundings(obstacles=(*self.boxes, *self.spheres), **around)
+        aim = Aim(**{name: getattr(self, name) for name in _AIM_OPTIONS})
         return FreePlanner(
             model,
             self.limits(reserve, model.mechanism.platform),
@@ -136,19 +138,19 @@ class TransferOptions(LimitOptions):
         )
 
 
-#: Options that are surroundings and aims by the same name.
-_AROUND = ("tool_radius", "rod_radius", "clearance")
-_AIM = ("optimise", "longest", "copper", "exponent", "condition", "intervals")
+#: Options with the same name as an attribute of the surroundings or of the aim.
+_SURROUNDINGS_OPTIONS = ("tool_radius", "rod_radius", "clearance")
+_AIM_OPTIONS = ("optimise", "longest", "copper", "exponent", "condition", "intervals")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastDistance:
-    """How near the machine comes to an obstacle.
+    """The smallest distance between the machine and an obstacle.
 
     Attributes:
-        name: of the obstacle; "rod to rod" between rods.
-        distance: the least, m.
-        time: when, s.
+        name: name of the obstacle; "rod to rod" between rods.
+        distance: smallest distance, m.
+        time: time of the smallest distance, s.
     """
 
     name: str
@@ -158,15 +160,15 @@ class LeastDistance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer(FastestMotion):
-    """The best motion from here to there.
+    """The optimal motion between two poses.
 
     Attributes:
-        optimise: what is least.
-        energy: what is lost in motors and friction, J.
-        wear: travel of motors at full force that drives wear like, rad or m.
-        obstacles: what stands in the way.
-        nearest: how near it comes to each obstacle, and rods to each other.
-        measure, allowed: largest bound of the condition number on the way, and its largest value.
+        optimise: objective.
+        energy: energy lost in motors and friction, J.
+        wear: motor travel at full force that causes the same wear, rad or m.
+        obstacles: obstacles.
+        nearest: smallest distances to each obstacle, and between rods.
+        measure, allowed: largest bound of the condition number on the path, and its limit.
     """
 
     optimise: str
@@ -185,19 +187,20 @@ def plan_transfer(
 ) -> Transfer:
     """Plan the best motion between two poses, and simulate a sampled controller that follows it.
 
-    Path and time are free: a spline in the platform's coordinates, with all limits at its
-    collocation points, by IPOPT with exact derivatives; what it exceeds between them is taken off,
-    and it is solved again. It keeps away from obstacles, from singularities (a bound of the
-    condition number) and from the ranges of the machine file.
+    Path and time are free. The motion is a spline in the platform's coordinates with all limits at
+    its collocation points, optimised by IPOPT with exact derivatives. If limits are exceeded
+    between the points, they are tightened by the excess and the problem is solved again. The motion
+    keeps its distance from obstacles, from singularities (a bound of the condition number) and from
+    the ranges of the machine file.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: ends, limits, obstacles and controller.
-        progress: called with what is done and what there is to do.
+        progress: called with the work done and the total work.
 
     Raises:
-        InputError: names and numbers that are wrong; machines with cables.
-        PoseError: ends out of reach or in the way of something, or no motion that keeps all limits.
+        InputError: wrong names or numbers; machines with cables.
+        PoseError: ends out of reach or in collision, or no motion within all limits.
 
     Examples:
         >>> import tauloop as tl
@@ -220,16 +223,16 @@ def plan_transfer(
     stages.done()
     law = best.law
     trajectory = Trajectory(stroke=best.stroke, law=law.law, duration=law.duration)
-    runs = tried(trajectory, options)
+    runs = simulate_with_payloads(trajectory, options)
     nearest = tuple(_nearest(planner, trajectory))
     stages.done()
     return Transfer(
         diagnostics=(
             *shares_diagnostics(law),
-            *tried_diagnostics(runs),
+            *simulated_diagnostics(runs),
             *_clearances(nearest, options.clearance),
             diagnostic("bound of the condition number", best.measure, at_most=1.01 * best.allowed),
-            condition_of(best.stroke),
+            condition_diagnostic(best.stroke),
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
@@ -244,7 +247,7 @@ def plan_transfer(
         limits=law.rows.limits,
         duration=law.duration,
         without_reserve=unreserved,
-        laws=_along(planner, law),
+        laws=_start_path_durations(planner, law),
         active=active_limits(law),
         tried=runs,
         sweeps=law.sweeps,
@@ -260,7 +263,7 @@ def plan_transfer(
 
 
 def _ends(model: Model, options: TransferOptions) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the platform at the start and at the end."""
+    """Return the positions of the platform at the start and at the end."""
     port = model.platform.ports.position
     start = named_values(port, "start", options.start, model.platform.ports.at(model.assembly.q))
     end = named_values(port, "end", options.end, start)
@@ -268,16 +271,16 @@ def _ends(model: Model, options: TransferOptions) -> tuple[np.ndarray, np.ndarra
         first = quaternion_start(port)
         if first is None:
             what = f"the platform has no free orientation: {', '.join(port.columns)}"
-            raise InputError.of("turn", what, "leave it out, or move its coordinates by an end")
+            raise InputError.of("turn", what, "omit it, or give the coordinates of the end")
         whole = slice(first, first + len(QUATERNION_SUFFIXES))
         end[whole] = AxisTurn(start[whole], np.array(options.turn)).at(np.ones(1)).position[0]
     if np.array_equal(start, end):
-        raise InputError.of("end", "is the start: the motion goes nowhere", "name another end")
+        raise InputError.of("end", "is the same as the start", "give a different end")
     return start, end
 
 
-def _along(planner: FreePlanner, law: FastestLaw) -> dict[str, float]:
-    """Durations of laws along the path that the plan started from, s; none where it is no path that they can take."""
+def _start_path_durations(planner: FreePlanner, law: FastestLaw) -> dict[str, float]:
+    """Return durations of laws along the planner's initial path, s; empty if not feasible."""
     try:
         rows = PathRows(planner.start_path(), law.rows.limits)
         fastest = fastest_law(rows, intervals=200).duration
@@ -291,8 +294,8 @@ def _along(planner: FreePlanner, law: FastestLaw) -> dict[str, float]:
 
 
 def _nearest(planner: FreePlanner, trajectory: Trajectory) -> Iterator[LeastDistance]:
-    """How near it comes to everything."""
-    time = np.linspace(0.0, trajectory.duration, LOOKS)
+    """Yield the smallest distances to obstacles and between rods."""
+    time = np.linspace(0.0, trajectory.duration, DISTANCE_SAMPLES)
     state = trajectory.states(time)
     platform = planner.model.platform
     tool = platform.tool(platform.ports.at(state.q), start=state.q).place
@@ -302,12 +305,12 @@ def _nearest(planner: FreePlanner, trajectory: Trajectory) -> Iterator[LeastDist
 
 
 def _clearances(nearest: tuple[LeastDistance, ...], clearance: float) -> Iterator[Diagnostic]:
-    """Least distances as diagnostics, whose rounding is a twentieth of a millimetre."""
+    """Yield the diagnostics of the smallest distances, with a tolerance of 0.05 mm."""
     for item in nearest:
         yield diagnostic(
             f"distance from {item.name}",
             item.distance,
-            at_least=clearance - 5e-5,
+            at_least=clearance - CLEARANCE_TOLERANCE,
             unit="m",
-            advice="more intervals",
+            advice="use more intervals",
         )

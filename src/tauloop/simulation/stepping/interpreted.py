@@ -1,4 +1,4 @@
-"""Integrations without a compiler: slow, to the same numbers."""
+"""Integration without a compiler: slower, with the same results."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 
 from tauloop.integrate.interpreted import Run, StepOutcome
 from tauloop.integrate.system import RoutineProblem
-from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Stepper, SteppingState
+from tauloop.simulation.stepping.stepper import CAPACITY, ENDING_OF_OUTCOME, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps
 
 
 @final
 class InterpretedStepper(Stepper):
-    """The integrator in Python."""
+    """A stepper in Python."""
 
-    def _begun(self, progress: SteppingState) -> Run:
+    def _begin_integration(self, progress: SteppingState) -> Run:
         problem = RoutineProblem(self.routines, progress.p, np.zeros(0))
         problem.arrays["in"], problem.law = progress.acting, progress.laws.law
         return Run(problem, self.method, progress.y, guess=progress.guess)
 
     def advance(self, progress: SteppingState, end: float) -> Steps:
-        """Steps one by one."""
+        """Return the next steps, computed one at a time."""
         run, laws = progress.own, progress.laws
         assert isinstance(run, Run)
         rows: list[tuple[object, ...]] = []
@@ -39,7 +39,7 @@ class InterpretedStepper(Stepper):
                 code = run.next(limit)
                 if run.steps > steps:
                     rows.append((run.origin, run.start, run.start_known, run.Q))
-                ending = None if code == StepOutcome.SUCCESS else ENDINGS[code]
+                ending = None if code == StepOutcome.SUCCESS else ENDING_OF_OUTCOME[code]
         progress.time, progress.guess[:], progress.y[:] = run.time, run.guess, run.y
         m = len(rows)
         times, states, known, polynomials = (
@@ -50,7 +50,7 @@ class InterpretedStepper(Stepper):
             self.routines.states,
             self.routines.coordinates + self.routines.velocities + self.routines.inputs,
         )
-        kept = (
+        columns = (
             times,
             states.reshape(m, n),
             known.reshape(m, acting),
@@ -58,5 +58,8 @@ class InterpretedStepper(Stepper):
         )
         spent = run.evaluations - evaluations, run.rejected - rejected
         return self._steps(
-            progress, kept, spent, Ending.SUCCESS if ending is None and run.time >= end else ending
+            progress,
+            columns,
+            spent,
+            Ending.SUCCESS if ending is None and run.time >= end else ending,
         )

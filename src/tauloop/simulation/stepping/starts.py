@@ -1,4 +1,4 @@
-"""Many starts at once: the text of the loop around a machine's steps, and its kernel over starts."""
+"""Many starts at once: the source text of the step loop, and its kernel over starts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tauloop.compiler.c.calling.evaluator import Evaluator
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters, without_headers
-from tauloop.simulation.stepping.stepper import ENDINGS, Stepper
+from tauloop.simulation.stepping.stepper import ENDING_OF_OUTCOME, Stepper
 from tauloop.simulation.stepping.steps import Ending, ManySteps
 
-#: Further outcomes of `steps.c`.
+#: Outcomes of `steps.c` in addition to `StepOutcome`: end time reached, and buffer full.
 DONE, FULL = 10, 11
 
 
 def steps_text(stepper: Stepper, precision: Precision = Precision.DOUBLE) -> str:
-    """The loop around the steps, for the system's C compiler and NVRTC."""
+    """Return the source text of the step loop, for the system's C compiler and NVRTC."""
     routines = stepper.routines
     known = routines.coordinates + routines.velocities + routines.inputs
     loop = c_file("tauloop.simulation.stepping", "steps.c")
@@ -28,10 +28,10 @@ def steps_text(stepper: Stepper, precision: Precision = Precision.DOUBLE) -> str
 
 
 def starts_kernel(stepper: Stepper, evaluator: Evaluator) -> RowKernel | None:
-    """The kernel over starts, where the evaluator has machine code.
+    """Return the kernel over starts; None if the evaluator has no machine code.
 
     Raises:
-        InputError: tolerances that its precision does not keep.
+        InputError: tolerances that are too tight for its precision.
     """
     precision = evaluator.precision
     stepper.method.require_precision(precision)
@@ -43,25 +43,25 @@ def starts_kernel(stepper: Stepper, evaluator: Evaluator) -> RowKernel | None:
 def many_steps(
     kernel: RowKernel, stepper: Stepper, starts: Sequence[np.ndarray], end: float, times: np.ndarray
 ) -> ManySteps:
-    """Many integrations.
+    """Return many integrations.
 
     Args:
-        kernel: of the stepper.
+        kernel: kernel of the stepper.
         stepper: the system and its method.
-        starts: states (N, n), coordinates from which Newton's method starts (N, n_q), and what
-            acts, constant (N, m).
-        end: s.
-        times: at which states are wanted (T,), rising, s.
+        starts: states (N, n), coordinates from which Newton's method starts (N, n_q), and
+            constant forces and wrench (N, m).
+        end: end time, s.
+        times: times of the returned states (T,), increasing, s.
     """
     count, wanted = len(starts[0]), len(times)
     size, n_q = stepper.system.size, stepper.system.model.topology.n_q
     columns = [np.ascontiguousarray(array.T, dtype=float) for array in starts]
-    figures = np.array([end, *stepper.method.numbers], dtype=float)
+    numbers = np.array([end, *stepper.method.numbers], dtype=float)
     shapes = ((wanted * size, count), (wanted * n_q, count), (3, count))
-    arrays = (times, figures, stepper.system.theta, *columns)
+    arrays = (times, numbers, stepper.system.theta, *columns)
     states, near, report = kernel(count, (wanted, stepper.max_steps), arrays, shapes)
     endings = {DONE: Ending.SUCCESS, FULL: Ending.MAX_STEPS} | {
-        int(code): ending for code, ending in ENDINGS.items()
+        int(code): ending for code, ending in ENDING_OF_OUTCOME.items()
     }
     ended = tuple(endings[int(code)] for code in report[1])
     return ManySteps(

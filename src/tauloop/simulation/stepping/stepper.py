@@ -1,4 +1,4 @@
-"""Integrations step by step: what every stepper is, and where an integration stands."""
+"""Base class of steppers, and the state of an integration."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from tauloop.integrate.sensitivity import (
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: Steps that a part of an integration holds at most.
+#: Largest number of steps in one part of an integration.
 CAPACITY = 512
-#: What a step that was not taken means.
-ENDINGS = {
+#: Ending of a simulation by the outcome of a failed step.
+ENDING_OF_OUTCOME = {
     StepOutcome.SINGULAR: Ending.SINGULAR,
     StepOutcome.STEP_TOO_SMALL: Ending.STEP_TOO_SMALL,
     StepOutcome.LOOPS_LOST: Ending.LOOPS_LOST,
 }
 
-#: (time, state, acting): fills in what acts, in place.
+#: (time, state, acting): fills in the forces and the wrench (`acting`), in place.
 Law = Callable[[float, np.ndarray, np.ndarray], None]
 
 
 class Laws:
-    """What acts on a machine.
+    """Forces and wrench that act on a machine.
 
     Attributes:
-        constant: where nothing else does, and before it does (n_acting,).
-        law: of time and state, at every evaluation; None where nothing acts so.
-        sampled: of what is held between its samples; likewise.
-        period: time between these, s.
+        constant: values where no law sets others, and before a law does (n_acting,).
+        law: law of time and state, called at every evaluation; None if there is none.
+        sampled: law whose values are held between its samples; None if there is none.
+        period: time between these samples, s.
     """
 
     law: Law | None = None
@@ -47,23 +47,23 @@ class Laws:
     period: float = 0.0
 
     def __init__(self, constant: np.ndarray) -> None:
-        """What acts is constant, until laws are set."""
+        """Set constant values, without laws."""
         self.constant = constant
 
 
 @dataclass(slots=True, kw_only=True)
 class SteppingState:
-    """Where an integration stands; changed in place by a stepper.
+    """State of an integration in progress; a stepper changes it in place.
 
     Attributes:
         time: s.
         y: state, with its derivatives (n,).
-        laws: what acts.
-        acting: what acts now (n_acting,); laws write into it.
+        laws: laws of the forces and the wrench.
+        acting: current forces and wrench (n_acting,); laws write into it.
         guess: coordinates from which Newton's method starts (n_q,).
-        p: constants.
-        samples: of a law that is held between these, so far.
-        own: the stepper's own.
+        p: constants of the right-hand side.
+        samples: number of samples taken so far by the sampled law.
+        own: data of the stepper itself.
     """
 
     time: float = 0.0
@@ -77,10 +77,10 @@ class SteppingState:
 
 
 class Stepper(ABC):
-    """Carries one system forward; made once and used for any number of integrations."""
+    """A method that integrates one system; built once and used for any number of integrations."""
 
     def __init__(self, system: System, integrator: Integrator, directions: int = 0) -> None:
-        """Keep the system, with derivatives along so many directions."""
+        """Store the system, with derivatives along a number of directions."""
         self.system, self.method, self.max_steps = system, integrator.method, integrator.max_steps
         self.routines = sensitive(system.routines, directions)
 
@@ -91,20 +91,27 @@ class Stepper(ABC):
         guess: np.ndarray,
         along: Sequence[SensitivityDirection] = (),
     ) -> SteppingState:
-        """The start of an integration at time zero, from a state (n,), with derivatives along directions."""
+        """Return the state of an integration that starts at time zero.
+
+        Args:
+            y: start state (n,).
+            laws: laws of the forces and the wrench.
+            guess: coordinates from which Newton's method starts (n_q,).
+            along: directions along which the states are differentiated.
+        """
         first, constants = along_start(y, along), along_constants(self.system.theta, along)
         acting = laws.constant.copy()
         progress = SteppingState(y=first, laws=laws, acting=acting, guess=guess.copy(), p=constants)
-        progress.own = self._begun(progress)
+        progress.own = self._begin_integration(progress)
         return progress
 
     @abstractmethod
-    def _begun(self, progress: SteppingState) -> object:
-        """The stepper's own of an integration that begins."""
+    def _begin_integration(self, progress: SteppingState) -> object:
+        """Return the stepper's own data of a new integration."""
 
     @abstractmethod
     def advance(self, progress: SteppingState, end: float) -> Steps:
-        """Steps until `end`, s, or until the part is full; `progress` is moved along."""
+        """Return steps until `end` (s) or until the part is full, and update `progress`."""
 
     def _steps(
         self,
@@ -113,7 +120,7 @@ class Stepper(ABC):
         spent: tuple[int, int],
         ending: Ending | None,
     ) -> Steps:
-        """Steps from what is kept of each: its time, its state, what is known there, and its polynomials."""
+        """Return the steps made of times, states, known outputs and polynomials (`rows`)."""
         times, states, known, polynomials = rows
         n_q, n_v = self.routines.coordinates, self.routines.velocities
         return Steps(

@@ -10,8 +10,8 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.common.stopping import StopReason
 
-#: What is known at starts and at the end, and what at starts alone.
-_ENDS, _STARTS = ("time", "y"), ("q", "v", "acting", "polynomials")
+#: Fields with values at step starts and at the end, and fields with values at step starts alone.
+_BOUNDARY_FIELDS, _START_FIELDS = ("time", "y"), ("q", "v", "acting", "polynomials")
 
 
 class Ending(StopReason):
@@ -27,18 +27,18 @@ class Ending(StopReason):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps(ReprMixin):
-    """M steps.
+    """A sequence of M integration steps.
 
     Attributes:
         time: starts of all steps and the end of the last (M + 1,), s.
-        y: states there (M + 1, n).
+        y: states at these times (M + 1, n).
         q, v: coordinates and velocities at the starts (M, n_q), (M, n_v).
         acting: forces and wrench at the starts (M, n_acting).
         polynomials: y(x) = y_i + sum_k polynomials_ik x^(k + 1), x from 0 to 1 within step i (M, d,
             n).
-        evaluations: how often the right-hand side was computed.
-        rejected: steps that were tried and given up.
-        ending: why the integration ended; None while it may go on.
+        evaluations: number of evaluations of the right-hand side.
+        rejected: number of rejected steps.
+        ending: why the integration ended; None if it can continue.
     """
 
     time: np.ndarray
@@ -60,14 +60,13 @@ class Steps(ReprMixin):
         return len(self)
 
     def first(self, count: int) -> Steps:
-        """A copy of the first of them."""
-        ends = {name: getattr(self, name)[: count + 1].copy() for name in _ENDS}
-        return replace(
-            self, **ends, **{name: getattr(self, name)[:count].copy() for name in _STARTS}
-        )
+        """Return a copy of the first `count` steps."""
+        boundaries = {name: getattr(self, name)[: count + 1].copy() for name in _BOUNDARY_FIELDS}
+        starts = {name: getattr(self, name)[:count].copy() for name in _START_FIELDS}
+        return replace(self, **boundaries, **starts)
 
     def at(self, time: np.ndarray) -> np.ndarray:
-        """States (N, n) at times (N,) within the steps, by the dense output."""
+        """Return states (N, n) at times (N,) within the steps, by the dense output."""
         i = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self) - 1)
         x = (time - self.time[i]) / (self.time[i + 1] - self.time[i])
         powers = x[:, None] ** np.arange(1, self.polynomials.shape[1] + 1)
@@ -76,14 +75,14 @@ class Steps(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManySteps:
-    """States of N integrations at T wanted times.
+    """States of N integrations at T times.
 
     Attributes:
-        y: states (N, T, n); not numbers where a time was not reached.
+        y: states (N, T, n); NaN at times that were not reached.
         near: coordinates near those states (N, T, n_q), from which Newton's method starts.
-        reached: times to which they came (N,), s.
+        reached: times reached (N,), s.
         endings: why they ended.
-        steps: of each (N,).
+        steps: number of steps of each (N,).
     """
 
     y: np.ndarray
@@ -94,15 +93,15 @@ class ManySteps:
 
 
 def joined_steps(parts: list[Steps]) -> Steps:
-    """Consecutive parts of one integration as one."""
+    """Return consecutive parts of one integration as one."""
+    fields = {}
+    for name in _BOUNDARY_FIELDS:
+        arrays = [getattr(part, name) for part in parts]
+        fields[name] = np.concatenate([arrays[0][:1], *(array[1:] for array in arrays)])
+    for name in _START_FIELDS:
+        fields[name] = np.concatenate([getattr(part, name) for part in parts])
     return Steps(
-        **{
-            name: np.concatenate(
-                [getattr(parts[0], name)[:1], *(getattr(p, name)[1:] for p in parts)]
-            )
-            for name in _ENDS
-        },
-        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _STARTS},
+        **fields,
         evaluations=sum(part.evaluations for part in parts),
         rejected=sum(part.rejected for part in parts),
         ending=parts[-1].ending,

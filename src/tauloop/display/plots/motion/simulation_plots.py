@@ -8,22 +8,22 @@ import numpy as np
 
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import channels_over_time, motion, over_time, rounded, traces
-from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
-from tauloop.simulation.swing_comparison import ENERGY_KEPT, LOOPS_KEPT
+from tauloop.simulation import CableSimulation, FreeMotionComparison, RoundTrip, Simulation
+from tauloop.simulation.free_motion_comparison import ENERGY_TOLERANCE, LOOP_TOLERANCE
 
 #: Smallest error on a logarithmic axis, which has no zero; smaller errors are rounding.
 MIN_SHOWN_ERROR = 1e-17
 
 
 def simulation_scene(
-    simulation: Simulation | CableSimulation | SwingComparison | RoundTrip,
+    simulation: Simulation | CableSimulation | FreeMotionComparison | RoundTrip,
 ) -> Iterator[Piece]:
     """Yield the machine in motion, of a simulation of any kind."""
     if isinstance(simulation, CableSimulation):
         if len(simulation.parts) > 1:  # slack cables make a machine of other coordinates
             return
         run = simulation.parts[0].simulation
-    elif isinstance(simulation, SwingComparison):
+    elif isinstance(simulation, FreeMotionComparison):
         run = next(iter(simulation.routes.values()))
     else:
         run = simulation.simulation if isinstance(simulation, RoundTrip) else simulation
@@ -31,13 +31,13 @@ def simulation_scene(
 
 
 def simulation_plots(
-    simulation: Simulation | CableSimulation | SwingComparison | RoundTrip,
+    simulation: Simulation | CableSimulation | FreeMotionComparison | RoundTrip,
 ) -> Iterator[Paragraph | Plot]:
     """Yield the plots of a simulation of any kind."""
     if isinstance(simulation, CableSimulation):
         yield from _cables(simulation)
-    elif isinstance(simulation, SwingComparison):
-        yield from _swing(simulation)
+    elif isinstance(simulation, FreeMotionComparison):
+        yield from _free_motion(simulation)
     elif isinstance(simulation, RoundTrip):
         yield from _round_trip(simulation)
     else:
@@ -96,7 +96,7 @@ def _errors(errors: Mapping[str, np.ndarray], time: np.ndarray, title: str, y: s
     )
 
 
-def _swing(comparison: SwingComparison) -> Iterator[Paragraph | Plot]:
+def _free_motion(comparison: FreeMotionComparison) -> Iterator[Paragraph | Plot]:
     first = next(iter(comparison.routes.values()))
     text = f"{first.duration:g} s; all routes from the same start."
     yield Paragraph(text=text, tone="note")
@@ -114,8 +114,8 @@ def _swing(comparison: SwingComparison) -> Iterator[Paragraph | Plot]:
             energy += _errors(error, run.time, "").traces
         residual += _errors({name: run.residual}, run.time, "").traces
     for title, y, drawn, limit in (
-        ("Energy error over the largest kinetic energy", "[1]", energy, ENERGY_KEPT),
-        ("Loop residual", "residual [m]", residual, LOOPS_KEPT),
+        ("Energy error over the largest kinetic energy", "[1]", energy, ENERGY_TOLERANCE),
+        ("Loop residual", "residual [m]", residual, LOOP_TOLERANCE),
     ):
         if drawn:
             ends = rounded(first.time[[0, -1]])

@@ -8,7 +8,7 @@ from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.display.tables.motion.fastest_tables import trial
 from tauloop.simulation.planned.cycles import Cycle
-from tauloop.simulation.planned.fastest import CHANGE
+from tauloop.simulation.planned.fastest import CHANGE_LIMIT
 
 
 def cycle_tables(result: Cycle) -> Iterator[Printed]:
@@ -24,7 +24,7 @@ def cycle_tables(result: Cycle) -> Iterator[Printed]:
     for leg in result.legs:
         nearest = max(leg.shares, key=lambda name: leg.shares[name])
         limits = dict.fromkeys(part.limit for part in leg.active if part.limit)
-        words = ["changes" if name == CHANGE else name for name in limits or (nearest,)]
+        words = ["changes" if name == CHANGE_LIMIT else name for name in limits or (nearest,)]
         times = (1e3 * value for value in (leg.start, leg.duration, leg.least))
         rows.append((leg.name, *times, leg.payload, ", ".join(words), leg.shares[nearest]))
     heads = (

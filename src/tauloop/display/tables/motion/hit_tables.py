@@ -28,6 +28,6 @@ def hit_tables(result: CollisionDetection) -> Iterator[Printed]:
         levels = (f"{item.threshold[k]:.3g} ({item.noise[k]:.2g})" for item in observed)
         rows.append((name, unit, *levels))
     title = "Least force that raises an alarm; in brackets the RMS noise from the encoders"
-    yield table(title, "freedom", "unit", *result.observers, rows=rows)
+    yield table(title, "degree of freedom", "unit", *result.observers, rows=rows)
     yield f"varied from machine to machine: {', '.join(result.varied) or 'nothing, because no mass is a parameter'}"
     yield from doubts(result)

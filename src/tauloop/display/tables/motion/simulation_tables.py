@@ -10,8 +10,12 @@ import numpy as np
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import doubts, table
 from tauloop.integrate.sensitivity import sensitivity_rows
-from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
-from tauloop.simulation.swing_comparison import ENERGY_KEPT, EXACT, LOOPS_KEPT
+from tauloop.simulation import CableSimulation, FreeMotionComparison, RoundTrip, Simulation
+from tauloop.simulation.free_motion_comparison import (
+    DRIFT_FREE_ROUTES,
+    ENERGY_TOLERANCE,
+    LOOP_TOLERANCE,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,13 +27,13 @@ MAX_EVENTS = 20
 
 
 def simulation_tables(
-    simulation: Simulation | CableSimulation | SwingComparison | RoundTrip,
+    simulation: Simulation | CableSimulation | FreeMotionComparison | RoundTrip,
 ) -> Iterator[Printed]:
     """Yield the tables of a simulation of any kind."""
     if isinstance(simulation, CableSimulation):
         yield from _cables(simulation)
-    elif isinstance(simulation, SwingComparison):
-        yield from _swing(simulation)
+    elif isinstance(simulation, FreeMotionComparison):
+        yield from _free_motion(simulation)
     elif isinstance(simulation, RoundTrip):
         yield from _simulation(simulation.simulation)
         yield from _round_trip(simulation)
@@ -84,7 +88,7 @@ def _round_trip(trip: RoundTrip) -> Iterator[Printed]:
     yield f"largest distance {trip.position_error:.1e} m (limit {trip.limit:.0e} m)"
 
 
-def _swing(comparison: SwingComparison) -> Iterator[Printed]:
+def _free_motion(comparison: FreeMotionComparison) -> Iterator[Printed]:
     springs = (
         (
             spring.freedom,
@@ -100,14 +104,14 @@ def _swing(comparison: SwingComparison) -> Iterator[Printed]:
     cells = []
     for name, result in comparison.routes.items():
         verdict = "reported"
-        if name in EXACT:
+        if name in DRIFT_FREE_ROUTES:
             verdict = "keeps" if comparison.keeps(name) else "FAILS"
         if result.problem is not None:
             verdict = f"{result.problem.where}: {result.ending.value}"
         errors = (result.relative_energy_error, result.residual.max())
         cells.append((name, *errors, len(result.steps), result.steps.evaluations, verdict))
     yield table(
-        f"Conservative swing of {comparison.machine}, {comparison.duration:g} s",
+        f"Free motion of {comparison.machine}, {comparison.duration:g} s",
         *(
             "route",
             ("energy error,\nof largest kinetic", ".1e"),
@@ -118,7 +122,7 @@ def _swing(comparison: SwingComparison) -> Iterator[Printed]:
     )
     for name, reason in comparison.left_out.items():
         yield f"not run: {name}: {reason}"
-    yield f"Limits: energy {ENERGY_KEPT:.0e}, loops {LOOPS_KEPT:.0e} m, for {' and '.join(EXACT)}."
+    yield f"Limits: energy {ENERGY_TOLERANCE:.0e}, loops {LOOP_TOLERANCE:.0e} m, for {' and '.join(DRIFT_FREE_ROUTES)}."
     yield from doubts(comparison)
 
 

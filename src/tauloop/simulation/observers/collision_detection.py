@@ -1,9 +1,9 @@
-"""How soon a blow, or another payload, is noticed at a moving platform, by a model that is not quite right.
+"""Simulation of collision detection, for a model with parameter errors.
 
-A stroke is run under a controller many times, each time with a machine whose masses and friction
-differ from the controller's model; once as it is, once with a force at the tool from some instant
-on. Observers of forces see what encoders count. An alarm is raised where an estimate exceeds a
-threshold, which follows from the runs without a blow.
+A stroke is simulated under a controller for many machines whose masses and friction differ from the
+controller's model: once without a collision, and once with a force or payload at the tool from some
+time on. Force observers use the encoder readings. An alarm is raised if an estimate exceeds a
+threshold, which is computed from the runs without a collision.
 """
 
 from __future__ import annotations
@@ -37,41 +37,40 @@ from tauloop.simulation.controllers.laws import Sampling, read_bandwidth
 from tauloop.simulation.controllers.library import COMPILED, CONTROLLERS
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
 from tauloop.simulation.controllers.run import ControlledMotion, LoopRunner, follow
-from tauloop.simulation.controllers.workflow import SHARE
+from tauloop.simulation.controllers.workflow import STROKE_LIMIT_SHARE
 from tauloop.simulation.forces import Wrench, wrench_at_tool
 from tauloop.simulation.observers.observers import OBSERVERS, MeasuredMotion, platform_force
 from tauloop.simulation.observers.speeds import differenced, tracked
 
-#: s.
+#: Seconds per hour.
 HOUR = 3600.0
-#: Draws below which no tail can be told from their largest residuals.
-FEWEST_DRAWS = 4
-#: Share of the largest threshold that every other has at least.
-ROUNDING = 1e-3
+#: Smallest number of machines from which the tail of the residuals can be estimated.
+MIN_MACHINES = 4
+#: Smallest threshold relative to the largest, so that rounding raises no alarm.
+MIN_THRESHOLD_RATIO = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollisionDetectionOptions(Options):
-    """A stroke, what happens on it, and what watches it.
+    """A stroke, a collision on it, and the observers that detect it.
 
     Attributes:
-        stroke: the stroke; its seed is that of the errors too.
+        stroke: the stroke; its seed is also the seed of the parameter errors.
         hit: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), of the collision.
-        payload: mass at the tool, which is suddenly fixed there, such as 0.5kg; in place of a
-            wrench.
-        at: instant at which it begins; the middle of the stroke without it.
-        lasting: how long; to the end without it.
-        bandwidth: bandwidth of the observers, such as 100 (rad/s) or '20 Hz': they follow a force
-            with the delay 1/K.
-        speeds: from what encoders count: differences, or a tracking loop.
-        tracking: bandwidth of that loop.
+        payload: mass at the tool, which is suddenly fixed there, such as 0.5kg; in place of a wrench.
+        at: time of the collision; the middle of the stroke by default.
+        lasting: duration of the collision; to the end of the stroke by default.
+        bandwidth: bandwidth of the observers, such as 100 (rad/s) or '20 Hz'; they follow a force
+            with the delay 1 / bandwidth.
+        speeds: speeds from encoder readings: differences, or a tracking loop.
+        tracking: bandwidth of the tracking loop.
         controller: law of the controller.
-        stiffness: its bandwidth.
+        stiffness: bandwidth of the controller.
         frequency: samples per second, such as 1kHz.
-        resolution: step of the encoders, such as 0.1mrad; 0 for none.
+        resolution: step of the encoders, such as 0.1mrad; 0 for exact measurement.
         masses: largest relative error of each mass and inertia of the model.
-        friction: likewise of each coefficient of friction.
-        draws: machines with errors of their own.
+        friction: largest relative error of each friction coefficient of the model.
+        draws: number of machines with random errors.
         alarms: false alarms in an hour that the threshold allows.
 
     Examples:
@@ -99,25 +98,30 @@ class CollisionDetectionOptions(Options):
     )
     masses: float = option(0.05, least=0.0, below=1.0, flag="--mass-error")
     friction: float = option(0.3, least=0.0, below=1.0, flag="--friction-error")
-    draws: int = option(16, least=FEWEST_DRAWS, flag="--machines")
+    draws: int = option(16, least=MIN_MACHINES, flag="--machines")
     alarms: float = option(1.0, above=0.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note that nothing happens."""
+        """Note a missing collision."""
         if not self.payload and self.hit is None:
-            problems.add("hit", "neither a force nor a payload is named", "such as fx=20 (N)")
+            problems.add("hit", "no force or payload is given", "give one, such as fx=20 (N)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+<<<<<<< HEAD:src/tauloop/simulation/observers/hit.py
 class Detection(ReprMixin):
     """What one observer makes of the draws.
+=======
+class Detection(Shown):
+    """Results of one observer for all machines.
+>>>>>>> 8101a881 (Write simulation in plain English and name its parts by their use):src/tauloop/simulation/observers/collision_detection.py
 
     Attributes:
-        threshold: of an alarm, on the platform's velocities (n,), N or N m.
-        noise: of its estimate from the encoders' steps, root mean square (n,).
-        delays: from the first instant of the blow to the alarm of each draw (d,), s; infinite where
-            none is raised.
-        estimate: with the blow, of the first draw (N, n).
+        threshold: alarm threshold on the platform's velocities (n,), N or N m.
+        noise: noise of the estimate due to the encoder steps, root mean square (n,).
+        delays: time from the start of the collision to the alarm for each machine (d,), s; infinite
+            without an alarm.
+        estimate: estimate with the collision, of the first machine (N, n).
     """
 
     threshold: np.ndarray
@@ -128,38 +132,38 @@ class Detection(ReprMixin):
     @property
     @in_json("detected_share")
     def detected(self) -> float:
-        """Share of the draws whose blow is noticed while it lasts."""
+        """Share of the machines whose collision is detected while it lasts."""
         return float(np.isfinite(self.delays).mean())
 
     @property
     @in_json("delay_median_s")
     def median_delay(self) -> float | None:
-        """Delay within which half of the draws are noticed, s; None where they are not."""
+        """Median delay of the detection, s; None if fewer than half are detected."""
         return self.quantile(0.5)
 
     @property
     @in_json("delay_90_percent_s")
     def long_delay(self) -> float | None:
-        """Delay within which 90 % of the draws are noticed, s; None where they are not."""
+        """90 % quantile of the delay, s; None if fewer are detected."""
         return self.quantile(0.9)
 
     def quantile(self, share: float) -> float | None:
-        """Delay within which a share of the draws is noticed, s; None where it is not."""
+        """Return a quantile of the delay, s; None if fewer collisions are detected."""
         delay = float(np.quantile(self.delays, share, method="higher"))
         return delay if np.isfinite(delay) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollisionDetection(Result):
-    """A blow on a stroke, and how soon observers notice it.
+    """A collision on a stroke, and the delays of its detection.
 
     Attributes:
-        model: what the controller and the observers believe in.
-        time: of the samples (N,), s.
-        force: that truly acts on the platform's velocities, of the first draw (N, n), N or N m.
-        observers: by name, with their lag; and of each without it, as `NAME, no lag`.
-        at: instant of the blow, s.
-        varied: parameters whose values differ from draw to draw.
+        model: the machine that the controller and the observers assume.
+        time: times of the samples (N,), s.
+        force: true force on the platform's velocities, of the first machine (N, n), N or N m.
+        observers: results by name of the observer, with its lag, and without lag as `NAME, no lag`.
+        at: time of the collision, s.
+        varied: parameters that vary between machines.
     """
 
     model: Model = field(repr=False, metadata=json_keys(machine="mechanism.name"))
@@ -170,7 +174,7 @@ class CollisionDetection(Result):
     varied: tuple[str, ...]
 
     def variables(self) -> Iterator[Variable]:
-        """The true force and the estimates of the first draw, over time."""
+        """Yield the true force and the estimates of the first machine over time."""
         names, force_units = self.freedoms
         yield time_axis(self.time)
         yield from columns("force", names, force_units, self.force)
@@ -181,12 +185,12 @@ class CollisionDetection(Result):
 
     @property
     def lagged(self) -> dict[str, Detection]:
-        """Observers with their lag."""
+        """Results of the observers with their lag."""
         return {name: self.observers[name] for name in OBSERVERS}
 
     @property
     def freedoms(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the platform's velocities, and units of the forces on them."""
+        """Names of the platform's velocities, and units of the corresponding forces."""
         ports = self.model.platform.ports.velocity
         return ports.columns, tuple("N m" if unit == "rad/s" else "N" for unit in ports.units)
 
@@ -199,7 +203,7 @@ class CollisionDetection(Result):
     @property
     @in_json()
     def force_units(self) -> tuple[str, ...]:
-        """Units of the forces on them."""
+        """Units of the corresponding forces."""
         return self.freedoms[1]
 
 
@@ -208,23 +212,24 @@ class CollisionDetection(Result):
 def simulate_collision_detection(
     machine: MachineSource, options: CollisionDetectionOptions, *, progress: Progress | None = None
 ) -> CollisionDetection:
-    """Simulate a collision of a moving platform, and report the delay of its detection, by momenta and by differences.
+    """Simulate a collision of a moving platform, and report the delay of its detection.
 
-    The model's masses, inertias and friction differ from the machine's by up to `masses` and
-    `friction`, drawn evenly and anew for each of `draws` machines. The threshold of each freedom is
-    where the largest residual of a stroke without a blow, after Gumbel's law through those of all
-    draws, is exceeded `alarms` times an hour, strokes one after the other: an error of the model
-    that lasts counts as well as noise.
+    The observers use momenta, or differences of velocities. Masses, inertias and friction of the
+    machine differ from the model by up to `masses` and `friction`, uniformly distributed and drawn
+    for each of `draws` machines. The threshold of each degree of freedom is the value that the
+    largest residual of a stroke without a collision exceeds `alarms` times per hour, if strokes
+    follow each other. It is computed from a Gumbel distribution fitted to the residuals of all
+    machines. Persistent model errors and noise both contribute to it.
 
     Args:
         machine: what the controller and the observers assume: a model, a mechanism, a path, or the
             name of a shipped machine.
-        options: the stroke, the blow, the encoders, and what is wrong with the model.
-        progress: called with what is done and what there is to do.
+        options: stroke, collision, encoders and model errors.
+        progress: called with the work done and the total work.
 
     Raises:
-        InputError: names and numbers that are wrong.
-        PoseError: the stroke cannot be run.
+        InputError: wrong names or numbers.
+        PoseError: the stroke cannot be followed.
 
     Examples:
         >>> import tauloop as tl
@@ -237,39 +242,43 @@ def simulate_collision_detection(
     model = modelled(machine)
     rng = np.random.default_rng(options.stroke.seed)
     stages = Stages(progress, 1 + options.draws)
-    trajectory = planned(model, options.stroke, SHARE)
-    spread = {
-        **dict.fromkeys(_leaves(model, "inertia", "drive"), options.masses),
-        **dict.fromkeys(_leaves(model, "friction"), options.friction),
-    }
-    spread = {name: share for name, share in spread.items() if share}
-    hit = _Hit(model, trajectory, options, spread)
+    trajectory = planned(model, options.stroke, STROKE_LIMIT_SHARE)
+    error_shares = dict.fromkeys(_mass_parameters(model, "inertia", "drive"), options.masses)
+    error_shares |= dict.fromkeys(_mass_parameters(model, "friction"), options.friction)
+    error_shares = {name: share for name, share in error_shares.items() if share}
+    simulation = _CollisionSimulation(model, trajectory, options, error_shares)
     stages.done()
     runs = []
     for _ in stages.over(range(options.draws)):
-        shares = dict(zip(spread, rng.uniform(-1, 1, len(spread)), strict=True))
-        changed = {
-            name: model.mechanism.parameters[name].value * (1 + spread[name] * share)
-            for name, share in shares.items()
-        }
-        runs.append(hit.run(changed))
-    return hit.judged(runs, tuple(spread))
+        values = {}
+        for name, error in zip(error_shares, rng.uniform(-1, 1, len(error_shares)), strict=True):
+            nominal = model.mechanism.parameters[name].value
+            values[name] = nominal * (1 + error_shares[name] * error)
+        runs.append(simulation.run(values))
+    return simulation.result(runs, tuple(error_shares))
 
 
-def _leaves(model: Model, *groups: str) -> list[str]:
-    """Parameters of the machine file of whose unit is a mass or more, in dynamic parameters of these groups."""
+def _mass_parameters(model: Model, *groups: str) -> list[str]:
+    """Return machine parameters used in dynamic parameters of these groups, with kg in the unit."""
     table = model.mechanism.parameters
-    named = {name for p in model.parameters if p.group in groups for name in leaves(p.expression)}
+    used = {name for p in model.parameters if p.group in groups for name in leaves(p.expression)}
     return [
         p.name
         for p in table
-        if p.name in named and p.value and units.parse_unit(p.unit or "1").dimension.mass == 1
+        if p.name in used and p.value and units.parse_unit(p.unit or "1").dimension.mass == 1
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Estimates of one draw: with lag and without, exact speeds, without and with the blow; and the true force."""
+    """Estimates for one machine by observer, and the true force.
+
+    Attributes:
+        quiet: estimates without the collision.
+        noise: their difference from estimates with exact measurements.
+        struck: estimates with the collision.
+        force: true force of the collision.
+    """
 
     quiet: Mapping[str, np.ndarray]
     noise: Mapping[str, np.ndarray]
@@ -277,8 +286,8 @@ class _Run:
     force: np.ndarray
 
 
-class _Hit:
-    """The stroke, run with and without the blow."""
+class _CollisionSimulation:
+    """Simulations of the stroke with and without the collision."""
 
     def __init__(
         self,
@@ -293,8 +302,8 @@ class _Hit:
         self.at = trajectory.total / 2 if options.at is None else options.at
         self.until = np.inf if options.lasting is None else self.at + options.lasting
         if not self.at < trajectory.total:
-            what = f"is {self.at:g} s, where the stroke lasts {trajectory.total:.4g} s"
-            raise InputError.of("at", what, "an instant within the stroke")
+            problem = f"is {self.at:g} s, but the stroke lasts {trajectory.total:.4g} s"
+            raise InputError.of("at", problem, "give a time within the stroke")
         self._wrench = wrench_at_tool({} if options.hit is None else options.hit)
         self._law = CONTROLLERS[options.controller](bandwidth=options.stiffness)
         differs = options.speeds == "differences"
@@ -306,26 +315,26 @@ class _Hit:
         except EngineError:
             self._loop = InterpretedLoop()
 
-    def _acts(self, time: float) -> bool:
+    def _is_active(self, time: float) -> bool:
         return self.at <= time < self.until
 
     def run(self, values: Mapping[str, float]) -> _Run:
-        """Both runs of one machine, by the values of what varies, and what observers make of them."""
-        nothing = np.zeros(6)
-        payload, mass = Payload(mass=0.0), Payload(mass=self._options.payload)
-        quiet = self._follow(values, lambda _: nothing, lambda _: payload)
+        """Simulate one machine with and without the collision, and return the estimates."""
+        no_wrench = np.zeros(6)
+        no_payload, payload = Payload(mass=0.0), Payload(mass=self._options.payload)
+        quiet = self._follow(values, lambda _: no_wrench, lambda _: no_payload)
         struck = self._follow(
             values,
-            lambda time: np.asarray(self._wrench) if self._acts(time) else nothing,
-            lambda time: mass if self._acts(time) else payload,
+            lambda time: np.asarray(self._wrench) if self._is_active(time) else no_wrench,
+            lambda time: payload if self._is_active(time) else no_payload,
         )
-        seen = self._estimates(quiet, measured=True)
+        measured = self._estimates(quiet, measured=True)
         exact = self._estimates(quiet, measured=False)
         return _Run(
-            quiet=seen,
-            noise={name: seen[name] - exact[name] for name in seen},
+            quiet=measured,
+            noise={name: measured[name] - exact[name] for name in measured},
             struck=self._estimates(struck, measured=True),
-            force=self._true(struck),
+            force=self._true_force(struck),
         )
 
     def _follow(
@@ -343,12 +352,12 @@ class _Hit:
             raise PoseError.of(
                 "stroke",
                 f"the machine does not follow it: {run.end}",
-                "a slower stroke, or a smaller hit",
+                "use a slower stroke, or a smaller wrench",
             )
         return run
 
     def _estimates(self, run: ControlledMotion, *, measured: bool) -> dict[str, np.ndarray]:
-        """Estimates by observer, from what encoders count or from the true motion."""
+        """Return the estimates by observer, from encoder readings or from the exact motion."""
         options, model, plant = self._options, self._model, run.model
         state = plant.platform.kinematics(run.position, run.velocity, start=plant.assembly.q)
         position = plant.actuator_position(state.q)
@@ -369,21 +378,24 @@ class _Hit:
             estimates[f"{name}, no lag"] = observer.forces(model, motion, np.inf)
         return estimates
 
-    def _true(self, run: ControlledMotion) -> np.ndarray:
-        """The blow on the platform's velocities (N, n); a payload's depends on the motion and is left out."""
-        acts = np.array([self._acts(time) for time in run.time.tolist()])
-        wrench = np.where(acts[:, None], np.asarray(self._wrench), 0.0)
+    def _true_force(self, run: ControlledMotion) -> np.ndarray:
+        """Return the wrench's force on the platform's velocities (N, n), without a payload's.
+
+        The force of a payload depends on the motion.
+        """
+        is_active = np.array([self._is_active(time) for time in run.time.tolist()])
+        wrench = np.where(is_active[:, None], np.asarray(self._wrench), 0.0)
         start = run.model.platform.kinematics(run.position, start=run.model.assembly.q).q
         return platform_force(run.model, run.position, start, wrench)
 
-    def judged(self, runs: list[_Run], varied: tuple[str, ...]) -> CollisionDetection:
-        """Thresholds, delays and what they are worth."""
+    def result(self, runs: list[_Run], varied: tuple[str, ...]) -> CollisionDetection:
+        """Return thresholds, delays and diagnostics of all runs."""
         options, count = self._options, len(runs[0].force)
         time = np.arange(count) * self.period
         chance = min(options.alarms * time[-1] / HOUR, 0.5)
         observers = {}
         for name in runs[0].quiet:
-            threshold = _threshold(
+            threshold = _thresholds(
                 np.array([np.abs(run.quiet[name]).max(axis=0) for run in runs]), chance
             )
             observers[name] = Detection(
@@ -394,13 +406,13 @@ class _Hit:
             )
         best = observers["momentum"]
         advice = (
-            "the blow is smaller than what the model's errors look like: identify masses and "
-            "friction, or slow down"
+            "the collision is smaller than the effect of model errors: identify masses and friction, "
+            "or slow down"
         )
         return CollisionDetection(
             diagnostics=(
                 diagnostic(
-                    "share of the blows that momenta notice",
+                    "share of the collisions that the momentum observer detects",
                     best.detected,
                     at_least=1.0,
                     advice=advice,
@@ -433,22 +445,23 @@ class _Hit:
         )
 
     def _delay(self, time: np.ndarray, estimate: np.ndarray, threshold: np.ndarray) -> float:
+        """Return the time from the collision to the first alarm, s; infinite without an alarm."""
         alarms = (
             (np.abs(estimate) > threshold).any(axis=1) & (time >= self.at) & (time < self.until)
         )
         return float(time[np.argmax(alarms)] - self.at) if alarms.any() else np.inf
 
 
-def _threshold(largest: np.ndarray, chance: float) -> np.ndarray:
-    """What the largest residual of a stroke exceeds with some chance, of each freedom (n,), from those of draws (d, n).
+def _thresholds(largest: np.ndarray, chance: float) -> np.ndarray:
+    """Return thresholds (n,) that the largest residual of a stroke exceeds with a probability.
 
-    Gumbel's law through the draws; the chance is shared out among the freedoms. Where next to
-    nothing is left, as off a plane of symmetry, the threshold is a small share of the largest, for
-    rounding is no alarm.
+    A Gumbel distribution is fitted to the largest residuals (d, n) of all machines. The probability
+    is divided among the degrees of freedom. Very small thresholds, as normal to a symmetry plane,
+    are raised to a small share of the largest, because rounding is not an alarm.
     """
     n = largest.shape[1]
     tails = [
         gumbel_r.isf(chance / n, *gumbel_r.fit(column)) if np.ptp(column) else column[0]
         for column in largest.T
     ]
-    return np.maximum(tails, ROUNDING * np.max(tails))
+    return np.maximum(tails, MIN_THRESHOLD_RATIO * np.max(tails))

@@ -1,7 +1,7 @@
-"""The conservative swing: a machine without friction, held in its workspace by springs at its drives, left to itself.
+"""Free motion: a machine without friction, with springs at its drives, that moves after a push.
 
-Its energy must not change, whatever the machine: what does change is the error of equations and
-integrator.
+The energy of such a machine is constant. A change of the computed energy is therefore an error of
+the equations or of the integrator.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Mechanism, Spring
 from tauloop.model import Model
 
-#: Frequency that each spring gives to the inertia that its drive feels at the reference pose, Hz.
+#: Frequency of each spring with the inertia at its drive in the reference pose, Hz.
 FREQUENCY = 4.0
-#: Amplitude that the first swing would have at this frequency: rad, or characteristic lengths of
-#: the machine.
+#: Amplitude of the first oscillation at this frequency: rad, or characteristic lengths of the
+#: machine.
 AMPLITUDE = 0.05
 
 
@@ -29,11 +29,11 @@ class DriveSpring:
     """The spring at one drive.
 
     Attributes:
-        freedom: name of the driven freedom.
+        freedom: name of the driven degree of freedom.
         stiffness: N/m or N m/rad.
-        rest: where it is slack, m or rad: so that it carries the machine's weight at the reference
-            pose.
-        unit: of the stiffness.
+        rest: position without spring force, m or rad; chosen such that the springs balance the
+            weight at the reference pose.
+        unit: unit of the stiffness.
     """
 
     freedom: str
@@ -43,13 +43,13 @@ class DriveSpring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swing:
-    """A machine that is ready to swing.
+class FreeMotionSetup:
+    """A frictionless machine with springs and a start state.
 
     Attributes:
-        model: without friction, with springs at its drives.
-        springs: these springs.
-        q, v: the start: the reference pose, in motion.
+        model: the machine without friction, with springs at its drives.
+        springs: the springs.
+        q, v: start state: the reference pose with the velocities of the push.
     """
 
     model: Model
@@ -59,29 +59,29 @@ class Swing:
 
 
 @solving(PoseError)
-def swing(
+def free_motion_setup(
     mechanism: Mechanism,
     *,
     frequency: float = FREQUENCY,
     amplitude: float = AMPLITUDE,
     evaluator: Evaluator | None = None,
-) -> Swing:
-    """Take the friction from a machine, hang it into springs, and push it.
+) -> FreeMotionSetup:
+    """Return a machine without friction, with springs at its drives, and the state after a push.
 
-    At every driven freedom k = (2 pi f)^2 m with m its inertia when the other drives are free to
-    follow their own unit motion (the diagonal of the mass matrix in drive coordinates); the rest
-    position makes the reference pose an equilibrium. The push gives every drive the speed amplitude
-    2 pi f, with another sign and size for each.
+    Each drive gets a spring of stiffness k = (2 pi f)^2 m. Here m is the inertia at this drive: the
+    diagonal element of the mass matrix in drive coordinates. The rest positions make the reference
+    pose an equilibrium. The push gives each drive a speed of amplitude 2 pi f, with a different
+    sign and size for each.
 
     Args:
         mechanism: the machine.
         frequency: f, Hz.
         amplitude: rad, or characteristic lengths.
-        evaluator: of the model; `Model`'s own without it.
+        evaluator: evaluator of the model; the default of `Model` if omitted.
 
     Raises:
         InputError: a frequency or amplitude that is not positive.
-        AssemblyError: the machine does not assemble, or no actuator moves some of its freedoms.
+        AssemblyError: the machine does not assemble, or has degrees of freedom without actuators.
     """
     InputError.raise_if_any(
         Problem(
@@ -93,7 +93,7 @@ def swing(
     free = mechanism.without_friction()
     model = Model(free, evaluator=evaluator)
     springs = _springs(model, frequency)
-    hung = Model(with_springs(free, springs), evaluator=evaluator)
+    sprung = Model(with_springs(free, springs), evaluator=evaluator)
     assembly, entry = model.assembly, model.platform.ports
     position = model.platform_position(assembly.q)
     G = model.platform.embedding(position, start=assembly.q)
@@ -101,27 +101,27 @@ def swing(
     pattern = np.cos(1.3 * np.arange(len(driven)))
     push = amplitude * 2 * np.pi * frequency * pattern * assembly.loops.velocity_scale[driven]
     velocity = np.linalg.lstsq(G[driven], push, rcond=None)[0]
-    state = hung.platform.kinematics(position, velocity, start=assembly.q)
+    state = sprung.platform.kinematics(position, velocity, start=assembly.q)
     if len(velocity) != entry.velocity.size:
-        raise AssertionError("one velocity for each independent freedom")
-    return Swing(model=hung, springs=springs, q=state.q, v=np.asarray(state.v))
+        raise AssertionError("one velocity for each independent degree of freedom")
+    return FreeMotionSetup(model=sprung, springs=springs, q=state.q, v=np.asarray(state.v))
 
 
 def with_springs(mechanism: Mechanism, springs: tuple[DriveSpring, ...]) -> Mechanism:
-    """The same machine with further springs, beside those that it has."""
+    """Return the machine with additional springs, combined with those that it has."""
     by_name = {spring.freedom: spring for spring in springs}
 
-    def hung(name: str, freedom: Freedom) -> Freedom:
+    def with_spring(name: str, freedom: Freedom) -> Freedom:
         if name not in by_name:
             return freedom
         k, rest = by_name[name].stiffness, by_name[name].rest
         if freedom.spring is not None:
-            own = mechanism.value(freedom.spring.stiffness)
-            rest = (k * rest + own * mechanism.value(freedom.spring.rest)) / (k + own)
-            k += own
+            stiffness = mechanism.value(freedom.spring.stiffness)
+            rest = (k * rest + stiffness * mechanism.value(freedom.spring.rest)) / (k + stiffness)
+            k += stiffness
         return replace(freedom, spring=Spring(stiffness=Constant(k), rest=Constant(rest)))
 
-    return mechanism.with_freedoms(hung)
+    return mechanism.with_freedoms(with_spring)
 
 
 def _springs(model: Model, frequency: float) -> tuple[DriveSpring, ...]:

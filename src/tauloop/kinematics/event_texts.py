@@ -1,4 +1,4 @@
-"""Events as text, such as ``platform.z<-0.7``: a motion ends at them or records them."""
+"""Parsing of events given as text, such as ``platform.z<-0.7``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANY_KIND = "singularity"
 Quantity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def events_of(
+def parse_events(
     model: Model, until: Sequence[str | Event], watch: Sequence[str | Event]
 ) -> tuple[Event, ...]:
     """Return the events given as text or as objects.

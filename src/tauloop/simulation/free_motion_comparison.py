@@ -1,4 +1,4 @@
-"""The same conservative swing by every route: whether the exact ones keep energy and loops, how the others drift."""
+"""Comparison of a free motion by every route: energy errors and loop residuals."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
+from tauloop.simulation.free_motion import DriveSpring, free_motion_setup
 from tauloop.simulation.routes import ROUTES
 from tauloop.simulation.simulation import Simulation, Simulator
-from tauloop.simulation.swing import DriveSpring, swing
 
-#: A swing shall keep its energy to this share of its largest kinetic energy, and its loops to this,
-#: m, by the routes on which nothing drifts.
-ENERGY_KEPT, LOOPS_KEPT, EXACT = 1e-8, 1e-10, ("independent", "projected")
+#: Largest energy error of a route without drift, as a share of the largest kinetic energy.
+ENERGY_TOLERANCE = 1e-8
+#: Largest loop residual of a route without drift, m.
+LOOP_TOLERANCE = 1e-10
+#: Names of the routes on which nothing drifts.
+DRIFT_FREE_ROUTES = ("independent", "projected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SwingComparison(Result):
-    """A conservative swing by every route.
+class FreeMotionComparison(Result):
+    """A free motion by every route.
 
     Attributes:
-        machine: its name.
+        machine: name of the machine.
         duration: s.
-        springs: at its drives.
+        springs: springs at its drives.
         routes: the simulations by route.
-        left_out: why a route cannot be gone, by its name.
+        left_out: why a route was not simulated, by its name.
     """
 
     machine: str = field(metadata=json_keys())
@@ -45,11 +48,11 @@ class SwingComparison(Result):
     left_out: Mapping[str, str]
 
     def keeps(self, name: str) -> bool:
-        """Whether a route reaches the end and keeps energy and loops."""
-        return all(item.is_good for item in _kept(name, self.routes[name]))
+        """Return whether a route reaches the end and keeps energy and loops within tolerance."""
+        return all(item.is_good for item in _route_diagnostics(name, self.routes[name]))
 
     def variables(self) -> Iterator[Variable]:
-        """What every route keeps: energy, as a share of the largest kinetic energy, and loops."""
+        """Return the energy error and the loop residual of every route."""
         errors = [
             run.relative_energy_error if np.isfinite(run.kinetic).all() else None
             for run in self.routes.values()
@@ -63,13 +66,13 @@ class SwingComparison(Result):
     @in_json()
     def energy_limit(self) -> float:
         """Largest error of the energy, as a share of the largest kinetic energy."""
-        return ENERGY_KEPT
+        return ENERGY_TOLERANCE
 
     @property
     @in_json("loop_limit_m")
     def loop_limit(self) -> float:
         """Largest loop residual, m."""
-        return LOOPS_KEPT
+        return LOOP_TOLERANCE
 
 
 def compare_routes(
@@ -79,21 +82,21 @@ def compare_routes(
     frequency: float,
     amplitude: float,
     progress: Progress | None = None,
-) -> SwingComparison:
-    """Swing a machine (see `swing`) by every route that it can go.
+) -> FreeMotionComparison:
+    """Simulate the free motion of a machine (see `free_motion_setup`) by every possible route.
 
     Args:
         model: the machine.
         duration: s.
-        integrator: of all routes.
-        frequency, amplitude: as of `swing`.
-        progress: called with what is done and what there is to do.
+        integrator: integrator of all routes.
+        frequency, amplitude: see `free_motion_setup`.
+        progress: called with the work done and the total work.
 
     Raises:
-        InputError, AssemblyError: as of `swing`.
+        InputError, AssemblyError: see `free_motion_setup`.
     """
     stages = Stages(progress, 1 + len(ROUTES.own))
-    ready = swing(model.mechanism, frequency=frequency, amplitude=amplitude)
+    ready = free_motion_setup(model.mechanism, frequency=frequency, amplitude=amplitude)
     stages.done()
     results: dict[str, Simulation] = {}
     left_out: dict[str, str] = {}
@@ -104,11 +107,13 @@ def compare_routes(
             left_out[name] = str(error.problems[0].what)
             continue
         results[name] = simulator.run(duration, q=ready.q, v=ready.v, progress=stages.part)
-    first = results[EXACT[0]]
-    kept = [item for name in EXACT for item in _kept(name, results[name])]
-    return SwingComparison(
+    first = results[DRIFT_FREE_ROUTES[0]]
+    checks: list[Diagnostic] = []
+    for name in DRIFT_FREE_ROUTES:
+        checks += _route_diagnostics(name, results[name])
+    return FreeMotionComparison(
         diagnostics=(
-            *kept,
+            *checks,
             *beyond_limits(first.diagnostics),
             *omission_diagnostics(ready.model.mechanism),
         ),
@@ -121,7 +126,7 @@ def compare_routes(
     )
 
 
-def _kept(name: str, result: Simulation) -> tuple[Diagnostic, ...]:
+def _route_diagnostics(name: str, result: Simulation) -> tuple[Diagnostic, ...]:
     advice = "tighten the tolerances or shorten the step"
     reached = replace(result.diagnostics[0], name=f"{name}: {result.diagnostics[0].name}")
     return (
@@ -129,13 +134,13 @@ def _kept(name: str, result: Simulation) -> tuple[Diagnostic, ...]:
         diagnostic(
             f"{name}: energy missing, of the largest kinetic energy",
             result.relative_energy_error,
-            at_most=ENERGY_KEPT,
+            at_most=ENERGY_TOLERANCE,
             advice=advice,
         ),
         diagnostic(
             f"{name}: largest residual of the loops",
             result.residual.max(),
-            at_most=LOOPS_KEPT,
+            at_most=LOOP_TOLERANCE,
             unit="m",
             advice=advice,
         ),
