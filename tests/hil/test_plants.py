@@ -28,7 +28,7 @@ import tauloop as tl
 from tauloop.common.errors import InputError
 from tauloop.export.controller import FLAGS, ControllerOptions
 from tauloop.hil import PlantClient, PlantOptions
-from tauloop.hil.client import MEMORY_VERSION, MOST
+from tauloop.hil.client import MEMORY_VERSION, MAX_PACKET_DOUBLES
 
 pytestmark = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"
@@ -191,7 +191,7 @@ def test_what_is_no_command_is_refused_and_strangers_are_not_heard() -> None:
 
 def test_a_command_that_an_exception_cut_short_does_not_damage_the_next() -> None:
     """In shared memory a count is odd while a row changes: a plant would take a half of it, or none any more."""
-    box = 16 + 8 * MOST
+    box = 16 + 8 * MAX_PACKET_DOUBLES
     path = Path(f"/dev/shm/tauloop-test-{os.getpid()}")
     measured = struct.pack("<QQ5d", 2, 5, 1.0, 0.0, 0.0, 0.0, 0.5)
     path.write_bytes(
@@ -239,11 +239,11 @@ def test_a_motion_without_a_way_on_ends_the_run_and_is_said() -> None:
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        ({"udp": "0.0.0.0:9000"}, "can be reached from outside"),
-        ({"udp": "localhost"}, "is no address with a port"),
-        ({"udp": "127.0.0.1:0"}, "is no address with a port"),
+        ({"udp": "0.0.0.0:9000"}, "can be reached from other computers"),
+        ({"udp": "localhost"}, "is not an address with a port"),
+        ({"udp": "127.0.0.1:0"}, "is not an address with a port"),
         ({"shm": "a/b"}, "is not a name"),
-        ({"alone": True}, "has no end"),
+        ({"alone": True}, "needs a duration"),
         ({"frequency": 1e9}, "frequency: is 1e"),
     ],
 )

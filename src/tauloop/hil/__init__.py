@@ -1,4 +1,6 @@
-"""Hardware in the loop: a machine as a plant that a controller in another process drives, in lock-step or in real time.
+"""Hardware in the loop: a simulated plant for a controller in another process.
+
+The plant runs in lock-step with the controller or in real time.
 
 Examples:
     >>> import tauloop as tl

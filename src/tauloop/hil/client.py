@@ -1,4 +1,4 @@
-"""A controller's side of the link, in Python."""
+"""The controller's side of the link to a plant, in Python."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.hil.options import is_memory_name, memory_name_problem
 
-#: Doubles in front of what is measured or asked for, the most in a row, and flags, as in
+#: Number of leading doubles of a packet, largest number of doubles in it, and flags, as in
 #: `plant_link.h`.
-HEAD, MOST, END, BRAKES, FAILED = 4, 256, 1, 2, 4
-#: Bytes of a mailbox and of both with the version and the owner behind them, and that version.
-_BOX = 16 + 8 * MOST
+HEAD, MAX_PACKET_DOUBLES, END, BRAKES, FAILED = 4, 256, 1, 2, 4
+#: Size in bytes of a mailbox, and of both with version and owner after them; and this version.
+_BOX = 16 + 8 * MAX_PACKET_DOUBLES
 _MEMORY, MEMORY_VERSION = 2 * _BOX + 16, 0x314C50546C756154
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantMeasurement(ReprMixin):
-    """What a plant says.
+    """A measurement of a plant.
 
     Attributes:
         sequence: number of the sample.
-        time: of the plant, s.
-        flags: of the plant: 1 the last one, 2 brakes hold, 4 the equations have no solution.
-        values: what it measures (n,), as `PlantRun` names it: positions of the actuators first,
-            then their speeds.
+        time: time of the plant, s.
+        flags: 1 for the last measurement, 2 if brakes hold, 4 if the equations have no solution.
+        values: measured values (n,) as named by `PlantRun`: positions of the actuators, followed by
+            their speeds.
     """
 
     sequence: int
@@ -46,15 +46,15 @@ class PlantMeasurement(ReprMixin):
 
     @property
     def is_last(self) -> bool:
-        """Whether nothing follows."""
+        """Whether it is the last measurement."""
         return bool(self.flags & END)
 
 
 class PlantClient:
-    """A link to a plant: by UDP, or by shared memory.
+    """A link to a plant by UDP or shared memory.
 
     Attributes:
-        refused: number of packets that were not a measurement: of another size or version, or not
+        refused: number of packets that were not a measurement: of wrong size or version, or not
             finite.
     """
 
@@ -66,24 +66,24 @@ class PlantClient:
         shm: str | None = None,
         wait: float = 30.0,
     ) -> None:
-        """Open it, and wait until the plant answers.
+        """Open the link, and wait until the plant answers.
 
         Args:
-            host, port: where the plant listens.
-            shm: name of shared memory in place of them.
-            wait: longest time for that, s.
+            host, port: address of the plant.
+            shm: name of shared memory, which replaces the address.
+            wait: longest waiting time, s.
 
         Raises:
             EngineError: no plant answers.
-            InputError: a name that shared memory cannot have.
+            InputError: an invalid name of shared memory.
 
         Examples:
             >>> import tauloop as tl
             >>> tl.hil.PlantClient(port=9, wait=0.05)
             Traceback (most recent call last):
                 ...
-            tauloop.common.errors.EngineError: plant: none answers at 127.0.0.1:9
-                remedy: start it first: tauloop run plant MACHINE
+            tauloop.common.errors.EngineError: plant: no answer from 127.0.0.1:9
+                remedy: start the plant first: tauloop run plant MACHINE
         """
         if shm is not None and not is_memory_name(shm):
             raise InputError.of("shm", *memory_name_problem(shm))
@@ -91,7 +91,7 @@ class PlantClient:
         self._place = f"/dev/shm/{shm}" if shm else f"{host}:{port}"
         self._socket: socket.socket | None = None
         self._map: mmap.mmap | None = None
-        self._seen = 0
+        self._last_count = 0
         self._first: PlantMeasurement | None = None
         until = time.monotonic() + wait
         if shm is None:
@@ -102,8 +102,8 @@ class PlantClient:
                 self.close()
                 raise EngineError.of(
                     "plant",
-                    f"none answers at {self._place}",
-                    "start it first: tauloop run plant MACHINE",
+                    f"no answer from {self._place}",
+                    "start the plant first: tauloop run plant MACHINE",
                 )
             if shm is not None and self._map is None and not self._mapped(Path(self._place)):
                 time.sleep(0.01)
@@ -122,47 +122,48 @@ class PlantClient:
         version, owner = struct.unpack_from("<Qq", memory, 2 * _BOX)
         if version == MEMORY_VERSION and _is_alive(owner):
             self._map = memory
-        else:  # a plant that has ended left it behind, or one is preparing it
+        else:  # left by a plant that has ended, or still being prepared
             memory.close()
         return self._map is not None
 
     def __enter__(self) -> Self:
-        """The link."""
+        """Return the link."""
         return self
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        exception_type: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close it."""
+        """Close the link."""
         self.close()
 
     def close(self) -> None:
-        """Close it."""
+        """Close the link."""
         if self._socket is not None:
             self._socket.close()
         if self._map is not None:
             self._map.close()
 
     def send(self, sequence: int, at: float, force: np.ndarray, flags: int = 0) -> None:
-        """Send a command: forces (n,), with the sequence number of the measurement that it answers.
+        """Send a command: forces (n,), and the number of the measurement that it answers.
 
         Raises:
-            InputError: more forces than a packet holds.
+            InputError: more forces than fit into a packet.
         """
-        if len(force) > MOST - HEAD:
-            what = f"has {len(force)} values, and a packet holds {MOST - HEAD}"
-            raise InputError.of("force", what, "give one per actuator or motor of the plant")
+        largest = MAX_PACKET_DOUBLES - HEAD
+        if len(force) > largest:
+            what = f"has {len(force)} values, but a packet holds at most {largest}"
+            raise InputError.of("force", what, "give one force per actuator or motor of the plant")
         row = struct.pack(f"<{HEAD + len(force)}d", 1.0, sequence, at, flags, *force)
         if self._socket is not None:
-            # no plant listens yet, or it has ended: its last packet may be on its way
+            # the plant has not started or has ended; its last packet may still arrive
             with suppress(ConnectionError):
                 self._socket.send(row)
         elif self._map is not None:
             (count,) = struct.unpack_from("<Q", self._map, _BOX)
-            # the next odd number: a controller that was killed while it wrote has left an odd one
+            # the next odd number; a controller killed while writing leaves an odd one
             count = (count + 1) | 1
             struct.pack_into("<Q", self._map, _BOX, count)
             struct.pack_into("<Q", self._map, _BOX + 8, len(row) // 8)
@@ -170,7 +171,7 @@ class PlantClient:
             struct.pack_into("<Q", self._map, _BOX, count + 1)
 
     def receive(self, timeout: float = 5.0) -> PlantMeasurement | None:
-        """The next measurement, or None where none comes in time, s."""
+        """Return the next measurement; None if none arrives within the timeout (s)."""
         if self._first is not None:
             first, self._first = self._first, None
             return first
@@ -179,8 +180,12 @@ class PlantClient:
     def _received(self, timeout: float) -> PlantMeasurement | None:
         until = time.monotonic() + timeout
         while True:
-            left = max(until - time.monotonic(), 0.0)
-            row = self._datagram(left) if self._socket is not None else self._mailed(left)
+            remaining = max(until - time.monotonic(), 0.0)
+            row = (
+                self._datagram(remaining)
+                if self._socket is not None
+                else self._from_mailbox(remaining)
+            )
             if row is None:
                 return None
             if (measurement := _measurement(row)) is not None:
@@ -191,26 +196,26 @@ class PlantClient:
         assert self._socket is not None
         until = time.monotonic() + timeout
         while True:
-            # 0 would not wait, and raise another error
+            # zero would not wait and would raise another error
             self._socket.settimeout(max(until - time.monotonic(), 1e-6))
             try:
-                # a byte more shows that a datagram is too long
-                return self._socket.recv(8 * MOST + 1)
+                # one byte more reveals datagrams that are too long
+                return self._socket.recv(8 * MAX_PACKET_DOUBLES + 1)
             except TimeoutError:
                 return None
-            # of what was sent before; what has come by then is still to be read
+            # an error of an earlier send; received packets can still be read
             except ConnectionError:
                 time.sleep(0.001)
 
-    def _mailed(self, timeout: float) -> bytes | None:
+    def _from_mailbox(self, timeout: float) -> bytes | None:
         assert self._map is not None
         until = time.monotonic() + timeout
         while True:
             count, size = struct.unpack_from("<QQ", self._map, 0)
-            if count != self._seen and not count & 1:
-                row = self._map[16 : 16 + 8 * size] if size <= MOST else b""
+            if count != self._last_count and not count & 1:
+                row = self._map[16 : 16 + 8 * size] if size <= MAX_PACKET_DOUBLES else b""
                 if struct.unpack_from("<Q", self._map, 0) == (count,):
-                    self._seen = count
+                    self._last_count = count
                     return row
             if time.monotonic() >= until:
                 return None
@@ -218,8 +223,8 @@ class PlantClient:
 
 
 def _measurement(row: bytes) -> PlantMeasurement | None:
-    """Return the measurement of a packet; None where its size, its version or its head is wrong."""
-    if len(row) % 8 or not HEAD <= len(row) // 8 <= MOST:
+    """Return the measurement of a packet; None if its size, version or head is wrong."""
+    if len(row) % 8 or not HEAD <= len(row) // 8 <= MAX_PACKET_DOUBLES:
         return None
     values = np.frombuffer(row, dtype="<f8").copy()
     version, sequence, at, flags = values[:HEAD]
@@ -231,13 +236,13 @@ def _measurement(row: bytes) -> PlantMeasurement | None:
 
 
 def _is_alive(process: int) -> bool:
-    """Return whether a process of this number is there."""
+    """Return whether a process with this number exists."""
     if process <= 0:
         return False
     try:
         os.kill(process, 0)
     except PermissionError:
-        return True  # of another user
+        return True  # a process of another user
     except (ProcessLookupError, OverflowError):
         return False
     return True

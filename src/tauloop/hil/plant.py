@@ -1,4 +1,4 @@
-"""A machine as C that steps from period to period: a program with a link, or a library for one process."""
+"""C code of a plant that steps from period to period, as a program with a link or as a library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tauloop.compiler.c.printing.source import number
 from tauloop.drives.machine.lines import rigid_machine
 from tauloop.export.fmu.plant import plant_functions
 from tauloop.export.fmu.variables import FmuVariable, table
-from tauloop.hil.client import HEAD, MOST
+from tauloop.hil.client import HEAD, MAX_PACKET_DOUBLES
 from tauloop.hil.options import PlantOptions
 from tauloop.integrate.integrators import MOST_STEPS
 from tauloop.model import Model
@@ -33,16 +33,16 @@ _HEADERS = (
 
 
 class PlantCode:
-    """The C text of a plant, and what its packets hold.
+    """The C source of a plant, and the contents of its packets.
 
     Attributes:
         method: the integrator.
-        inputs: forces of a command.
-        outputs: what a measurement holds.
+        inputs: forces in a command.
+        outputs: values in a measurement.
     """
 
     def __init__(self, machine: MachineSource, options: PlantOptions) -> None:
-        """Put the equations together; errors as of `plant_functions`."""
+        """Build the equations; for errors see `plant_functions`."""
         self.model, self.options = modelled(machine), options
         self._has_lines = any(actuator.drive for actuator in self.model.mechanism.actuators)
         self.method = options.integrator(has_lines=self._has_lines)
@@ -53,7 +53,7 @@ class PlantCode:
         self.outputs: tuple[FmuVariable, ...] = variables.outputs
 
     def text(self) -> str:
-        """The source; with `PLANT_MAIN` defined it is a program."""
+        """Return the source, which is a program if `PLANT_MAIN` is defined."""
         functions, method = self.functions, self.method
         first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
         sizes = {"TL_FIRST": first, "TL_RTOL": rtol, "TL_ATOL": atol, "TL_LONGEST": longest}
@@ -62,7 +62,7 @@ class PlantCode:
             "TL_TOKEN": '""',
             "NP_FORCES": str(len(self.inputs)),
         }
-        # compiled where it runs: no table of parameters travels
+        # compiled on the computer where it runs: no table of parameters is needed
         sizes |= {"NP_ACTUATORS": str(len(self.model.mechanism.actuators)), "TL_DAMAGED": "0"}
         loop = [
             *(f"#define {key} {value}" for key, value in sizes.items()),
@@ -80,24 +80,23 @@ class PlantCode:
         )
 
     def hold(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Of each force the actuator that it acts on, the mass that it moves, its limit, and what holds at the start.
+        """Return actuator, mass, limit and holding force at the start of each force of a command.
 
-        Limits are 0 where there are none; all else is where actuators are more or fewer than
-        freedoms. Motors of a drive line share what their actuator needs, over their ratios.
+        Limits are 0 for unlimited forces. Masses and holding forces are 0 if the numbers of
+        actuators and degrees of freedom differ. Motors of a drive line share the force of their
+        actuator, divided by their ratios.
         """
-        mechanism = (
-            rigid_machine(self.model.mechanism, with_dry=False)
-            if self._has_lines
-            else self.model.mechanism
-        )
+        mechanism = self.model.mechanism
+        if self._has_lines:
+            mechanism = rigid_machine(mechanism, with_dry=False)
         actuators, n = self.model.mechanism.actuators, len(mechanism.actuators)
         mass, force = np.zeros(n), np.zeros(n)
         if n == self.model.platform.ports.velocity.size:
             model = Model(mechanism) if self._has_lines else self.model
-            q, rest = model.assembly.q[None], np.zeros((1, n))
+            q, at_rest = model.assembly.q[None], np.zeros((1, n))
             position = model.actuator_position(q)
             mass = np.diagonal(model.actuators.mass_matrix(position, start=q)[0])
-            force = model.actuators.inverse_dynamics(position, rest, rest, start=q).force[0]
+            force = model.actuators.inverse_dynamics(position, at_rest, at_rest, start=q).force[0]
         rows: list[tuple[int, float, float, float]] = []
         for i, actuator in enumerate(actuators):
             line = actuator.drive
@@ -109,50 +108,49 @@ class PlantCode:
                 share = 1.0 / (value(ratios[motor.on]) * len(line.motors))
                 limit = np.inf if motor.torque is None else value(motor.torque)
                 rows.append((i, share * mass[i], limit, share * force[i]))
-        of, masses, limits, forces = np.array(rows).T
-        return of.astype(int), masses, np.where(np.isfinite(limits), limits, 0.0), forces
+        actuator_of, masses, limits, forces = np.array(rows).T
+        limits = np.where(np.isfinite(limits), limits, 0.0)
+        return actuator_of.astype(int), masses, limits, forces
 
     def _brakes(self) -> list[str]:
-        """Tables of what brakes hold with."""
-        of, mass, limit, force = self.hold()
+        """Return the tables of masses, limits and holding forces for the brakes."""
+        actuator_of, mass, limit, force = self.hold()
         rows = {"tl_mass": mass, "tl_limit": limit, "tl_hold": force}
         return [
-            f"static const int tl_of[NP_FORCES] = {{{', '.join(map(str, of))}}};",
+            f"static const int tl_of[NP_FORCES] = {{{', '.join(map(str, actuator_of))}}};",
             *(table(name, row) for name, row in rows.items()),
         ]
 
     def program(self, cache: Path | None = None) -> bytes:
-        """The executable.
+        """Return the executable.
 
         Raises:
             InputError: a measurement or a command does not fit into a packet.
-            EngineError: there is no compiler, or it fails.
+            EngineError: there is no compiler, or compilation fails.
         """
         width = max(len(self.inputs), len(self.outputs))
-        if width > MOST - HEAD:
-            what = f"the plant has {width} values to send, and a packet holds {MOST - HEAD}"
-            raise InputError.of(
-                self.model.mechanism.name,
-                what,
-                "give a machine with fewer actuators and drive lines",
-            )
+        largest = MAX_PACKET_DOUBLES - HEAD
+        if width > largest:
+            what = f"the plant sends {width} values, but a packet holds at most {largest}"
+            remedy = "give a machine with fewer actuators and drive lines"
+            raise InputError.of(self.model.mechanism.name, what, remedy)
         flags = tuple(flag for flag in PORTABLE_FLAGS if flag not in ("-shared", "-fPIC"))
         compiler = replace(require_compiler(), flags=(*flags, "-DPLANT_MAIN", "-pthread"))
         return build(self.text(), compiler, further=("-lrt",), folder=cache).read_bytes()
 
     def library(self, cache: Path | None = None) -> Library:
-        """The same as a library; errors as of `program`."""
+        """Return the plant as a library; for errors see `program`."""
         return Library.made(
             self.text(), replace(require_compiler(), flags=PORTABLE_FLAGS), folder=cache
         )
 
 
 class CompiledPlant:
-    """The plant within this process: what a controller drives in a simulation, to the last bit as over a link.
+    """The plant within this process, with results identical to those over a link.
 
     Attributes:
-        code: its text, and what is taken and given.
-        output: what it measures now (n,).
+        code: C code, inputs and outputs.
+        output: current measurement (n,).
     """
 
     def __init__(
@@ -162,11 +160,11 @@ class CompiledPlant:
         *,
         cache: Path | None = None,
     ) -> None:
-        """Compile it, or find it in the cache, and begin at rest at the reference pose.
+        """Compile the plant or take it from the cache, and begin at rest at the reference pose.
 
         Raises:
-            EngineError: there is no compiler, or it fails.
-            PoseError: there is no motion from there.
+            EngineError: there is no compiler, or compilation fails.
+            PoseError: no motion is possible from this pose.
 
         Examples:
             >>> import tauloop as tl
@@ -183,31 +181,33 @@ class CompiledPlant:
         self.begin()
 
     def begin(self) -> None:
-        """Begin anew.
+        """Start again at rest at the reference pose.
 
         Raises:
-            PoseError: there is no motion from the start.
+            PoseError: no motion is possible from this pose.
         """
         if not self._begin(self.code.options.period, self.output):
             raise PoseError.of(
                 "plant",
-                "does not begin: its loops do not close, or it is singular",
+                "cannot begin: its loops do not close, or the pose is singular",
                 "see `tauloop check`",
             )
 
     def step(self, force: np.ndarray) -> np.ndarray:
-        """One period under forces (n,); what it measures at its end.
+        """Simulate one period under forces (n,), and return the measurement at its end.
 
         Raises:
-            PoseError: the motion has no way on.
+            PoseError: the motion cannot continue.
         """
         if not self._step(np.ascontiguousarray(force, dtype=float), self.output):
             raise PoseError.of(
-                "plant", "the motion has no way on: out of reach or singular", "see what drives it"
+                "plant",
+                "the motion cannot continue: out of reach or singular",
+                "check the forces of the controller",
             )
         return self.output.copy()
 
     @property
     def digest(self) -> str:
-        """Of all forces and all outputs so far, 16 hexadecimal digits: equal where every bit is."""
+        """Hash of all forces and outputs so far, 16 hexadecimal digits."""
         return f"{self._digest():016x}"

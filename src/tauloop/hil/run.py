@@ -1,4 +1,4 @@
-"""A plant in a process of its own, until its time is over or somebody interrupts it, and what it counts."""
+"""Run of a plant in its own process, with counts and times."""
 
 from __future__ import annotations
 
@@ -30,34 +30,33 @@ from tauloop.hil.plant import PlantCode
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model.model import MachineSource
 
-#: Share of a period that the computation of a step may take, 999 times out of 1000.
-COMPUTING = 0.1
-#: Steps below which nothing can be said of 999 in 1000.
-JUDGED = 1000
-#: Copies of what is recorded that memory holds at a time: while the plant hands it over, and while
-#: it is written.
+#: Largest share of a period for the computation of a step, in 999 of 1000 steps.
+MAX_COMPUTING_SHARE = 0.1
+#: Smallest number of steps from which this share is assessed.
+MIN_ASSESSED_STEPS = 1000
+#: Number of copies of the recording in memory: when the plant passes it on, and when it is written.
 COPIES = 2
-#: Exit code of a plant whose place is refused, as in `plant.c`.
-PLACE_REFUSED = 3
+#: Exit code of a plant whose address is refused, as in `plant.c`.
+ADDRESS_REFUSED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantRun(Result):
-    """A plant's run: counts, times, and what it measured.
+    """The run of a plant: counts, times and measurements.
 
     Attributes:
-        machine: its name.
-        options: how it ran.
-        counts: steps; commands that came in time, were missing, late, lost, repeated, refused or
-            from strangers; brakings; stalls, and periods that were skipped or caught up.
-        times: by kind (lateness of waking, and that of an empty loop beside it; computing of a step
-            in time of the processor, and by the clock, which goes on while others have it; exchange
-            of packets): count, median, 99th and 99.9th percentile, largest, s.
-        allowed: whether memory could be locked and SCHED_FIFO had: "yes", or why not.
-        digest: of all forces and outputs, 16 hexadecimal digits.
-        failure: why there was no way on; empty where there was.
-        names, units: of the columns of `log`.
-        log: time, forces and what was measured at each step (N, n); None where no duration was set.
+        machine: name of the machine.
+        options: options of the run.
+        counts: steps; commands that were in time, missing, late, lost, repeated, refused or from
+            unknown senders; brakings; stalls, and periods that were skipped or caught up.
+        times: by kind: count, median, 99th and 99.9th percentile, largest, s. Kinds are the
+            lateness of waking, the same of an empty loop, the computation of a step in processor
+            time and in elapsed time (including other processes), and the exchange of packets.
+        allowed: whether memory could be locked, and SCHED_FIFO be used: "yes", or the reason.
+        digest: hash of all forces and outputs, 16 hexadecimal digits.
+        failure: why the motion could not continue; empty without a failure.
+        names, units: names and units of the columns of `log`.
+        log: time, forces and measurements at each step (N, n); None without a duration.
     """
 
     machine: str
@@ -72,7 +71,7 @@ class PlantRun(Result):
     log: np.ndarray | None = field(repr=False, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Forces and what was measured, over time."""
+        """Yield forces and measurements over time."""
         rows = np.empty((0, 1 + len(self.names))) if self.log is None else self.log
         yield time_axis(rows[:, 0])
         for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True), start=1):
@@ -83,22 +82,22 @@ class PlantRun(Result):
 def run_plant(
     machine: MachineSource, options: PlantOptions | None = None, *, cache: Path | None = None
 ) -> PlantRun:
-    """Run a machine, with its drive lines where it has them, as a plant that a controller in another process drives.
+    """Run a machine with its drive lines as a plant for a controller in another process.
 
-    The loop is machine code in a process of its own. It begins at rest at the reference pose with
-    the hello of a controller, and ends after the duration, where the motion has no way on, or when
-    this process is interrupted; then it returns what there is by then. The plant ends with this
-    process, however that ends.
+    The loop is machine code in its own process. It begins at rest at the reference pose with the
+    first message of a controller. It ends after the duration, if the motion cannot continue, or
+    when this process is interrupted; the results up to then are returned. The plant always ends
+    with this process.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: clock, link, and what is done when commands stay away.
-        cache: of compiled code; the user's own without it.
+        options: clock, link, and behavior without commands.
+        cache: cache of compiled code; the user's cache by default.
 
     Raises:
-        InputError: an address that is taken or not one of this computer, shared memory of another
-            plant that runs, or a duration whose samples do not fit into memory.
-        EngineError: there is no compiler, or it fails; the plant was killed.
+        InputError: an address that is in use or not of this computer, shared memory of another
+            running plant, or a duration whose samples do not fit into memory.
+        EngineError: there is no compiler, or compilation fails; the plant was killed.
 
     Examples:
         >>> import tauloop as tl
@@ -116,7 +115,7 @@ def run_plant(
     if not options.steps:
         with _started(binary, options, None) as process:
             return _result(code, json.loads(_printed(process, options)), None)
-    # a file without a name, which does not stay either
+    # a file without a name, which is also removed if this process is killed
     with tempfile.TemporaryFile() as record:
         with _started(binary, options, record.fileno()) as process:
             printed = _printed(process, options)
@@ -128,16 +127,17 @@ def _require_room(options: PlantOptions, columns: int) -> None:
     """Refuse a recording that does not fit into memory, or into the folder of temporary files.
 
     Raises:
-        InputError: the number of samples, the memory that they need, and how many fit.
+        InputError: states the number of samples, their memory, and how many fit.
     """
     size, samples = 8 * columns, options.steps
-    room = min(available_memory() / COPIES, shutil.disk_usage(tempfile.gettempdir()).free)
-    if samples * size <= room:
+    available = min(available_memory() / COPIES, shutil.disk_usage(tempfile.gettempdir()).free)
+    if samples * size <= available:
         return
-    most = int(room // size)
+    most = int(available // size)
+    memory, files = _approximate(COPIES * samples * size), _approximate(samples * size)
     what = (
-        f"{_approximate(samples)} samples of {columns} numbers need {_approximate(COPIES * samples * size)} bytes of "
-        f"memory and {_approximate(samples * size)} bytes of temporary files; {most} samples fit"
+        f"{_approximate(samples)} samples of {columns} numbers need {memory} bytes of memory and "
+        f"{files} bytes of temporary files; {most} samples fit"
     )
     longest = f"{most * options.period:.3g} s"
     remedy = f"give at most {longest} at this rate, or a lower rate; a run without a duration records nothing"
@@ -145,7 +145,7 @@ def _require_room(options: PlantOptions, columns: int) -> None:
 
 
 def _approximate(number: int) -> str:
-    """Return a whole number of any size in three digits."""
+    """Return an integer of any size with three digits."""
     return f"{float(min(number, int(sys.float_info.max))):.3g}"
 
 
@@ -153,12 +153,12 @@ def _approximate(number: int) -> str:
 def _started(
     binary: bytes, options: PlantOptions, record: int | None
 ) -> Iterator[subprocess.Popen[str]]:
-    """Within it a plant's process runs; it ends with this process, however that ends.
+    """Run the process of a plant in a context; it always ends with this process.
 
     Args:
         binary: the program.
-        options: clock, link, and what is done when commands stay away.
-        record: number of an open file for what is recorded.
+        options: clock, link, and behavior without commands.
+        record: descriptor of an open file for the recording.
     """
     host, port = options.place
     mode = "lock" if options.lockstep else {"hold": "hold", "catch-up": "catch"}[options.stall]
@@ -170,14 +170,14 @@ def _started(
         options.watchdog,
         repr(options.timeout),
     )
-    ends = (-1 if record is None else record, int(options.alone), os.getpid())
-    # a program that runs needs no name: nothing of it stays, however the processes end
+    further = (-1 if record is None else record, int(options.alone), os.getpid())
+    # a running program needs no file: nothing remains, however the processes end
     with tempfile.TemporaryDirectory(prefix="tauloop-plant-") as folder:
         program = Path(folder) / "plant"
         program.write_bytes(binary)
         program.chmod(0o700)
         process = subprocess.Popen(
-            [str(program), host, *map(str, (*numbers, *ends))],
+            [str(program), host, *map(str, (*numbers, *further))],
             stdin=lifeline(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -193,8 +193,8 @@ def _started(
 
 
 @contextmanager
-def _interrupts_end(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Within it the first Ctrl-C asks a process to end, and the next one kills it; only where this thread hears it."""
+def _ended_by_interrupt(process: subprocess.Popen[str]) -> Iterator[None]:
+    """End a process by Ctrl-C in a context, and kill it by the next; in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -213,67 +213,64 @@ def _interrupts_end(process: subprocess.Popen[str]) -> Iterator[None]:
 
 
 def _printed(process: subprocess.Popen[str], options: PlantOptions) -> str:
-    """Return what a plant prints at its end.
+    """Return the text that a plant prints at its end.
 
     Raises:
-        InputError: its place is taken, or no place of this computer.
-        EngineError: it cannot run, or was killed.
+        InputError: its address is in use, or not of this computer.
+        EngineError: the plant cannot run, or was killed.
     """
-    with _interrupts_end(process):
-        printed, complaint = process.communicate()
+    with _ended_by_interrupt(process):
+        printed, error_text = process.communicate()
     if process.returncode == 0 and printed:
         return printed
-    reason = complaint.replace("listening", "").strip() or _reason(process.returncode)
-    place = options.shm or options.udp
-    if process.returncode == PLACE_REFUSED:
+    reason = error_text.replace("listening", "").strip() or _reason(process.returncode)
+    address = options.shm or options.udp
+    if process.returncode == ADDRESS_REFUSED:
         other = "name" if options.shm else "port"
-        remedy = f"end what holds it, or give another {other}"
-        raise InputError.of(place, f"the plant cannot run: {reason}", remedy)
-    raise EngineError.of(
-        place, f"the plant ended: {reason}", "see that memory and disk have room, and try again"
-    )
+        remedy = f"end the program that uses it, or give another {other}"
+        raise InputError.of(address, f"the plant cannot run: {reason}", remedy)
+    remedy = "check the available memory and disk space, and try again"
+    raise EngineError.of(address, f"the plant ended: {reason}", remedy)
 
 
 def _reason(code: int) -> str:
-    """Return why a process without words ended."""
+    """Return the reason of a process that ended without a message."""
     if code == -signal.SIGALRM:
-        return "a step took longer than the time that it had to end"
+        return "a step exceeded the time allowed for the end"
     return f"by signal {-code}" if code < 0 else f"with status {code}"
 
 
-def _result(code: PlantCode, figures: Mapping[str, Any], log: np.ndarray | None) -> PlantRun:
+def _result(code: PlantCode, report: Mapping[str, Any], log: np.ndarray | None) -> PlantRun:
     options = code.options
     columns = (*code.inputs, *code.outputs)
-    kinds = ("lateness", "empty_loop", "computing", "computing_by_the_clock", "exchange")
-    others = (*kinds, "locked", "fifo", "digest", "failure")
-    computing, is_judged = (
-        figures["computing"],
-        not options.lockstep and figures["computing"]["count"] >= JUDGED,
-    )
+    time_kinds = ("lateness", "empty_loop", "computing", "computing_by_the_clock", "exchange")
+    others = (*time_kinds, "locked", "fifo", "digest", "failure")
+    computing = report["computing"]
+    is_assessed = not options.lockstep and computing["count"] >= MIN_ASSESSED_STEPS
     return PlantRun(
         diagnostics=(
             *omission_diagnostics(code.model.mechanism),
             diagnostic(
                 "computation of a step over the period, 999 times of 1000",
-                computing["p999_s"] * options.frequency if is_judged else None,
-                at_most=COMPUTING,
-                advice="a lower rate, a larger tolerance, or a computer with more room",
+                computing["p999_s"] * options.frequency if is_assessed else None,
+                at_most=MAX_COMPUTING_SHARE,
+                advice="use a lower rate, a larger tolerance, or a faster computer",
             ),
             diagnostic(
-                "steps that have no solution",
-                bool(figures["failure"]),
+                "steps without a solution",
+                bool(report["failure"]),
                 at_most=0.0,
-                advice=f"{figures['failure']}: see what the controller asked for",
+                advice=f"{report['failure']}: check the forces of the controller",
             ),
         ),
         provenance=provenance(options={}, inputs={"machine": code.model.mechanism.name}),
         machine=code.model.mechanism.name,
         options=options,
-        counts={key: int(value) for key, value in figures.items() if key not in others},
-        times={kind: figures[kind] for kind in kinds},
-        allowed={"memory locked": figures["locked"], "SCHED_FIFO": figures["fifo"]},
-        digest=figures["digest"],
-        failure=figures["failure"],
+        counts={key: int(value) for key, value in report.items() if key not in others},
+        times={kind: report[kind] for kind in time_kinds},
+        allowed={"memory locked": report["locked"], "SCHED_FIFO": report["fifo"]},
+        digest=report["digest"],
+        failure=report["failure"],
         names=tuple(variable.name for variable in columns),
         units=tuple(variable.unit for variable in columns),
         log=log,
