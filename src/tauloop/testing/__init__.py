@@ -1,7 +1,6 @@
-"""For tests of one's own: random machines, and checks that what is added to Tauloop does what its base promises.
+"""Tools for tests of extensions: random machines, and checks of the contracts of base classes.
 
-A check raises `ConformanceError` with everything that it finds wrong at once; it returns nothing
-when all is well:
+A check raises a `ConformanceError` with all problems at once; without problems it returns nothing:
 
     def test_my_loss():
         check_loss(Tukey())

@@ -1,4 +1,4 @@
-"""Checks of what is added to the equations: formulations of dynamics."""
+"""Checks of formulations of dynamics."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from tauloop.model import Model
 from tauloop.testing.conformance import ConformanceError, compare
 from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
-#: Two routes to the same forces of a well conditioned machine.
-SAME = 1e-9
+#: Relative difference between two formulations on well-conditioned machines.
+FORCE_TOLERANCE = 1e-9
 
 
 def check_formulation(formulation: Formulation, *, seeds: int = 1) -> None:
-    """Check a formulation: the forces of Newton and Euler on random machines, and a regressor that gives its own.
+    """Check a formulation: forces equal to Newton-Euler on random machines, and a valid regressor.
 
     Args:
-        formulation: as it is handed to `Model`.
-        seeds: random machines of each kind.
+        formulation: the formulation, as passed to `Model`.
+        seeds: number of random machines of each kind.
 
     Raises:
-        ConformanceError: on which machines it differs, and by how much.
+        ConformanceError: lists the machines on which it differs, and by how much.
     """
     problems = Problems()
     for name in ("name", "idea", "valid", "choose", "source"):
         if not getattr(formulation, name):
-            problems.add(name, "is empty", "the table of formulations has a column for it")
+            problems.add(name, "is empty", "fill it in: the table of formulations shows it")
     for make in (serial_chain, six_legs, planar_loop):
         for seed in range(seeds):
             mechanism = make(np.random.default_rng(seed))
@@ -36,19 +36,17 @@ def check_formulation(formulation: Formulation, *, seeds: int = 1) -> None:
             states = random_states(reference, 8, np.random.default_rng(seed))
             motion = states.position, states.velocity, states.acceleration
             expected = reference.platform.inverse_dynamics(*motion, start=states.q).force
-            where, remedy = (
-                f"{make.__name__}, seed {seed}",
-                "M a + h of every velocity, as Newton and Euler have it",
-            )
+            where = f"{make.__name__}, seed {seed}"
+            remedy = "return M a + h for every velocity, equal to Newton-Euler"
             actual = model.platform.inverse_dynamics(*motion, start=states.q).force
-            compare(problems, where, actual, expected, tolerance=SAME, remedy=remedy)
+            compare(problems, where, actual, expected, tolerance=FORCE_TOLERANCE, remedy=remedy)
             product = model.platform.regressor(*motion, start=states.q) @ model.pi
             compare(
                 problems,
                 f"{where}, regressor",
                 product,
                 expected,
-                tolerance=SAME,
-                remedy="be linear in pi",
+                tolerance=FORCE_TOLERANCE,
+                remedy="make the regressor linear in pi",
             )
     ConformanceError.raise_if_any(problems)

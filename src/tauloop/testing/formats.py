@@ -1,4 +1,4 @@
-"""Checks of what is added to the formats of machine files."""
+"""Checks of formats of machine files."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from tauloop.model import Model
 from tauloop.testing.conformance import ConformanceError, compare
 from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
-#: Forces before and after a file: its numbers may be rounded.
-WRITTEN = 1e-8
-#: Shares of a file that are left of it when it is cut off.
-CUT = (0.0, 0.3, 0.7)
+#: Relative difference of forces before and after a file, whose numbers may be rounded.
+FILE_TOLERANCE = 1e-8
+#: Remaining shares of truncated files.
+TRUNCATED_SHARES = (0.0, 0.3, 0.7)
 
 
 def check_format(format_: Format, *, example: Path | None = None) -> None:
-    """Check a format: machines come back from its files with the forces they had, damaged files are refused by name.
+    """Check a format: machines keep their forces through its files, and damaged files are refused.
 
-    Random machines are written, where it writes, and read again, where it reads too: the forces of
-    both are compared. What the format says that it cannot hold is left out. Files cut off in the
-    middle and files of zeros must be refused by an error of Tauloop's.
+    Random machines are written and read again, as far as the format writes and reads, and the
+    forces of both are compared. Machines that the format refuses are skipped. Truncated files and
+    files of zeros must be refused with a Tauloop error.
 
     Args:
-        format_: as the entry point names it.
-        example: a file, for a format that only reads.
+        format_: the format, as named by the entry point.
+        example: an example file, for formats that only read.
 
     Raises:
-        ConformanceError: everything that is wrong.
+        ConformanceError: lists all violations.
     """
     problems = Problems()
     if not format_.name.isidentifier():
-        problems.add("name", f"is {format_.name!r}", "one word, for `tauloop convert --format`")
+        problems.add("name", f"is {format_.name!r}", "use one word, for `tauloop convert --format`")
     for ending in format_.endings:
         if not ending.startswith(".") or ending != ending.lower():
-            problems.add("endings", f"holds {ending!r}", "lower case, with the dot")
+            problems.add("endings", f"contain {ending!r}", "use lower case, with the dot")
     if not format_.reads and not format_.writes:
-        problems.add("read", "is missing, and write too", "define one of them")
+        problems.add("read", "is missing, as well as write", "define one of them")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"machine{format_.endings[0] if format_.endings else ''}"
         if not format_.claims(path):
             problems.add(
                 "claims",
-                f"leaves out {path.name}",
-                "a file with an ending of its own is of the format",
+                f"does not accept {path.name}",
+                "accept files with the endings of the format",
             )
         count = 0
         for make in (serial_chain, six_legs, planar_loop) if format_.writes else ():
@@ -57,29 +57,29 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
             try:
                 written = format_.write(mechanism, path)
             except TauloopError:
-                continue  # it cannot hold this machine, and says so
+                continue  # the format cannot represent this machine
             count += 1
             if written.files[:1] != (path,) or not all(file.is_file() for file in written.files):
                 problems.add(
                     "write",
-                    f"names {written.files}",
-                    "the files that were written, that of the machine first",
+                    f"returns the files {written.files}",
+                    "return the written files, with that of the machine first",
                 )
             elif format_.reads:
                 try:
                     _compare(problems, make.__name__, mechanism, format_.read(path, None, None))
                 except Exception as error:
-                    what = f"its own file ends in {type(error).__name__}: {error}"
-                    problems.add(make.__name__, what, "read what it writes")
+                    what = f"reading its own file raises {type(error).__name__}: {error}"
+                    problems.add(make.__name__, what, "read the files that it writes")
         if format_.writes and not count:
             problems.add(
                 "write",
-                "holds none of three random machines",
-                "they have plain joints, bodies and motors",
+                "refuses all of three random machines",
+                "support common joints, bodies and motors",
             )
-        whole = example if example is not None else path
-        if format_.reads and whole.is_file():
-            _refuse(problems, format_, whole.read_bytes(), path)
+        complete = example if example is not None else path
+        if format_.reads and complete.is_file():
+            _refuse(problems, format_, complete.read_bytes(), path)
     ConformanceError.raise_if_any(problems)
 
 
@@ -91,19 +91,19 @@ def _compare(problems: Problems, where: str, before: Mechanism, after: Mechanism
     expected = models[0].platform.inverse_dynamics(*motion, start=states.q).force
     columns = [model.platform.ports.position.columns for model in models]
     if columns[0] != columns[1]:
-        problems.add(
-            where, f"has the coordinates {columns[1]} after reading", f"they were {columns[0]}"
-        )
+        problems.add(where, f"has the coordinates {columns[1]} after reading", f"keep {columns[0]}")
         return
     actual = models[1].platform.inverse_dynamics(*motion).force
-    remedy = "write masses, dimensions and friction as they are"
-    compare(problems, where, actual, expected, tolerance=WRITTEN, remedy=remedy)
+    remedy = "write masses, dimensions and friction without changes"
+    compare(problems, where, actual, expected, tolerance=FILE_TOLERANCE, remedy=remedy)
 
 
-def _refuse(problems: Problems, format_: Format, whole: bytes, path: Path) -> None:
-    """Note damaged files that are read, or end in something else than an error of Tauloop's."""
-    damaged = {f"{share:.0%} of a file": whole[: int(share * len(whole))] for share in CUT}
-    for what, data in (damaged | {"a file of zeros": bytes(len(whole))}).items():
+def _refuse(problems: Problems, format_: Format, complete: bytes, path: Path) -> None:
+    """Note damaged files that are read, or that raise another error than one of Tauloop's."""
+    damaged = {"a file of zeros": bytes(len(complete))}
+    for share in TRUNCATED_SHARES:
+        damaged[f"{share:.0%} of a file"] = complete[: int(share * len(complete))]
+    for content, data in damaged.items():
         path.write_bytes(data)
         try:
             format_.read(path, None, None)
@@ -112,10 +112,10 @@ def _refuse(problems: Problems, format_: Format, whole: bytes, path: Path) -> No
         except Exception as error:
             problems.add(
                 "read",
-                f"{what} ends in {type(error).__name__}",
-                "raise a DescriptionError with the place",
+                f"{content} raises {type(error).__name__}",
+                "raise a DescriptionError with the position",
             )
         else:
             problems.add(
-                "read", f"{what} is read as a machine", "refuse it with a DescriptionError"
+                "read", f"{content} is read as a machine", "refuse it with a DescriptionError"
             )

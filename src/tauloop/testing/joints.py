@@ -1,4 +1,4 @@
-"""Checks of what is added to the joints: kinds that packages bring."""
+"""Checks of kinds of joints."""
 
 from __future__ import annotations
 
@@ -12,83 +12,98 @@ from tauloop.mechanism.model import JointKind
 from tauloop.testing.conformance import ConformanceError, compare
 
 #: Rounding of a few products of cosines.
-ROUNDING = 1e-12
-#: Below this share of the largest, a singular value of the velocities is none: two coordinates move
-#: the child alike.
-DEPENDENT = 1e-6
+PLACEMENT_TOLERANCE = 1e-12
+#: Ratio of singular values of the velocities below which two coordinates are dependent.
+DEPENDENCE_RATIO = 1e-6
 
 
 def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
-    """Check a kind of joint: names that belong together, and a rotation and an origin that begin at rest.
+    """Check a kind of joint: consistent names, and a placement that is a rotation and zero at rest.
 
-    Velocities and accelerations follow from the placement by differentiation and need no check of
-    their own.
+    Velocities and accelerations follow from the placement by differentiation and need no check.
 
     Args:
-        kind: as an entry point of the group `tauloop.joints` names it.
-        seeds: coordinates, drawn within a turn or a metre, at which the placement is looked at.
+        kind: the kind, as named by an entry point of the group `tauloop.joints`.
+        seeds: number of random coordinates, within half a revolution or 1 m, at which to check.
 
     Raises:
-        ConformanceError: all that is wrong.
+        ConformanceError: lists all violations.
     """
     problems = Problems()
     n = len(kind.coordinates)
     if kind.coordinates != kind.velocities or len(kind.angular) != n or not n:
-        what = f"{n} coordinates, {len(kind.velocities)} velocities, {len(kind.angular)} of them said to turn or not"
+        what = f"{n} coordinates, {len(kind.velocities)} velocities, {len(kind.angular)} flags of angles"
         problems.add(
-            "coordinates", what, "give scalars, whose rates are the velocities of the same names"
+            "coordinates", what, "give scalars, with velocities and angle flags of the same number"
         )
     if n > 1 and (unknown := set(kind.coordinates) - set(SCALARS)):
         remedy = f"name them as the start values of machine files do: {', '.join(SCALARS)}"
         problems.add(
-            "coordinates", f"{', '.join(sorted(unknown))} has no start value in a file", remedy
+            "coordinates",
+            f"{', '.join(sorted(unknown))} has no start value in machine files",
+            remedy,
         )
     if kind.placement is None:
-        problems.add("placement", "is missing", "say where the child's frame is in the parent's")
+        problems.add("placement", "is missing", "define the child's frame in the parent's")
     ConformanceError.raise_if_any(problems)
     assert kind.placement is not None
     for axes in sorted({letters[: kind.axes] for letters in ("xy", "yz", "zx")}):
-        _look(problems, kind, axes, seeds)
+        _check_placement(problems, kind, axes, seeds)
     ConformanceError.raise_if_any(problems)
 
 
-def _look(problems: Problems, kind: JointKind, axes: str, seeds: int) -> None:
-    """Note what is wrong with a placement about these axes."""
+def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int) -> None:
+    """Note errors of a placement about these axes."""
     assert kind.placement is not None
     x, n = ca.SX.sym("x", len(kind.coordinates)), len(kind.coordinates)
-    R, p = (
-        ca.densify(ca.SX(part)) for part in kind.placement([unit_vector(axis) for axis in axes], x)
-    )
+    unit_vectors = [unit_vector(axis) for axis in axes]
+    R, p = (ca.densify(ca.SX(matrix)) for matrix in kind.placement(unit_vectors, x))
     if R.shape != (3, 3) or p.shape != (3, 1):
         problems.add("placement", f"has shapes {R.shape} and {p.shape}", "give R (3, 3) and p (3,)")
         raise ConformanceError(problems)
-    place = ca.Function("place", [x], [R, p, ca.jacobian(ca.vertcat(ca.vec(R), p), x)])
-    at_rest = [part.full() for part in place(np.zeros(n))]
-    about, remedy = (
-        f" about {axes}" if axes else "",
-        "let the frames coincide at zero, whatever the axes",
-    )
-    compare(problems, f"R(0){about}", at_rest[0], np.eye(3), tolerance=ROUNDING, remedy=remedy)
+    placement = ca.Function("place", [x], [R, p, ca.jacobian(ca.vertcat(ca.vec(R), p), x)])
+    at_rest = [matrix.full() for matrix in placement(np.zeros(n))]
+    about = f" about {axes}" if axes else ""
+    remedy = "let the frames coincide at zero for all axes"
     compare(
-        problems, f"p(0){about}", 1 + at_rest[1], np.ones((3, 1)), tolerance=ROUNDING, remedy=remedy
+        problems,
+        f"R(0){about}",
+        at_rest[0],
+        np.eye(3),
+        tolerance=PLACEMENT_TOLERANCE,
+        remedy=remedy,
+    )
+    compare(
+        problems,
+        f"p(0){about}",
+        1 + at_rest[1],
+        np.ones((3, 1)),
+        tolerance=PLACEMENT_TOLERANCE,
+        remedy=remedy,
     )
     for seed in range(seeds):
-        at = np.random.default_rng(seed).uniform(-1, 1, n) * np.where(kind.angular, np.pi, 1.0)
-        rotation, _, slopes = (part.full() for part in place(at))
-        where = f"R({', '.join(f'{value:.3g}' for value in at)}){about}"
+        values = np.random.default_rng(seed).uniform(-1, 1, n)
+        values *= np.where(kind.angular, np.pi, 1.0)
+        rotation, _, slopes = (matrix.full() for matrix in placement(values))
+        where = f"R({', '.join(f'{value:.3g}' for value in values)}){about}"
         remedy = "R must be a rotation: R R^T = 1, of determinant 1"
         compare(
-            problems, where, rotation @ rotation.T, np.eye(3), tolerance=ROUNDING, remedy=remedy
+            problems,
+            where,
+            rotation @ rotation.T,
+            np.eye(3),
+            tolerance=PLACEMENT_TOLERANCE,
+            remedy=remedy,
         )
         compare(
             problems,
             f"det {where}",
             np.linalg.det(rotation),
             1.0,
-            tolerance=ROUNDING,
+            tolerance=PLACEMENT_TOLERANCE,
             remedy=remedy,
         )
         sizes = np.linalg.svd(slopes, compute_uv=False)
-        if not sizes[-1] > DEPENDENT * sizes[0]:
-            what = f"{n} coordinates move the child in fewer ways there"
-            problems.add(where, what, "leave a coordinate out, or choose others")
+        if not sizes[-1] > DEPENDENCE_RATIO * sizes[0]:
+            what = f"{n} coordinates move the child in fewer than {n} directions"
+            problems.add(where, what, "remove a coordinate, or choose others")

@@ -1,4 +1,4 @@
-"""Random mechanisms for property tests: serial chains of all joint kinds, and parallel machines with mixed legs."""
+"""Random mechanisms for property tests: serial chains, and parallel machines with mixed legs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tauloop.mechanism.model import (
 
 
 def vector(values: np.ndarray) -> Vector:
-    """Three constant expressions of three numbers."""
+    """Return three constant expressions of three numbers."""
     return triple(Constant(float(value)) for value in values)
 
 
 def placement(rng: np.random.Generator, body: str, size: float = 0.3) -> Placement:
-    """A frame somewhere on a body, turned at random."""
+    """Return a frame at a random position and orientation on a body."""
     turns = tuple(Turn(axis, Constant(float(rng.uniform(-1, 1)))) for axis in ("z", "x", "y"))
     return Placement(body=body, position=vector(size * rng.normal(size=3)), turns=turns)
 
@@ -41,7 +41,7 @@ def placement(rng: np.random.Generator, body: str, size: float = 0.3) -> Placeme
 def inertia(
     rng: np.random.Generator, mass: float | None = None, center: np.ndarray | None = None
 ) -> Inertia:
-    """A physical inertia: a random cloud of point masses, moved to a random centre."""
+    """Return the inertia of random point masses with a random centre, which is physically valid."""
     m = rng.uniform(0.5, 3.0) if mass is None else mass
     points = 0.1 * rng.normal(size=(6, 3))
     points -= points.mean(axis=0)
@@ -58,7 +58,7 @@ def inertia(
 
 
 def slender(rng: np.random.Generator, length: float) -> SlenderPart:
-    """A slender link of random mass whose mass centre lies about its middle."""
+    """Return a slender link of random mass with its mass centre near its middle."""
     m, s = rng.uniform(0.2, 1.0), rng.uniform(0.3, 0.7) * length
     return SlenderPart(
         mass=Constant(m),
@@ -68,7 +68,7 @@ def slender(rng: np.random.Generator, length: float) -> SlenderPart:
 
 
 def mechanism(**parts: object) -> Mechanism:
-    """A machine of these parts, without parameters, in a slanted field of gravity."""
+    """Return a machine of these parts, without parameters, with tilted gravity."""
     return Mechanism(
         name="random",
         parameters=ParameterTable(()),
@@ -78,7 +78,10 @@ def mechanism(**parts: object) -> Mechanism:
 
 
 def serial_chain(rng: np.random.Generator, length: int = 4) -> Mechanism:
-    """A chain of random joints, some of them described from the tip towards the base; all scalar freedoms driven."""
+    """Return a chain of random joints with all scalar degrees of freedom driven.
+
+    Some joints are described from the tip towards the base.
+    """
     kinds = ("revolute", "prismatic", "cylindrical", "universal", "revolute", "planar", "fixed")
     bodies, joints, actuators = [], [], []
     names: list[str] = []
@@ -131,7 +134,7 @@ def serial_chain(rng: np.random.Generator, length: int = 4) -> Mechanism:
 
 
 def six_legs(rng: np.random.Generator) -> Mechanism:
-    """A free platform on six legs, each of a random kind."""
+    """Return a free platform on six legs of random kinds."""
     bodies = [Body(name="plate", inertia=inertia(rng, mass=4.0))]
     joints = [
         Joint(
@@ -145,10 +148,12 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
     rods, actuators = [], []
     for i in range(6):
         leg = f"leg{i}"
-        angle = np.pi / 3 * (i + (0.35 if i % 2 else -0.35))
-        upper = np.pi / 3 * (i + (-0.35 if i % 2 else 0.35))
-        foot = 0.5 * np.array([np.cos(angle), np.sin(angle), 0.0]) + 0.03 * rng.normal(size=3)
-        top = 0.25 * np.array([np.cos(upper), np.sin(upper), 0.0]) + 0.02 * rng.normal(size=3)
+        foot_angle = np.pi / 3 * (i + (0.35 if i % 2 else -0.35))
+        top_angle = np.pi / 3 * (i + (-0.35 if i % 2 else 0.35))
+        foot = 0.5 * np.array([np.cos(foot_angle), np.sin(foot_angle), 0.0])
+        foot += 0.03 * rng.normal(size=3)
+        top = 0.25 * np.array([np.cos(top_angle), np.sin(top_angle), 0.0])
+        top += 0.02 * rng.normal(size=3)
         kind = str(rng.choice(["telescopic", "telescopic_full", "arm", "cart", "cart_full"]))
         end = Placement(body="plate", position=vector(top))
         span = top + np.array([0, 0, 0.6]) - foot
@@ -176,10 +181,11 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
             continue
         body, name = f"{leg}.link", f"{leg}.joint"
         bodies.append(Body(name=body, inertia=inertia(rng)))
-        at = Placement(body=BASE, position=vector(foot), turns=(Turn("z", Constant(float(angle))),))
-        R = np.array(
-            [[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]]
+        base = Placement(
+            body=BASE, position=vector(foot), turns=(Turn("z", Constant(float(foot_angle))),)
         )
+        c, s = np.cos(foot_angle), np.sin(foot_angle)
+        R = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
         letter: AxisName = "y" if kind == "arm" else "z"
         if kind == "arm":
             joint, start, point = "revolute", -0.4, np.array([0.25, 0.0, 0.05])
@@ -192,7 +198,9 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
             offset = R @ (point + np.array([0, 0, start]))
         child = Placement(body=body)
         joints.append(
-            Joint(name=name, kind=joint, parent=at, child=child, axes=(letter,), reference=(start,))
+            Joint(
+                name=name, kind=joint, parent=base, child=child, axes=(letter,), reference=(start,)
+            )
         )
         full = kind == "cart_full"
         length = float(np.linalg.norm(span - offset))
@@ -226,7 +234,7 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
 
 
 def planar_loop(rng: np.random.Generator) -> Mechanism:
-    """A planar four-bar of random size, closed by a revolute joint whose spatial rows are redundant."""
+    """Return a planar four-bar of random size, with redundant spatial equations of its loop."""
     crank, rocker, ground = rng.uniform(0.2, 0.3), rng.uniform(0.5, 0.7), rng.uniform(0.6, 0.8)
     start = float(rng.uniform(0.8, 1.6))
     tip = crank * np.array([np.cos(start), np.sin(start)])

@@ -1,4 +1,4 @@
-"""Checks of what is added to reports: parts that packages bring."""
+"""Checks of parts of reports."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tauloop.display.pieces import Paragraph, Table
 from tauloop.display.record_reading import pieces_of
 from tauloop.testing.conformance import ConformanceError
 
-#: Columns of a narrow terminal.
-COLUMNS = 80
+#: Width of a narrow terminal.
+TERMINAL_WIDTH = 80
 
 
 def check_report_part(part: ReportPart, result: object) -> None:
-    """Check a part of reports: it takes the result and leaves it as it was, prints, and gives what it should.
+    """Check a part of reports: it accepts the result without changing it, and gives valid output.
 
-    That is: JSON, a figure or none, and pieces of a page that can be written and read.
+    The output is text, JSON, a figure or None, and pieces of a page that can be written and read.
 
     Args:
-        part: as an entry point of the group `tauloop.parts` names it.
-        result: one that it takes.
+        part: the part, as named by an entry point of the group `tauloop.parts`.
+        result: a result for the part.
 
     Raises:
-        ConformanceError: all that is wrong.
+        ConformanceError: lists all violations.
     """
     problems = Problems()
     if not part.name.isidentifier():
         problems.add(
             "name",
-            f"{part.name!r} is no word",
-            "letters, digits and _: it is a key, and part of file names",
+            f"{part.name!r} is not an identifier",
+            "use letters, digits and _, for keys and file names",
         )
     if part.takes not in {kind.__name__ for kind in type(result).__mro__}:
         problems.add(
@@ -46,16 +46,14 @@ def check_report_part(part: ReportPart, result: object) -> None:
             "name the class of the result",
         )
     if any(part.name == other.name and part is not other for other in parts_of(result)):
-        problems.add(
-            "name", f"{part.name!r} is that of another part", "choose another: that one comes first"
-        )
+        problems.add("name", f"{part.name!r} is the name of another part", "choose another name")
     before = content(plain(result.as_dict())) if hasattr(result, "as_dict") else ""
-    screen = Console(width=COLUMNS, file=StringIO(), markup=False)
+    screen = Console(width=TERMINAL_WIDTH, file=StringIO(), markup=False)
     items: Iterable[object] = part.tables(result)
     for item in items:
         if not isinstance(item, str | Paragraph | Table):
             remedy = "yield `tauloop.display.Table`, `Paragraph` or texts"
-            problems.add("tables", f"have a {type(item).__name__}", remedy)
+            problems.add("tables", f"contain a {type(item).__name__}", remedy)
             continue
         screen.print(item)
     if not screen.file.getvalue().strip():  # type: ignore[attr-defined]
@@ -70,7 +68,7 @@ def check_report_part(part: ReportPart, result: object) -> None:
         problems.add(
             "pieces",
             str(error),
-            "give pieces of `tauloop.display.pieces`, of plain numbers and texts",
+            "give pieces of `tauloop.display.pieces` with plain numbers and texts",
         )
     figure: object = part.figure(result)
     if not isinstance(figure, Figure | None):
@@ -78,5 +76,5 @@ def check_report_part(part: ReportPart, result: object) -> None:
             "figure", f"is a {type(figure).__name__}", "give a Figure of Matplotlib, or None"
         )
     if before and content(plain(result.as_dict())) != before:  # type: ignore[attr-defined]
-        problems.add("result", "is another afterwards", "change nothing of what is reported")
+        problems.add("result", "was changed", "do not change the reported result")
     ConformanceError.raise_if_any(problems)

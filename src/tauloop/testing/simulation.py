@@ -1,4 +1,4 @@
-"""Checks of what is added to simulations: integrators, routes and controllers."""
+"""Checks of integrators, routes and controllers."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.simulation import Controller, Route, Sampling, Simulator, follow
 from tauloop.testing.conformance import ConformanceError, compare
 
-#: What compiled and interpreted steps may differ by: rounding, carried along.
-SAME = 1e-9
-#: What everything is compared with.
-REFERENCE = DormandPrince(rtol=1e-11, atol=1e-12)
+#: Relative difference of compiled and interpreted simulations, due to rounding.
+COMPILED_TOLERANCE = 1e-9
+#: Integrator of the reference solution.
+REFERENCE_INTEGRATOR = DormandPrince(rtol=1e-11, atol=1e-12)
 
 
 def check_integrator(
     integrator: Integrator, mechanism: Mechanism, *, seconds: float = 0.1, error: float = 1e-5
 ) -> None:
-    """Check an integrator on a machine that falls from its reference pose: its error, and C against Python.
+    """Check an integrator on a machine in free fall: its error, and C against Python.
 
     Args:
-        integrator: with steps or tolerances that should give that error.
-        mechanism: a machine that falls without meeting a singularity.
-        seconds: how long it falls.
-        error: largest share by which the fallen machine may differ from the reference's.
+        integrator: the integrator, with steps or tolerances for the allowed error.
+        mechanism: a machine that reaches no singularity in its fall from the reference pose.
+        seconds: duration of the fall, s.
+        error: allowed relative error of the final state.
 
     Raises:
-        ConformanceError: everything that does not hold.
+        ConformanceError: lists all violations.
     """
     _check_fall(
         mechanism,
         seconds,
         error,
         integrator=integrator,
-        remedy="shorter steps, or weights of another order",
+        remedy="use shorter steps, or check the coefficients",
     )
 
 
 def check_route(
     route: Route, mechanism: Mechanism, *, seconds: float = 0.1, error: float = 1e-6
 ) -> None:
-    """Check a route to forward dynamics on a machine that falls from its reference pose.
+    """Check a route to forward dynamics on a machine in free fall.
 
     Args:
-        route: as it is handed to `Simulator`.
-        mechanism: a machine that falls without meeting a singularity.
-        seconds: how long it falls.
-        error: largest share by which the fallen machine may differ from that of the independent
+        route: the route, as passed to `Simulator`.
+        mechanism: a machine that reaches no singularity in its fall from the reference pose.
+        seconds: duration of the fall, s.
+        error: allowed relative difference of the final state from that of the independent
             coordinates.
 
     Raises:
-        ConformanceError: everything that does not hold.
+        ConformanceError: lists all violations.
     """
     _check_fall(
         mechanism,
         seconds,
         error,
         route=route,
-        remedy="rates are those of M a + h = S u + K^T lambda",
+        remedy="return the rates of M a + h = S u + K^T lambda",
     )
 
 
@@ -72,7 +72,7 @@ def _check_fall(
     error: float,
     *,
     remedy: str,
-    integrator: Integrator = REFERENCE,
+    integrator: Integrator = REFERENCE_INTEGRATOR,
     route: Route | None = None,
 ) -> None:
     problems = Problems()
@@ -80,17 +80,17 @@ def _check_fall(
         "compiled": Model(mechanism, evaluator=Compiled()),
         "interpreted": Model(mechanism, evaluator=Interpreted()),
     }
-    expected = Simulator(models["compiled"], integrator=REFERENCE).run(seconds)
-    ends = {}
-    for how, model in models.items():
+    expected = Simulator(models["compiled"], integrator=REFERENCE_INTEGRATOR).run(seconds)
+    final_q = {}
+    for evaluation, model in models.items():
         run = Simulator(model, integrator=integrator, route=route).run(seconds)
         if run.problem is not None:
             problems.append(run.problem)
             continue
-        ends[how] = run.q[-1]
+        final_q[evaluation] = run.q[-1]
         compare(
             problems,
-            f"{how}, coordinates",
+            f"{evaluation}, coordinates",
             run.q[-1],
             expected.q[-1],
             tolerance=error,
@@ -98,20 +98,20 @@ def _check_fall(
         )
         compare(
             problems,
-            f"{how}, velocities",
+            f"{evaluation}, velocities",
             run.v[-1],
             expected.v[-1],
             tolerance=10 * error,
             remedy=remedy,
         )
-    if len(ends) == 2:
-        remedy = "the same numbers in C and in Python"
+    if len(final_q) == 2:
+        remedy = "make C and Python equal"
         compare(
             problems,
             "compiled",
-            ends["compiled"],
-            ends["interpreted"],
-            tolerance=SAME,
+            final_q["compiled"],
+            final_q["interpreted"],
+            tolerance=COMPILED_TOLERANCE,
             remedy=remedy,
         )
     ConformanceError.raise_if_any(problems)
@@ -123,27 +123,26 @@ def check_controller(
     """Check a controller on a short stroke of a machine's platform and back to rest.
 
     Args:
-        controller: as it is handed to `follow`.
-        mechanism: a machine whose platform has three translations first.
-        reach: length of the stroke along each of them, m.
-        share: largest tool error, of the stroke's length.
+        controller: the controller, as passed to `follow`.
+        mechanism: a machine whose first three platform coordinates are translations.
+        reach: length of the stroke along each of these, m.
+        share: allowed tool error, as a share of this length.
 
     Raises:
-        ConformanceError: the run fails, or the tool strays.
+        ConformanceError: the run fails, or the tool error is too large.
     """
     problems, model = Problems(), Model(mechanism)
-    here = model.platform_position(model.assembly.q)
-    path = Line(here, here + reach * (np.arange(len(here)) < 3))
+    start = model.platform_position(model.assembly.q)
+    path = Line(start, start + reach * (np.arange(len(start)) < 3))
     columns = model.platform.ports.position.columns
     run = follow(
         plan(stroke(model, path, columns), POLYNOMIAL_345, Seconds(0.2)), controller, Sampling()
     )
     if run.end:
-        problems.add("run", run.end, "a law that holds the machine")
+        problems.add("run", run.end, "use a law that can hold the machine")
     elif not np.isfinite(run.force).all():
-        problems.add("force", "is not finite", "forces (n_u,) at each sample")
+        problems.add("force", "is not finite", "return forces (n_u,) at each sample")
     elif (error := np.abs(run.tool_error).max()) > share * reach:
-        problems.add(
-            "tool", f"strays by {error:.3g} m on a stroke of {reach:g} m", "gains that follow it"
-        )
+        what = f"has an error of {error:.3g} m on a stroke of {reach:g} m"
+        problems.add("tool", what, "use larger gains")
     ConformanceError.raise_if_any(problems)
