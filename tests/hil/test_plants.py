@@ -28,7 +28,7 @@ import tauloop as tl
 from tauloop.common.errors import InputError
 from tauloop.export.controller import FLAGS, ControllerOptions
 from tauloop.hil import PlantClient, PlantOptions
-from tauloop.hil.client import MEMORY_VERSION, MAX_PACKET_DOUBLES
+from tauloop.hil.client import MAX_PACKET_DOUBLES, MEMORY_VERSION
 
 pytestmark = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

@@ -18,7 +18,7 @@ import pytest
 
 import tauloop
 from tauloop import load
-from tauloop.common.extensions import GROUPS
+from tauloop.common.extensions import PLUGIN_GROUPS
 from tauloop.display import PARTS
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.testing import (
@@ -349,7 +349,8 @@ def test_a_part_of_reports_that_changes_or_is_no_part_is_seen():
             return 1
 
     with pytest.raises(
-        ConformanceError, match=r"(?s)not an identifier.*Inspektion.*print nothing.*no plain form.*is a int"
+        ConformanceError,
+        match=r"(?s)not an identifier.*Inspektion.*print nothing.*no plain form.*is a int",
     ):
         check_report_part(Wrong(), result)
 
@@ -369,5 +370,5 @@ def test_parts_of_tauloop_take_results_that_there_are_by_functions_that_there_ar
 
 def test_the_groups_of_entry_points_are_documented():
     page = (FOLDER.parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
-    assert [group for group in GROUPS if f"`{group}`" not in page] == []
+    assert [group for group in PLUGIN_GROUPS if f"`{group}`" not in page] == []
     assert [name for name in EXAMPLES if f"| `{name}.py` |" not in page] == []

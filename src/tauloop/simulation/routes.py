@@ -219,7 +219,7 @@ class Projected(Route):
 
 
 #: Routes by the names used in commands and tables.
-ROUTES = Offered[Route](
+ROUTES = Registry[Route](
     "tauloop.routes",
     Route,
     {

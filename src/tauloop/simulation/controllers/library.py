@@ -14,7 +14,7 @@ from tauloop.simulation.controllers.laws import (
 from tauloop.simulation.controllers.predictive import PredictiveTracking
 
 #: Controllers by the names used in commands and tables.
-CONTROLLERS = Offered[type[Controller]](
+CONTROLLERS = Registry[type[Controller]](
     "tauloop.controllers",
     Controller,
     {
