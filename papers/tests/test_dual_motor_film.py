@@ -13,9 +13,9 @@ from conftest import ROOT
 from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import load_drive, read_drive
 from tauloop_papers.dual_motor.film import (
-    PICTURES,
+    LATER_PICTURES,
+    STEP_DURATION,
     STEP_PICTURES,
-    STEP_SHOWN,
     Story,
     digest,
     picture,
@@ -43,7 +43,7 @@ def test_the_film_on_the_page_is_of_the_shipped_plant() -> None:
     line = load_drive(SETTINGS.line)
     with PIL.Image.open(SHOWN) as shown:
         assert shown.info["comment"].decode() == digest(line)
-        assert getattr(shown, "n_frames", 1) == STEP_PICTURES + PICTURES
+        assert getattr(shown, "n_frames", 1) == STEP_PICTURES + LATER_PICTURES
     assert SHOWN.stat().st_size < SMALL
     text = (SHOWN.parent / "dual-motor-plant.md").read_text(encoding="utf-8")
     assert f"({SHOWN.name})" in text
@@ -64,7 +64,7 @@ def test_pictures_show_contacts_and_play(film: Story) -> None:
     assert "pushes the cart: +" in master
     assert "pushes the cart: -" in slave
     alone = film.records["one"]
-    late = alone.time > STEP_SHOWN
+    late = alone.time > STEP_DURATION
     free = alone.time[late][alone.signal("rack1.force")[late] == 0.0]
     words = [text.get_text() for axes in picture(film, float(free[0])).axes for text in axes.texts]
     assert "motor in the play: 0 N" in words

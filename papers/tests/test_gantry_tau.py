@@ -335,9 +335,9 @@ def test_the_search_behind_stored_designs_finds_them(number: int) -> None:
 
 
 def test_ranks_are_those_of_the_notes(result: TwoRunIdentification) -> None:
-    assert [row.rank for row in result.findings.told] == [10, 12, 13, 15]
-    assert [row.stated for row in result.findings.told] == [10, 12, 13, 15]
-    assert result.findings.told[3].lost == ("I_pyy",)
+    assert [row.rank for row in result.findings.identifiability] == [10, 12, 13, 15]
+    assert [row.stated for row in result.findings.identifiability] == [10, 12, 13, 15]
+    assert result.findings.identifiability[3].lost == ("I_pyy",)
 
 
 def test_the_result_is_complete(result: TwoRunIdentification) -> None:

@@ -352,7 +352,7 @@ def test_a_browser_shows_the_page_and_asks_for_nothing_else(
     assert f"Figure 9: a photograph {HOSTILE}" in shown
     assert shown.count(HOSTILE) >= 6  # titles, rows, quantities and choices, as they are written
     assert "third (c): not done yet" in shown
-    assert page.run("document.title").startswith("Five papers")
+    assert page.run("document.title").startswith("Reproductions of five papers")
     assert page.run("[...document.images].every(one => one.complete && one.naturalWidth > 0)")
     assert page.run("document.documentElement.scrollWidth") <= width  # nothing sticks out
     edge = "Math.max(...[...document.querySelectorAll('table')].map(each => each.getBoundingClientRect().right))"

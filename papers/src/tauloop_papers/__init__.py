@@ -1,4 +1,4 @@
-"""The papers' experiments done again with Tauloop: what was stated, what comes out here, and why they differ."""
+"""Reproductions of experiments in papers with Tauloop, with stated and our values."""
 
 from tauloop_papers.kept import Kept, keep, read_kept, reproduce_all
 from tauloop_papers.page import write_page

@@ -1,4 +1,4 @@
-"""An experiment on a machine file of one's own, and the other models of that machine which experiments compare with."""
+"""Experiments on another machine file, and the models of that machine for comparison."""
 
 from __future__ import annotations
 
@@ -13,50 +13,45 @@ from tauloop_papers.reproduction import Experiment
 
 
 def settings_on(item: Experiment, file: str) -> Any:
-    """An experiment's settings with a file of one's own in the place of the paper's machine, or of its drive line.
+    """Return an experiment's settings with another file for its machine or drive line.
 
     Raises:
-        InputError: the experiment has no machine of its own, or parts of the paper's machine are
-            not in the file.
-        DescriptionError: the file is wrong.
+        InputError: the experiment has no machine file, or elements of the paper's machine are
+            missing in the file.
+        DescriptionError: the file has errors.
     """
     settings = item.settings
     if not item.file:
-        remedy = "fit a plant to steps of yours by `tauloop drive fit MINE.yaml steps.yaml`"
+        remedy = "fit a plant to measured steps with `tauloop drive fit MINE.yaml steps.yaml`"
         raise InputError.of(
-            item.name, "searches the plant behind printed tables and takes no machine", remedy
+            item.name, "searches a plant for printed tables and takes no machine", remedy
         )
     paper = item.machine_of(settings)
-    ours, own = (_parts(load(name)) for load in (_loader(item),) for name in (paper, file))
-    InputError.raise_if_any(
-        Problem(
-            file,
-            f"has no {kind} {', '.join(sorted(names - own[kind]))}, which the experiment asks for",
-            f"name it so, or begin with the paper's: `tauloop new mine --template {paper}`"
-            if item.file == "machine"
-            else f"name it so, or begin with the paper's: {paper}",
-        )
-        for kind, names in ours.items()
-        if names - own[kind]
-    )
+    load = tl.load if item.file == "machine" else load_drive
+    required, present = _names_by_kind(load(paper)), _names_by_kind(load(file))
+    remedy = f"use these names, or begin with the paper's: {paper}"
+    if item.file == "machine":
+        remedy = f"use these names, or begin with `tauloop new mine --template {paper}`"
+    problems = []
+    for kind, names in required.items():
+        if missing := names - present[kind]:
+            what = f"has no {kind} {', '.join(sorted(missing))}, which the experiment needs"
+            problems.append(Problem(file, what, remedy))
+    InputError.raise_if_any(problems)
     return replace(settings, **{item.file: file})
 
 
-def _loader(item: Experiment) -> Any:
-    return tl.load if item.file == "machine" else load_drive
-
-
-def _parts(machine: Any) -> dict[str, set[str]]:
-    """What experiments call by name."""
-    parts = {"parameter": set(machine.parameters.values)}
+def _names_by_kind(machine: Any) -> dict[str, set[str]]:
+    """Return the names that experiments use, by kind of element."""
+    names = {"parameter": set(machine.parameters.values)}
     if isinstance(machine, Mechanism):
-        parts["actuator"] = {actuator.name for actuator in machine.actuators}
-        parts["body"] = {body.name for body in machine.bodies}
-    return parts
+        names["actuator"] = {actuator.name for actuator in machine.actuators}
+        names["body"] = {body.name for body in machine.bodies}
+    return names
 
 
 def of_same_parts(model: str, machine: Mechanism) -> Mechanism:
-    """Another model of a machine: what both files call alike has the machine's values."""
+    """Return another model of a machine, with the machine's values of common parameters."""
     described = tl.load(model)
     values = machine.parameters.values
     return described.with_values(
@@ -65,10 +60,10 @@ def of_same_parts(model: str, machine: Mechanism) -> Mechanism:
 
 
 def one_link_per_cluster(model: str, machine: Mechanism) -> Mechanism:
-    """The model of a Gantry-Tau with a link for each cluster that is nominally the machine.
+    """Return the Gantry-Tau model with one link per cluster that nominally equals the machine.
 
-    The first link of a cluster stands for all: its length, and the track's place plus A - B of it
-    (eq. 1 of the calibration's paper).
+    The first link of a cluster represents all of it, with its length and the track's position plus
+    its A - B (eq. 1 of the calibration's paper).
     """
     values = machine.parameters.values
     own = {}
@@ -76,7 +71,7 @@ def one_link_per_cluster(model: str, machine: Mechanism) -> Mechanism:
         own[f"{track}.length"] = values[f"{link}.length"]
         for axis in "xyz":
             place = values.get(f"{track}.track_{axis}", 0.0)
-            # to 1 pm: a difference of decimal figures is one
+            # rounded to 1 pm, because differences of decimal numbers are decimal
             own[f"{track}.offset_{axis}"] = round(
                 place + values[f"{link}.A_{axis}"] - values[f"{link}.B_{axis}"], 12
             )

@@ -1,4 +1,4 @@
-"""``tauloop paper reproduce``: a paper's experiment done again, with figures and a table of stated and own figures."""
+"""``tauloop paper reproduce``: reproduction of a paper's experiment."""
 
 from __future__ import annotations
 
@@ -34,57 +34,60 @@ from tauloop_papers.kept import Kept, code_of, keep, regular, reproduce_all
 from tauloop_papers.notes import NOTES, claims
 from tauloop_papers.page import CONTROLLER_HEADS, controller_rows, record, write_page
 
-#: Where `all` keeps its results, if no folder is named.
+#: Folder for the results of `all` by default.
 DEFAULT_FOLDER = Path("reproductions")
-#: On screens of fewer columns what is compared is a list: five columns of sentences would be a few
-#: words wide each.
-WIDE = 120
+#: Smallest width of a terminal for tables of five columns; narrower ones get a list.
+MIN_TABLE_WIDTH = 120
 
 
 @command(
     out=FOLDER.of("pictures, result and page"),
     json_file=RESULT,
-    out_default="'reproductions' for all without it",
+    out_default="for all: 'reproductions' by default",
 )
 def reproduce(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="An experiment, or 'all'; they are listed without it."),
+        typer.Argument(
+            metavar="NAME", help="An experiment, or 'all'; lists all experiments by default."
+        ),
     ] = None,
     out: Path | None = None,
     note: Annotated[
         bool,
         typer.Option(
-            "--note",
-            help="Only the values of the note for the paper's authors, papers/notes/NAME.md.",
+            "--note", help="Only the values of docs/notes/NAME.md, which the paper does not print."
         ),
     ] = False,
     machine: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A file of a machine of yours (of a drive line), of the paper's parts in other sizes.",
+            help="Another machine (or drive line) file with the same elements as the paper's.",
         ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="With 'all': also what an earlier run has left.")
+        bool,
+        typer.Option("--again", help="With 'all': repeat experiments that already have results."),
     ] = False,
     json_file: Path | None = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Do a paper's experiment again: what it states, what comes out here, and why they differ.
+    """Reproduce a paper's experiment: stated values, our values, and why they differ.
 
-    `all` does one after the other and keeps each when it is done: after Ctrl-C it goes on where it
-    was.
+    `all` reproduces one experiment after the other and stores each result. After Ctrl-C, the next
+    call continues.
     """
     if json_file is not None and (note or name in (None, "all")):
         raise InputError.of(
             "json_file",
-            "the JSON file holds the result of one experiment",
-            "name it, without --note",
+            "a JSON file contains the result of one experiment",
+            "name an experiment, without --note",
         )
     if machine is not None and (note or name in (None, "all")):
-        raise InputError.of("--machine", "is for one experiment", "name it, without --note")
+        raise InputError.of(
+            "--machine", "is for one experiment", "name an experiment, without --note"
+        )
     if note:
         _note(name or "all", as_json)
         return
@@ -135,20 +138,22 @@ def list_experiments(as_json: JsonOption = False) -> None:
 
 
 def _note(name: str, as_json: bool) -> None:
-    """The figures of a note."""
+    """Print the values of a note."""
     figures = claims(name)
     if not figures:
-        raise InputError.of("--note", f"there is none on {name}", f"there are {', '.join(NOTES)}")
+        raise InputError.of(
+            "--note", f"there is no note on {name}", f"choose among {', '.join(NOTES)}"
+        )
     if as_json:
         print_json({"status": Status.OK, "claims": figures})
         return
-    title = f"What the method shows beyond the paper: {name}"
+    title = f"Results of the method beyond the paper: {name}"
     rows = ((claim.what, claim.figure) for claim in figures)
-    console().print(table(title, "figure", "value", rows=rows))
+    console().print(table(title, "quantity", "value", rows=rows))
 
 
 def _all(where: Path, again: bool, as_json: bool) -> None:
-    """All experiments, their pages, and one of all that is rewritten when another is done."""
+    """Reproduce all experiments with their pages, and update the page of all after each."""
 
     def pages(there: list[Kept]) -> None:
         done = {kept.experiment.name for kept in there}
@@ -177,7 +182,7 @@ def _all(where: Path, again: bool, as_json: bool) -> None:
 
 @contextmanager
 def _shown(is_quiet: bool) -> Iterator[Callable[[Experiment, str], None]]:
-    """What an experiment is at, how long it has been, and how long it may take."""
+    """Show the current step of an experiment, its elapsed time and its expected time."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, transient=True, disable=is_quiet) as progress:
         tasks: dict[str, TaskID] = {}
@@ -199,19 +204,16 @@ def _make(where: Path) -> None:
         where.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         remedy = "name a folder" if where.is_file() else "name a folder you may write to"
-        raise InputError.of(str(where), f"cannot be made: {error.strerror}", remedy) from error
+        raise InputError.of(str(where), f"cannot be created: {error.strerror}", remedy) from error
 
 
 def _list(as_json: bool) -> None:
     if as_json:
         keys = ("name", "title", "source", "budget")
-        print_json(
-            {
-                "experiments": [
-                    {key: getattr(item, key) for key in keys} for item in EXPERIMENTS.values()
-                ]
-            }
-        )
+        listed = []
+        for item in EXPERIMENTS.values():
+            listed.append({key: getattr(item, key) for key in keys})
+        print_json({"experiments": listed})
         return
     rows = (
         (item.name, item.title, f"{item.budget:.0f}", item.source) for item in EXPERIMENTS.values()
@@ -232,7 +234,7 @@ def _print(reproduction: Reproduction, written: list[Path]) -> None:
         screen.print()
     _compared(screen, reproduction)
     screen.print(f"source: {reproduction.experiment.source}")
-    screen.print("chosen here, because the paper does not say:")
+    screen.print("our choices, which the paper leaves open:")
     for choice in reproduction.choices:
         screen.print(f"  - {choice}")
     for line in reproduction.advice:
@@ -242,8 +244,8 @@ def _print(reproduction: Reproduction, written: list[Path]) -> None:
 
 
 def _compared(screen: Console, reproduction: Reproduction) -> None:
-    """What is stated beside ours: a table, or on a narrow screen a list."""
-    if screen.width >= WIDE:
+    """Print stated and our values as a table, or as a list on a narrow terminal."""
+    if screen.width >= MIN_TABLE_WIDTH:
         rows = (
             (item.quantity, item.unit, item.stated, item.ours, item.why)
             for item in reproduction.comparisons

@@ -1,4 +1,4 @@
-"""What stands in each paper's controller, as C: exported, checked by its own program, and timed on this computer."""
+"""C code of each paper's controller: exported, checked by its test program, and timed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from tauloop_papers.nuwar.settings import SETTINGS as NUWAR
 from tauloop_papers.rcid.settings import SETTINGS as RCID
 from tauloop_papers.spidermill.settings import SETTINGS as SPIDERMILL
 
-#: Calls of one measurement, and how many of them there are: the least counts.
+#: Number of calls of one measurement, and of measurements, of which the smallest time counts.
 CALLS, REPEATS = 20_000, 7
 FLAGS = ("-std=c99", "-O2")
 FORCE = tl.ExportOptions(outputs=("force",))
 
 
 def _gantry_tau(machine: str = GANTRY_TAU.machine) -> tuple[Export, ...]:
-    """Forces that are fed forward."""
+    """Return the feed-forward forces."""
     return (tl.export_c(tl.load(machine), options=FORCE),)
 
 
 def _rcid(machine: str = RCID.machine) -> tuple[Export, ...]:
-    """Inverse dynamics by generalized momentum, as in the paper, and by Newton and Euler's equations."""
+    """Return inverse dynamics by generalized momentum, as in the paper, and by Newton-Euler."""
     by_momentum = tl.Model(tl.load(machine), formulation="generalized-momentum")
     options = tl.ExportOptions(outputs=("force",), name=f"{by_momentum.mechanism.name}_momentum")
     return (
@@ -43,13 +43,13 @@ def _rcid(machine: str = RCID.machine) -> tuple[Export, ...]:
 
 
 def _nuwar(machine: str = NUWAR.machine) -> tuple[Export, ...]:
-    """Forces without accelerations: momenta of a sample, and forces from their differences."""
+    """Return forces without accelerations: momenta, and forces from their differences."""
     functions = tl.ExportOptions(functions=("momentum", "momentum_forces"))
     return (tl.export_c(tl.load(machine), options=functions),)
 
 
 def _spidermill(machine: str = SPIDERMILL.machine) -> tuple[Export, ...]:
-    """Inverse dynamics of the reduced model."""
+    """Return inverse dynamics of the reduced model."""
     options = ReductionOptions(
         massless_rods=SPIDERMILL.massless, shares_parameters=True, seed=SPIDERMILL.seed
     )
@@ -63,11 +63,11 @@ def _spidermill(machine: str = SPIDERMILL.machine) -> tuple[Export, ...]:
 
 
 def _dual_motor(line: str = DUAL_MOTOR.line) -> tuple[Export, ...]:
-    """The control of both motors, with its switching."""
+    """Return the control of both motors with its switching."""
     return (export_control(load_drive(line)),)
 
 
-#: By experiment.
+#: Exports of controllers by experiment.
 CONTROLLERS: Mapping[str, Callable[..., tuple[Export, ...]]] = {
     "dual-motor": _dual_motor,
     "gantry-tau": _gantry_tau,
@@ -78,24 +78,24 @@ CONTROLLERS: Mapping[str, Callable[..., tuple[Export, ...]]] = {
 
 
 def controllers(name: str, machine: str) -> tuple[Export, ...]:
-    """The functions that stand in the controller of an experiment's machine; none of one that is not among the five.
+    """Return the functions in the controller of an experiment's machine; empty if there are none.
 
     Args:
-        name: of the experiment.
-        machine: the paper's machine or drive line, or a file of one that is alike.
+        name: name of the experiment.
+        machine: the paper's machine or drive line, or a file with the same elements.
     """
     return CONTROLLERS[name](machine) if name in CONTROLLERS else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Functions run on this computer.
+    """Results of functions run on this computer.
 
     Attributes:
-        compiler: by which; "" where there is none.
-        agrees: whether the self-check passed; None where it could not be run.
-        verdict: the last line of it, or what the compiler said.
-        nanoseconds: of a call, by function.
+        compiler: name of the compiler; "" without one.
+        agrees: whether the self-check passed; None if it could not run.
+        verdict: last line of the self-check, or the message of the compiler.
+        nanoseconds: time of a call by function, ns.
     """
 
     compiler: str
@@ -105,7 +105,7 @@ class Measured:
 
 
 def functions(export: Export) -> list[dict[str, Any]]:
-    """What each function of an export is, and its operations: of a sample, and of each of Newton's steps."""
+    """Return meaning and operations of each function of an export."""
     return [
         {
             "name": item["name"],
@@ -119,10 +119,12 @@ def functions(export: Export) -> list[dict[str, Any]]:
 
 
 def measured(export: Export) -> Measured:
-    """Compile an export with its test program, run that, and time the calls."""
+    """Compile an export with its test program, run it, and time the calls."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
-        return Measured(compiler="", agrees=None, verdict="no C compiler here", nanoseconds={})
+        return Measured(
+            compiler="", agrees=None, verdict="no C compiler on this computer", nanoseconds={}
+        )
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         for file, text in {**export.files, "timed.c": _timing_text(export)}.items():
@@ -146,7 +148,7 @@ def measured(export: Export) -> Measured:
 
 
 def _timing_text(export: Export) -> str:
-    """The test program, and behind it each function called at the samples of its check."""
+    """Return the test program, followed by timed calls of each function."""
     lines = [
         "#define main self_check",
         f'#include "{export.name}_check.c"',

@@ -1,4 +1,4 @@
-"""Results in a folder: each is kept when it is done, and pages are made of what lies there."""
+"""Results in a folder: each is stored when it is complete, and pages show the stored results."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ import tauloop as tl
 from tauloop.common.files import write_text
 from tauloop.common.result import Status, plain, provenance, write_json
 from tauloop.display import Piece, motion, save_figure
+from tauloop.export.c import Export
 from tauloop.viewer import View
 from tauloop_papers.controllers import controllers, functions, measured
 from tauloop_papers.reproduction import EXPERIMENTS, LONG, Experiment, Progress, Reproduction
 
-#: Figures are drawn for pages and for eyes.
+#: File types of figures, for pages and for viewers.
 ENDINGS = ("svg", "png")
-#: Films are pages, and pictures that move anywhere.
+#: File types of films: web pages and animated pictures.
 FILM_ENDINGS = ("html", "gif")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A result as it lies in a folder.
+    """A stored result in a folder.
 
     Attributes:
-        experiment: what was done.
-        folder: where it lies.
-        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, what is
-            `undrawn`, `films` (machines in motion), what the `controllers` functions are, the
-            `machine` where it is not the paper's, and `code`, which says of which settings and
-            sources it is the result. Equal runs give equal files.
+        experiment: the experiment.
+        folder: folder of the result.
+        data: content of its JSON file: `status`, `result`, `advice`, `captions` of figures,
+            descriptions of `undrawn` figures, `films`, `controllers`, the `machine` if it is not
+            the paper's, and `code`, a hash of settings and sources. Equal runs give equal files.
     """
 
     experiment: Experiment
@@ -43,16 +43,16 @@ class Kept:
 
     @property
     def status(self) -> Status:
-        """Of the result."""
+        """Status of the result."""
         return Status(self.data["status"])
 
     def figure(self, part: str, ending: str = "svg") -> Path:
-        """File of a figure or film."""
+        """Return the file of a figure or film."""
         return self.folder / f"{self.experiment.name}-{part}.{ending}"
 
     @property
     def files(self) -> list[Path]:
-        """All files of the result: figures, films and C, then its JSON."""
+        """All files of the result: figures, films, C code and JSON."""
         drawn = [self.figure(part, ending) for part in self.data["captions"] for ending in ENDINGS]
         drawn += [
             self.figure(part, ending) for part in self.data["films"] for ending in FILM_ENDINGS
@@ -62,7 +62,7 @@ class Kept:
 
     @property
     def measured(self) -> dict[str, Any]:
-        """How the C ran here, by the name of an export; not among the files, for no two runs take the same time."""
+        """Results of the C code on this computer by export; not among the files, as times vary."""
         path = self.folder / f"{self.experiment.name}-measured.json"
         try:
             return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -71,14 +71,14 @@ class Kept:
 
 
 def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool = True) -> Kept:
-    """Write a result: its figures first, so that where there is the JSON file there is all of it.
+    """Write a result; the JSON file comes last, so that it exists only with all other files.
 
     Args:
         reproduction: the result.
-        folder: which is there.
-        code: `code_of` the experiment, taken before it began: its program may have been changed
-            since.
-        is_filmed: films become files of their own, too, beside what pages show.
+        folder: an existing folder.
+        code: `code_of` the experiment, computed before it began, because its program may have been
+            changed since.
+        is_filmed: whether to write films as separate files, in addition to those on pages.
 
     Raises:
         InputError: the folder cannot be written.
@@ -100,14 +100,7 @@ def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool
         },
         "advice": (*reproduction.advice, *faults),
         "result": reproduction,
-        "controllers": [
-            {
-                "name": export.name,
-                "files": [f"{experiment.name}-c/{export.name}/{file}" for file in export.files],
-                "functions": functions(export),
-            }
-            for export in made
-        ],
+        "controllers": [_controller_data(experiment.name, export) for export in made],
     }
     kept = Kept(experiment=experiment, folder=folder, data=plain(data))
     for part, figure in drawn.items():
@@ -126,16 +119,25 @@ def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool
     return kept
 
 
+def _controller_data(name: str, export: Export) -> dict[str, Any]:
+    """Return the data of an export for the JSON file."""
+    return {
+        "name": export.name,
+        "files": [f"{name}-c/{export.name}/{file}" for file in export.files],
+        "functions": functions(export),
+    }
+
+
 def _scene(shown: View, title: str) -> Piece:
-    """A machine in motion as pages show it."""
+    """Return the piece of a page that shows a machine in motion."""
     if shown.playback is None:
-        raise ValueError(f"{title}: nothing moves")
+        raise ValueError(f"{title}: the machine does not move")
     (scene,) = motion(shown.model, shown.playback.time, shown.playback.q, title, is_motion=False)
     return scene
 
 
 def read_kept(experiment: Experiment, folder: Path) -> Kept | None:
-    """What an earlier run has left; None where it is missing, damaged, or of other settings or sources."""
+    """Return a stored result; None if it is missing, damaged, or of other settings or sources."""
     try:
         data = json.loads((folder / f"{experiment.name}.json").read_text(encoding="utf-8"))
         kept = Kept(experiment=experiment, folder=folder, data=data)
@@ -148,7 +150,10 @@ def read_kept(experiment: Experiment, folder: Path) -> Kept | None:
 
 
 def code_of(experiment: Experiment, settings: Any = None) -> str:
-    """Of what settings (the paper's without them), programs and versions a result is: equal codes, equal figures."""
+    """Return a hash of settings (the paper's by default), programs and versions of a result.
+
+    Equal hashes mean equal results.
+    """
     made_by = provenance(
         packages=("numpy", "scipy", "casadi"), options=plain(settings or experiment.settings)
     )
@@ -168,17 +173,16 @@ def reproduce_all(
     again: bool = False,
     after_each: Callable[[list[Kept]], object] = lambda _: None,
 ) -> list[Kept]:
-    """Do all experiments but long searches, and keep each in the folder when it is done; go on where a run was left.
+    """Reproduce all experiments except long searches, and store each result; continue a former run.
 
-    Args:
-        folder: for results and figures.
-        progress: called with every step that begins, and of which experiment.
-        again: do those again, too, whose result is there, of the same settings, sources and
+        folder: folder of results and figures.
+        progress: called with the experiment and the step that begins.
+        again: whether to repeat experiments with a stored result of the same settings, sources and
             versions.
-        after_each: called with all that is there.
+        after_each: called with all stored results.
 
     Raises:
-        TauloopError: an experiment cannot be done; the others are done first, and kept.
+        TauloopError: an experiment fails; the others are reproduced and stored first.
     """
     there: list[Kept] = []
     failures: list[tl.TauloopError] = []
@@ -197,11 +201,11 @@ def reproduce_all(
 def done(
     item: Experiment, folder: Path, progress: Progress = lambda _: None, settings: Any = None
 ) -> Kept:
-    """Do one experiment, and keep its result."""
+    """Reproduce one experiment, and store its result."""
     code = code_of(item, settings)
     return keep(item.run(progress, settings), folder, code)
 
 
 def regular() -> list[Experiment]:
-    """All experiments but long searches, which are asked for by name."""
+    """Return all experiments except long searches, which must be named."""
     return [item for item in EXPERIMENTS.values() if item.budget <= LONG]

@@ -1,4 +1,4 @@
-"""What each paper's method would have told its authors: figures that they do not print, from a few lines each."""
+"""Results of each paper's method that the paper does not print, from a few lines each."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from tauloop_papers.rcid.settings import SETTINGS as RCID
 from tauloop_papers.spidermill.models import Reduced
 from tauloop_papers.spidermill.settings import SETTINGS as SPIDERMILL
 
-#: Random states from which ranks are found, and random excitations beside an optimised one.
-STATES, RANDOM = 60, 60
-#: Noise of the torques or forces that are measured, N m and N, and samples per second.
+#: Number of random states for ranks, and of random excitations compared with an optimised one.
+STATES, RANDOM_EXCITATIONS = 60, 60
+#: Noise of measured torques (N m) and forces (N), and samples per second.
 TORQUE_NOISE, FORCE_NOISE, RATE = 0.4, 1.0, 1000.0
-#: Harmonics and period (s) of an excitation, and what it keeps to beside the machine file's limits
-#: (SI).
+#: Number of harmonics and period (s) of an excitation, and its limits in addition to those of the
+#: machine file (SI).
 HARMONICS, PERIOD = 3, 1.0
 GENTLE = ExcitationLimits(stroke=0.01, speed=0.2, acceleration=3.0)
 BRISK = ExcitationLimits(stroke=0.4, speed=6.0, acceleration=100.0)
-#: Masses that the papers print or that make up what they print.
+#: Masses that the papers print, or of which printed values consist.
 NUWAR_FIGURES = ("arm_inertia", "arm_mass", "elbow_mass", "forearm_mass", "plate_mass")
 RCID_FIGURES = ("payload_mass", "platform_mass", "carriage_mass", "link_mass")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A figure of a note.
+    """A value of a note.
 
     Attributes:
-        what: it is, as the note says it.
-        figure: as text, with its unit.
+        what: description of the value in the note.
+        figure: the value as text, with its unit.
     """
 
     what: str
@@ -55,7 +55,7 @@ class Claim:
 
 
 def claims(name: str) -> tuple[Claim, ...]:
-    """The figures of an experiment's note; none where there is no note."""
+    """Return the values of an experiment's note; empty without a note."""
     return (
         tuple(Claim(what=what, figure=figure) for what, figure in NOTES[name]())
         if name in NOTES
@@ -64,13 +64,13 @@ def claims(name: str) -> tuple[Claim, ...]:
 
 
 def _operations(mechanism: Mechanism) -> dict[str, int]:
-    """Of inverse dynamics by formulation."""
+    """Return the number of operations of inverse dynamics by formulation."""
     counted = tl.count_operations(mechanism).costs
     return {item.formulation: item.total for item in counted if item.quantity == "inverse dynamics"}
 
 
 def _rank(mechanism: Mechanism) -> str:
-    """Base parameters, and inertial parameters, of random motions."""
+    """Return the numbers of base parameters and of inertial parameters for random motions."""
     model = Model(mechanism)
     states = random_states(model, STATES, np.random.default_rng(0))
     regressor = model.platform.regressor(states.position, states.velocity, states.acceleration)
@@ -83,9 +83,9 @@ def _rank(mechanism: Mechanism) -> str:
 
 
 def _excited(mechanism: Mechanism, names: tuple[str, ...], limits: ExcitationLimits) -> Excitation:
-    """An excitation for some figures of the file, by one start out of random ones."""
+    """Return an excitation for some parameters of the file, optimised from a random start."""
     task = ExcitationTask(harmonics=HARMONICS, period=PERIOD, unknowns=names, limits=limits)
-    options = tl.ExcitationOptions(task=task, random=RANDOM, starts=1, polished=0)
+    options = tl.ExcitationOptions(task=task, random=RANDOM_EXCITATIONS, starts=1, polished=0)
     return tl.plan_excitation(mechanism, options)
 
 
@@ -100,7 +100,7 @@ def _deviations(
     forces: Callable[[Model], np.ndarray],
     noise: float,
 ) -> np.ndarray:
-    """Standard deviations of figures in percent, from forces that are linear in them, with white noise."""
+    """Return standard deviations of parameters in percent, from linear forces with white noise."""
     nominal = mechanism.parameters.values
 
     def of(name: str, share: float) -> np.ndarray:
@@ -177,7 +177,7 @@ def _nuwar() -> Iterator[tuple[str, str]]:
 
 
 def _from_momenta(model: Model, stroke: SampledMotion) -> np.ndarray:
-    """Forces of a motion without its accelerations, as `tauloop dynamics --from-momenta` gives them."""
+    """Return forces of a motion without its accelerations, as `tauloop dynamics --from-momenta`."""
     ports = model.platform.ports
     heads = ["time [s]", *(f"position.{name} [m]" for name in ports.position.columns)]
     heads += [f"velocity.{name} [m/s]" for name in ports.velocity.columns]
@@ -247,7 +247,7 @@ def _dual_motor() -> Iterator[tuple[str, str]]:
     yield "energy that the preload takes at rest", f"{2 * preload**2 * duration:.0f}"
 
 
-#: Figures by experiment.
+#: Values of notes by experiment.
 NOTES: Mapping[str, Callable[[], Iterator[tuple[str, str]]]] = {
     "dual-motor": _dual_motor,
     "gantry-tau": _gantry_tau,

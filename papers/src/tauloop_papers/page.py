@@ -1,4 +1,4 @@
-"""Results of papers as records and pages: tables in their layout, figures, machines in motion, C, what was chosen."""
+"""Results of papers as records and pages: tables, figures, films, C code and choices."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tauloop.viewer.pages import write_page as write_records
 from tauloop_papers.kept import Kept
 from tauloop_papers.reproduction import Experiment
 
-TITLE = "Five papers on parallel robots, done again"
+TITLE = "Reproductions of five papers on parallel robots"
 INTRODUCTION = (
-    "What the papers print, what comes out here, and why they differ. In tables that have the paper's layout the upper "
-    "figure of a cell is the printed one, the lower ours."
+    "Values printed in the papers, our values, and why they differ. In tables with the paper's layout the upper "
+    "value of a cell is the printed one, the lower one ours."
 )
-OWN_MACHINE = "What is ours is of {file}, what is stated of the paper's machine: they differ because the machines do."
+OWN_MACHINE = "Our values are for {file}, the stated ones for the paper's machine: they differ because the machines do."
 HEADS = ("quantity", "unit", "stated", "ours", "why they differ")
 
 CONTROLLER_HEADS = (
@@ -28,14 +28,14 @@ CONTROLLER_HEADS = (
     "ns per call here",
 )
 CONTROLLER_WORDS = (
-    "Operations are those of one sample, after sharing of common subexpressions. The check compares calls and batches "
-    "with the interpreter's numbers at assembled states. Times are the least of seven runs of 20 000 calls, by cc -O2, "
-    "on the computer that made this page and with whatever else it did."
+    "Operations are for one sample, with shared common subexpressions. The check compares calls and batches "
+    "with the interpreter's results at assembled states. Times are the smallest of seven runs of 20 000 calls, with "
+    "cc -O2, on the computer that made this page, with its other load."
 )
 
 
 def write_page(path: Path, there: Sequence[Kept], missing: Sequence[Experiment] = ()) -> Path:
-    """Write the page of results, one section each; those that are missing are named.
+    """Write the page of results with a section for each; missing results are listed.
 
     Raises:
         InputError: the folder cannot be written.
@@ -49,7 +49,7 @@ def write_page(path: Path, there: Sequence[Kept], missing: Sequence[Experiment] 
 
 
 def record(kept: Kept) -> PageRecord:
-    """What a page shows of a result: of this command, and of `tauloop report`."""
+    """Return the record of a result for the pages of this command and of `tauloop report`."""
     return PageRecord(
         kind="Reproduction",
         title=kept.experiment.title,
@@ -79,7 +79,9 @@ def _pieces(kept: Kept) -> Iterator[Piece]:
     for table in result["printed"]:
         yield _printed(table)
     keys = ("quantity", "unit", "stated", "ours", "why")
-    cells = (tuple(item[key] or "–" for key in keys) for item in result["comparisons"])
+    cells = []
+    for item in result["comparisons"]:
+        cells.append(tuple(item[key] or "–" for key in keys))
     yield Table(title="Stated and ours", heads=HEADS, cells=tuple(cells))
     for name, caption in kept.data["captions"].items():
         yield Picture(svg=kept.figure(name).read_text(encoding="utf-8"), caption=caption)
@@ -88,23 +90,20 @@ def _pieces(kept: Kept) -> Iterator[Piece]:
     if kept.data["controllers"]:
         yield from _controllers(kept)
     if kept.data["undrawn"]:
-        yield Paragraph(text="Figures of the paper that hold no data", tone="heading")
+        yield Paragraph(text="Figures of the paper without data", tone="heading")
         for figure, what in kept.data["undrawn"].items():
             yield Paragraph(text=f"{figure}: {what}", tone="item")
-    yield Paragraph(text="Chosen here, because the paper does not say", tone="heading")
+    yield Paragraph(text="Our choices, which the paper leaves open", tone="heading")
     for choice in result["choices"]:
         yield Paragraph(text=choice, tone="item")
 
 
 def _printed(printed: Mapping[str, Any]) -> Table:
-    """A table of the paper: the printed figure above ours in every cell."""
-    cells = (
-        (
-            row["name"],
-            *(f"{s or '–'}\n{o or '–'}" for s, o in zip(row["stated"], row["ours"], strict=True)),
-        )
-        for row in printed["rows"]
-    )
+    """Return a table of the paper with the printed value above ours in every cell."""
+    cells = []
+    for row in printed["rows"]:
+        pairs = zip(row["stated"], row["ours"], strict=True)
+        cells.append((row["name"], *(f"{stated or '–'}\n{ours or '–'}" for stated, ours in pairs)))
     heads = tuple(printed["columns"])
     numeric = (False, *[True] * (len(heads) - 1))
     title = f"{printed['name']}: {printed['title']}"
@@ -112,7 +111,7 @@ def _printed(printed: Mapping[str, Any]) -> Table:
 
 
 def controller_rows(kept: Kept) -> list[tuple[str, ...]]:
-    """Functions in the controller: name, meaning, operations, those of each Newton step, self-check, time of a call."""
+    """Return name, meaning, operations, self-check and time of the functions of a controller."""
     rows: list[tuple[str, ...]] = []
     for item in kept.data["controllers"]:
         run = kept.measured.get(
@@ -134,12 +133,15 @@ def controller_rows(kept: Kept) -> list[tuple[str, ...]]:
 
 
 def _controllers(kept: Kept) -> Iterator[Piece]:
-    """What stands in the controller, as C."""
+    """Yield the pieces about the C code of the controller."""
     folders = ", ".join(
         sorted({str(Path(file).parent) for c in kept.data["controllers"] for file in c["files"]})
     )
     own = f" --machine {kept.data['machine']}" if kept.data["machine"] else ""
     where = f"`tauloop paper reproduce {kept.experiment.name}{own} --out FOLDER` writes the files into {folders}."
     title = "In the controller: C99, with its own check"
-    rows = tuple(tuple(cell or "–" for cell in row) for row in controller_rows(kept))
-    yield Table(title=title, heads=CONTROLLER_HEADS, cells=rows, note=f"{CONTROLLER_WORDS} {where}")
+    rows = []
+    for row in controller_rows(kept):
+        rows.append(tuple(cell or "–" for cell in row))
+    note = f"{CONTROLLER_WORDS} {where}"
+    yield Table(title=title, heads=CONTROLLER_HEADS, cells=tuple(rows), note=note)

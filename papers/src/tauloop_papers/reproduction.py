@@ -1,4 +1,4 @@
-"""The experiments, and what every one gives: stated beside own figures, and the choices that a paper leaves open."""
+"""The experiments and their results: stated values, our values, and choices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tauloop.viewer import View
 
-#: Called with what is being done.
+#: Called with a description of the current step.
 Progress = Callable[[str], None]
 
 
@@ -24,15 +24,14 @@ class Experiment:
     """One experiment.
 
     Attributes:
-        name: as `tauloop paper reproduce` takes it.
+        name: name for `tauloop paper reproduce`.
         title: one line.
         source: the paper.
-        procedure: module of this package with `SETTINGS` and `run`; the one with ``_figures`` draws
-            its result, and says in `CAPTIONS` what is seen.
-        budget: processor time that it may take, s; `reproduce all` leaves out what has more than
-            `LONG`.
-        file: the setting that names the file of its machine or drive line, for one's own in its
-            place; "" for none.
+        procedure: module of this package with `SETTINGS` and `run`; the module with the suffix
+            ``_figures`` draws the result, and describes figures in `CAPTIONS`.
+        budget: allowed processor time, s; `reproduce all` omits experiments above `LONG`.
+        file: setting with the file of its machine or drive line, which another file can replace;
+            "" if there is none.
     """
 
     name: str
@@ -44,31 +43,31 @@ class Experiment:
 
     @property
     def settings(self) -> Any:
-        """Machines, numbers and choices, as a frozen dataclass: a variation is `dataclasses.replace`."""
+        """Machines, numbers and choices; vary this dataclass with `dataclasses.replace`."""
         return self._module().SETTINGS
 
     def run(self, progress: Progress = lambda _: None, settings: Any = None) -> Reproduction:
-        """Do it again, with other settings where they are named; `progress` hears of every step that begins."""
+        """Reproduce the experiment with given settings; report each step to `progress`."""
         reproduction: Reproduction = self._module().run(progress, settings or self.settings)
         return reproduction
 
     def machine_of(self, settings: Any) -> str:
-        """Machine, drive line or file that settings name; "" where there is none."""
+        """Return the machine, drive line or file in the settings; "" if there is none."""
         return str(getattr(settings, self.file, "")) if self.file else ""
 
     def figures(self, reproduction: Reproduction) -> Mapping[str, Figure]:
-        """The figures of its result, by the ending of their files' names."""
+        """Return the figures of its result, by the suffix of their file names."""
         drawn: Mapping[str, Figure] = self._module("_figures").figures(reproduction)
         return drawn
 
     @property
     def films_shown(self) -> Mapping[str, str]:
-        """What each of its films shows; most have none."""
+        """Descriptions of its films; empty for most experiments."""
         films: Mapping[str, str] = getattr(self._module("_figures"), "FILMS", {})
         return films
 
     def films(self, results: Reproduction) -> Mapping[str, View]:
-        """Machines in motion, by the ending of their files' names."""
+        """Return machines in motion, by the suffix of their file names."""
         shown: Mapping[str, View] = (
             self._module("_figures").films(results) if self.films_shown else {}
         )
@@ -76,13 +75,13 @@ class Experiment:
 
     @property
     def captions(self) -> Mapping[str, str]:
-        """What each of its figures shows, beside which one of the paper, and why they differ."""
+        """Captions of its figures: the corresponding figure of the paper, and why they differ."""
         captions: Mapping[str, str] = self._module("_figures").CAPTIONS
         return captions
 
     @property
     def undrawn(self) -> Mapping[str, str]:
-        """Figures of the paper that hold no data and are not drawn again: what they show, and what stands here."""
+        """Figures of the paper that are not drawn: their content, and its replacement."""
         undrawn: Mapping[str, str] = getattr(self._module("_figures"), "UNDRAWN", {})
         return undrawn
 
@@ -90,7 +89,7 @@ class Experiment:
         return importlib.import_module(f"tauloop_papers.{self.procedure}{ending}")
 
 
-#: What `reproduce all` runs takes at most this long, s of processor time.
+#: Largest processor time of an experiment of `reproduce all`, s.
 LONG = 150.0
 _DRESSLER = (
     "Dressler, Schiffer and Robertsson: Modeling and Control of a Parallel Robot Using Modelica"
@@ -140,7 +139,7 @@ EXPERIMENTS = {
         ),
         Experiment(
             name="rcid",
-            title="The RCID by generalized momentum: strokes, operations, and a surface that it touches",
+            title="The RCID by generalized momentum: strokes, operations, and contact with a surface",
             source="Lopes and Almeida: Dynamic Model of a 6-dof Parallel Manipulator Using the Generalized Momentum "
             "Approach, sections 2 and 4",
             procedure="rcid.momentum",
@@ -159,10 +158,10 @@ EXPERIMENTS = {
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of that name.
+    """Return the experiment of a name.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such experiment.
     """
     if name not in EXPERIMENTS:
         remedy = f"one of {', '.join(EXPERIMENTS)}"
@@ -172,14 +171,14 @@ def experiment(name: str) -> Experiment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One row of "stated, ours, why they differ".
+    """A row of a comparison: stated value, our value, and why they differ.
 
     Attributes:
-        quantity: what is compared.
-        unit: its unit, "" for a pure number.
-        stated: the figure as stated, with by whom; "" where nobody states one.
-        ours: the figure that comes out here.
-        why: why they differ, or what the figure means.
+        quantity: the compared quantity.
+        unit: its unit, "" if dimensionless.
+        stated: the stated value, with its source; "" if there is none.
+        ours: our value.
+        why: why they differ, or the meaning of the value.
     """
 
     quantity: str
@@ -195,8 +194,8 @@ class PrintedRow:
 
     Attributes:
         name: its first cell.
-        stated: its other cells as printed; "" where the paper has none.
-        ours: the same cells as they come out here, in the paper's units.
+        stated: its other cells as printed; "" if the paper has none.
+        ours: our values for these cells, in the paper's units.
     """
 
     name: str
@@ -206,14 +205,14 @@ class PrintedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedTable:
-    """A table of the paper in its own layout, every cell stated and ours.
+    """A table of the paper in its layout, with stated and our values in every cell.
 
     Attributes:
-        name: as the paper calls it, "Table 2".
-        title: what it holds, with units.
-        columns: heads, the first that of the rows' names.
-        rows: with as many cells as there are further columns.
-        why: why the figures differ.
+        name: name in the paper, such as "Table 2".
+        title: its content, with units.
+        columns: heads; the first one is that of the rows' names.
+        rows: rows, with one cell for each further column.
+        why: why the values differ.
     """
 
     name: str
@@ -223,7 +222,7 @@ class PrintedTable:
     why: str = ""
 
     def __post_init__(self) -> None:
-        """A row that does not fit its heads is a fault of ours."""
+        """Refuse rows that do not fit the heads, which is a fault of this package."""
         for row in self.rows:
             if not len(row.stated) == len(row.ours) == len(self.columns) - 1:
                 raise ValueError(
@@ -233,12 +232,12 @@ class PrintedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction(Result):
-    """A paper's experiment done again; procedures add their settings and their own data for figures.
+    """The results of a reproduction; procedures add their settings and data for figures.
 
     Attributes:
-        experiment: what was done.
-        comparisons: stated beside ours.
-        choices: what the paper leaves open and we chose, one sentence each.
+        experiment: the experiment.
+        comparisons: stated and our values.
+        choices: our choices that the paper leaves open, one sentence each.
         printed: the paper's tables, in their layout.
     """
 
@@ -249,16 +248,16 @@ class Reproduction(Result):
 
 
 def squared(text: str) -> str:
-    """A unit or formula with its squares as pages print them."""
+    """Return a unit or formula with superscript squares."""
     return text.replace("^2", "²")
 
 
 def reproduce(name: str, progress: Progress = lambda _: None) -> Reproduction:
-    """Do an experiment again.
+    """Reproduce an experiment.
 
     Args:
         name: one of `EXPERIMENTS`.
-        progress: called with every step that begins.
+        progress: called with each step that begins.
 
     Raises:
         InputError: there is no such experiment.

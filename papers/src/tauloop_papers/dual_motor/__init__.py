@@ -1,1 +1,1 @@
-"""Dressler, Schiffer and Robertsson, section 4.2: a drive line tuned, its plant inferred from print."""
+"""Dressler, Schiffer and Robertsson, section 4.2: tuning of a drive line with an inferred plant."""

@@ -1,4 +1,4 @@
-"""What section 4 of the paper concludes, statement by statement, and whether the shipped plant shows it."""
+"""Conclusions of section 4 of the paper, compared with the shipped plant."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tauloop_papers.dual_motor.results import slave_share
 from tauloop_papers.dual_motor.search import CYCLE, LASTING, STILL, swings
 from tauloop_papers.dual_motor.settings import SETTINGS, TABLE_1, TABLE_2
 
-#: A step is smooth with an overshoot up to this share of it; both motors drive with at least this
-#: share of the slave in the energy.
-SMOOTH, DRIVES = 0.01, 0.1
-#: A load on the cart, N, that sets in at a time, s, of a run of so many s.
+#: Largest overshoot of a smooth step, as a share of the step.
+SMOOTH = 0.01
+#: Smallest share of the slave in the energy if both motors drive.
+DRIVES = 0.1
+#: Load on the cart, N, its start time, s, and the duration of the run, s.
 LOAD, LOAD_TIME, LOADED = 50.0, 5.0, 20.0
-#: The energy saved is the printed one within this, as a share of the energy: bars of 1 % of both
-#: energies.
+#: Tolerance of the printed energy saving, as a share of the energy: bars of 1 % of both energies.
 SAVED = 2 * BARS["energy"]
-#: How the motors are used: one, and two.
+#: Uses of the motors: one, and two.
 MOTORS = ("one", "as-written")
-#: The printed optimum of Table 2, and where this plant has a lower cost.
+#: The printed optimum of Table 2, and a point at which this plant has a lower cost.
 OPTIMUM, LOWER = (0.62, 0.45), (0.97, 0.87)
 
 
@@ -33,10 +33,10 @@ class Conclusion:
     """A statement of the paper.
 
     Attributes:
-        statement: of the paper.
-        stated: its words or numbers.
+        statement: statement of the paper.
+        stated: words or numbers of the paper.
         ours: numbers of the shipped plant.
-        holds: whether they show the statement.
+        holds: whether they confirm the statement.
     """
 
     statement: str
@@ -44,12 +44,19 @@ class Conclusion:
     ours: str
     holds: bool
 
+    @property
+    def row(self) -> str:
+        """Return the row of the table on the page."""
+        return (
+            f"| {self.statement} | {self.stated} | {self.ours} | {'yes' if self.holds else 'no'} |"
+        )
+
 
 def conclusions(axis: Axis | None = None) -> tuple[Conclusion, ...]:
     """Return every statement with the numbers of a plant.
 
     Args:
-        axis: the plant; the shipped one without it.
+        axis: the plant; the shipped one by default.
     """
     axis = axis or Axis(load_drive(SETTINGS.line))
     return (*_figure_8(axis), *_table_1(axis), *_switching(axis))
@@ -57,7 +64,7 @@ def conclusions(axis: Axis | None = None) -> tuple[Conclusion, ...]:
 
 def _figure_8(axis: Axis) -> Iterator[Conclusion]:
     left = swings(axis, dict(zip(axis.names, axis.nominal, strict=True)), both=True)
-    # a hunting motor sticks and slips: its swing differs from processor to processor, so bounds are
+    # a hunting motor sticks and slips: its oscillation differs between processors, so bounds are
     # written
     hunts, comes_to_rest = CYCLE < left["one"] < 1.0, left["as-written"] < STILL
     yield Conclusion(
@@ -87,9 +94,11 @@ def _figure_8(axis: Axis) -> Iterator[Conclusion]:
         ours=f"{share:.0%} of the energy is the slave's",
         holds=share > DRIVES,
     )
-    single, both = (
-        max(_moved(axis.with_motors(motors), load) for load in (-LOAD, LOAD)) for motors in MOTORS
-    )
+    displacements = []
+    for motors in MOTORS:
+        used = axis.with_motors(motors)
+        displacements.append(max(_moved(used, -LOAD), _moved(used, LOAD)))
+    single, both = displacements
     yield Conclusion(
         statement="the strategy is robust against disturbances",
         stated="robust",
@@ -99,7 +108,7 @@ def _figure_8(axis: Axis) -> Iterator[Conclusion]:
 
 
 def _moved(axis: Axis, load: float) -> float:
-    """Return how far a step of force on the cart moves it at most, m."""
+    """Return the largest displacement of the cart by a force step, m."""
     record = record_axis(
         axis, duration=LOADED, samples=20_001, load=load, load_time=LOAD_TIME, integrator=STEPPING
     )

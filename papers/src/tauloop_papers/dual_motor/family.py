@@ -1,4 +1,4 @@
-"""The family of plants that are tried for the paper's tables, and every row of these tables, with its bar; SI."""
+"""The family of plants for the paper's tables, and every row of these tables with its bar; SI."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tauloop_papers.dual_motor.printed import (
     WEIGHTS,
 )
 
-#: Of all simulations here: costs that weigh an overshoot of 0.1 mm as one change by some 1e-4 with
-#: tighter ones.
+#: Integrator of all simulations: tighter tolerances change costs with a weighted overshoot of
+#: 0.1 mm by about 1e-4.
 STEPPING = replace(LINE_INTEGRATOR, max_steps=100_000)
-#: Of a printed figure: how near is near enough.
+#: Tolerances of printed values, as shares of them.
 BARS = {"rise_time": 0.01, "settling_time": 0.01, "energy": 0.01, "overshoot": 0.1, "cost": 0.1}
-#: Sums of Table 2 are nine tenths energy.
-SUMS = 0.01
+#: Tolerance of the sums of Table 2, of which nine tenths are energy.
+SUM_BAR = 0.01
 STEP = 0.1
 
 GAINS = ("switching_kp", "switching_ti", "switching_td")
@@ -47,7 +47,7 @@ UNKNOWNS = {
         PlantUnknown(name="first_step", lower=0.02, upper=1),
         PlantUnknown(name="speed_gain", lower=0.01, upper=20),
         PlantUnknown(name="pinion_radius", lower=0.005, upper=0.2),
-        # with play: what the machine with rigid racks does not show
+        # with play: values without effect for rigid racks
         PlantUnknown(name="motor_inertia", lower=1e-4, upper=0.05),
         PlantUnknown(name="motor_viscous", lower=0.001, upper=5),
         PlantUnknown(name="motor_coulomb", lower=1e-3, upper=5),
@@ -55,9 +55,9 @@ UNKNOWNS = {
         PlantUnknown(name="gap2", lower=2e-5, upper=0.005),
     )
 }
-#: Looked for in every structure that does not fix them.
+#: Unknowns of every structure that does not fix them.
 ALWAYS = tuple(UNKNOWNS)[:8]
-#: What holds where a structure does not say otherwise.
+#: Values of all structures that do not define others.
 HELD = {
     "stiction": 0.0,
     "first_step": STEP,
@@ -65,7 +65,7 @@ HELD = {
     "switching_ti": 1.5,
     "switching_td": 0.05,
 }
-#: With rigid racks the cart has all mass and all friction.
+#: Values for rigid racks, for which the cart has all mass and friction.
 RIGID = {"motor_inertia": 1e-5, "motor_viscous": 1e-6}
 
 
@@ -74,14 +74,14 @@ class Structure:
     """One structure of the family.
 
     Attributes:
-        name: what it assumes.
-        known: figures that it fixes.
-        free: figures that it looks for beyond `ALWAYS`.
+        name: assumptions of the structure.
+        known: fixed values.
+        free: unknowns in addition to `ALWAYS`.
         is_relative: whether the paper's overshoots are shares of the step, not metres.
         is_one_share: whether one share of the preload is fed forward in both studies.
-        sample_time: of the control, s; None for a continuous one.
-        has_speed_loop: whether the position loop asks a proportional loop for the master's speed.
-        after: name of a structure with rigid racks whose starts, with play, are the starts of this
+        sample_time: sample time of the control, s; None for continuous control.
+        has_speed_loop: whether the position loop commands a proportional speed loop of the master.
+        after: name of a structure with rigid racks whose results, with play, are the starts of this
             one.
     """
 
@@ -96,7 +96,7 @@ class Structure:
 
     @property
     def held(self) -> dict[str, float]:
-        """All figures that are not looked for."""
+        """Return all values that are not unknowns."""
         return {
             name: value
             for name, value in (HELD | dict(self.known)).items()
@@ -105,7 +105,7 @@ class Structure:
 
     @property
     def unknowns(self) -> tuple[PlantUnknown, ...]:
-        """What is looked for."""
+        """Return the unknowns."""
         names = [*(name for name in ALWAYS if name not in self.known), *self.free]
         return tuple(
             UNKNOWNS[name] for name in names if not (self.is_one_share and name == "first_share")
@@ -113,7 +113,7 @@ class Structure:
 
     @property
     def line(self) -> DriveLine:
-        """The candidate with this control, and with play."""
+        """Return the candidate line with this control, and with play."""
         text = (
             files("tauloop_papers.dual_motor")
             .joinpath("candidate.yaml")
@@ -131,17 +131,17 @@ class Structure:
 
     @property
     def searched(self) -> DriveLine:
-        """The line of the search."""
+        """Return the line of the search."""
         return self.line if self.after else with_rigid_racks(self.line)
 
     @property
     def fixed(self) -> dict[str, float]:
-        """What the search does not look for."""
+        """Return the fixed values of the search."""
         return self.held if self.after else self.held | RIGID
 
     @property
     def observations(self) -> tuple[Observation, ...]:
-        """Every row of the tables, in its bars."""
+        """Return every row of the tables with its bars."""
         return rows(
             scale=STEP if self.is_relative else 1.0,
             first="feed_forward_share" if self.is_one_share else "first_share",
@@ -203,7 +203,7 @@ STRUCTURES = (
 )
 
 
-#: The plant that Tauloop had before (energies and times alone), in the first population of the
+#: The earlier plant of Tauloop (energies and times alone), in the first population of the
 #: first start.
 EARLIER = {
     "cart_mass": 8.96,
@@ -220,8 +220,8 @@ EARLIER = {
     "first_step": 0.096192,
 }
 
-#: A plant that has both times and all four costs of Table 1 within their bars. Its switching gains
-#: are the nominal ones; the second stage of the search looks for those of the switching study.
+#: A plant with both times and all four costs of Table 1 within their bars. Its switching gains
+#: are the nominal ones; the second stage of the search fits those of the switching study.
 TABLE_1_PLANT = {
     "cart_mass": 6.0328832,
     "cart_viscous": 156.71587,
@@ -238,7 +238,7 @@ TABLE_1_PLANT = {
 
 
 def with_rigid_racks(line: DriveLine) -> DriveLine:
-    """The same line with all connections rigid: no play, no elasticity; dry friction is the cart's."""
+    """Return the line with rigid connections; dry friction is the cart's."""
     inertias = tuple(
         item
         if item.name == line.performance.of or item.friction is None
@@ -253,11 +253,11 @@ def with_rigid_racks(line: DriveLine) -> DriveLine:
 
 
 def rows(scale: float = 1.0, first: str = "first_share") -> tuple[Observation, ...]:
-    """Every row of Tables 1 to 3 and of their text.
+    """Return every row of Tables 1 to 3 and of their text.
 
     Args:
-        scale: metres in the paper's unit of overshoot.
-        first: name of the share of the preload that is fed forward in Table 1.
+        scale: factor from metres to the paper's unit of overshoot.
+        first: name of the share of the preload of the feed-forward in Table 1.
     """
     gains = dict(zip(("kp", "ti", "td"), GAINS, strict=True))
     preloaded = {"feed_forward_share": first}
@@ -318,7 +318,7 @@ def rows(scale: float = 1.0, first: str = "first_share") -> tuple[Observation, .
         observations.append(row(f"Table 3, {at}", switched(at), printed))
     for at, cost in {at: cost for cost, at in TABLE_2 if at not in pairs}.items():
         observations.append(
-            row(f"Table 2, {at}", switched(at), {"cost": cost}, weights=both, bar=SUMS)
+            row(f"Table 2, {at}", switched(at), {"cost": cost}, weights=both, bar=SUM_BAR)
         )
     energy, at = CONCLUSION[1]
     observations.append(row(f"conclusion, {at}", switched(at), {"energy": energy}))

@@ -1,4 +1,4 @@
-"""``python -m tauloop_papers.dual_motor.film FILE.gif``: draw a step of the axis with one motor and with two.
+"""``python -m tauloop_papers.dual_motor.film FILE.gif``: draw a step with one motor and two.
 
 The rack, the cart and its pinions are drawn to scale. The play is too small to be seen at this
 scale, so a magnifier for each pinion shows one of its teeth between two teeth of the rack.
@@ -24,20 +24,20 @@ from tauloop.drives import Axis, DriveLine, Record, load_drive, record_axis
 from tauloop_papers.dual_motor.search import LONG
 from tauloop_papers.dual_motor.settings import SETTINGS
 
-#: The step is shown slowly, by so many pictures; what comes later quickly, by so many. Seconds.
-STEP_SHOWN, STEP_PICTURES = 0.2, 24
-SHOWN, PICTURES = 20.0, 72
-#: Time between two pictures, ms; colours of the file.
-INTERVAL, COLOURS = 90, 48
+#: Durations of the slow part (the step) and of the fast part, s, with their numbers of pictures.
+STEP_DURATION, STEP_PICTURES = 0.2, 24
+LATER_DURATION, LATER_PICTURES = 20.0, 72
+#: Time between two pictures, ms; number of colors of the file.
+INTERVAL, PALETTE_SIZE = 90, 48
 #: Samples of a record per second.
 SAMPLES = 1000
-#: Teeth of a pinion, and half the distance of the pinions over their radius.
-TEETH, APART = 20, 1.3
-#: Height of a tooth over the pitch, and its width at the root and at the tip.
+#: Teeth of a pinion, and half the distance of the pinions divided by their radius.
+TEETH, HALF_DISTANCE = 20, 1.3
+#: Height of a tooth divided by the pitch, and its width at the root and at the tip.
 TOOTH_HEIGHT, ROOT, TIP = 0.55, 0.5, 0.28
-#: In a magnifier: the width of the play over that of the tooth.
-PLAY_SHOWN = 0.5
-#: The error is drawn between these, mm.
+#: Width of the play in a magnifier, relative to that of the tooth.
+MAGNIFIED_PLAY = 0.5
+#: Limits of the plotted error, mm.
 ERROR = 1.0
 MOTORS = {"one": ("one motor", ("motor",)), "as-written": ("two motors", ("master", "slave"))}
 STEEL, CART, RED = "#c9ced6", "#e8ebef", "#cc2f27"
@@ -45,12 +45,12 @@ STEEL, CART, RED = "#c9ced6", "#e8ebef", "#cc2f27"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What a film shows.
+    """The content of a film.
 
     Attributes:
         line: the axis.
-        records: its steps by the use of the motors.
-        times: of the pictures (n,), s.
+        records: records of steps by the use of the motors.
+        times: times of the pictures (n,), s.
     """
 
     line: DriveLine
@@ -64,24 +64,24 @@ class Story:
 
 
 def story(line: DriveLine | None = None) -> Story:
-    """Return the steps that are filmed.
+    """Return the filmed steps.
 
     Args:
-        line: the axis; the shipped one without it.
+        line: the axis; the shipped one by default.
     """
     line = line or load_drive(SETTINGS.line)
     axis = Axis(line)
     records = {
         motors: record_axis(
             axis.with_motors(motors),
-            duration=SHOWN,
-            samples=round(SAMPLES * SHOWN) + 1,
+            duration=LATER_DURATION,
+            samples=round(SAMPLES * LATER_DURATION) + 1,
             integrator=LONG,
         )
         for motors in MOTORS
     }
-    slow = np.linspace(0.0, STEP_SHOWN, STEP_PICTURES)
-    quick = np.linspace(STEP_SHOWN, SHOWN, PICTURES + 1)[1:]
+    slow = np.linspace(0.0, STEP_DURATION, STEP_PICTURES)
+    quick = np.linspace(STEP_DURATION, LATER_DURATION, LATER_PICTURES + 1)[1:]
     return Story(line=line, records=records, times=np.concatenate([slow, quick]))
 
 
@@ -108,7 +108,7 @@ def picture(film: Story, time: float) -> Figure:
             error.set_yticklabels([])
         else:
             error.set_ylabel("error [mm]", fontsize=SMALL, color=TEXT)
-    pace = "slow" if time <= STEP_SHOWN else "fast"
+    pace = "slow" if time <= STEP_DURATION else "fast"
     figure.text(
         0.98,
         0.955,
@@ -126,7 +126,7 @@ def _machine(axes: Axes, film: Story, motors: str, time: float) -> None:
     radius = film.line.parameters.values["pinion_radius"]
     pitch = 2 * np.pi * radius / TEETH
     x = film.at(motors, "cart.position", time)
-    half = APART * radius
+    half = HALF_DISTANCE * radius
     axes.set_xlim(-2.9 * radius, 4.9 * radius)
     axes.set_ylim(-1.75 * radius, 1.9 * radius)
     axes.set_aspect("equal", anchor="W")
@@ -169,7 +169,7 @@ def _machine(axes: Axes, film: Story, motors: str, time: float) -> None:
 
 
 def _tooth(x: float, y: float, pitch: float, height: float, colour: str) -> Polygon:
-    """Return a tooth of the rack that stands on y."""
+    """Return a tooth of the rack with its root at y."""
     root, tip = ROOT * pitch / 2, TIP * pitch / 2
     corners = [(x - root, y), (x + root, y), (x + tip, y + height), (x - tip, y + height)]
     return Polygon(corners, color=colour, lw=0)
@@ -178,7 +178,7 @@ def _tooth(x: float, y: float, pitch: float, height: float, colour: str) -> Poly
 def _pinion(
     axes: Axes, centre: tuple[float, float], radius: float, angle: float, pitch: float, colour: str
 ) -> None:
-    """Draw a pinion that has turned by an angle."""
+    """Draw a pinion at an angle."""
     height = TOOTH_HEIGHT * pitch
     inner, outer = radius - height / 2, radius + height / 2
     root, tip = ROOT * pitch / 2 / radius, TIP * pitch / 2 / radius
@@ -202,13 +202,13 @@ def _pinion(
 
 
 def _magnifier(axes: Axes, film: Story, motors: str, number: int, name: str, time: float) -> None:
-    """Draw a tooth of a pinion between two teeth of the rack, with the play drawn larger."""
+    """Draw a tooth of a pinion between two teeth of the rack, with enlarged play."""
     gap = film.line.parameters.values["gap"]
     force = film.at(motors, f"rack{number}.force", time)
     deflection = film.at(motors, f"rack{number}.deflection", time)
-    # the pinion rolls on the rack below it: as it drives the cart ahead, its tooth goes back
-    place = -float(np.clip(2 * deflection / gap, -1.0, 1.0)) * PLAY_SHOWN / 2
-    half = (1.0 + PLAY_SHOWN) / 2
+    # the pinion rolls on the rack below it: its tooth moves backwards as it drives the cart
+    place = -float(np.clip(2 * deflection / gap, -1.0, 1.0)) * MAGNIFIED_PLAY / 2
+    half = (1.0 + MAGNIFIED_PLAY) / 2
     pushes = np.sign(force) if abs(force) > 0.0 else 0.0
     axes.set_xlim(-1.5, 1.5)
     axes.set_ylim(-0.35, 1.15)
@@ -255,7 +255,7 @@ def _error(axes: Axes, film: Story, motors: str, time: float) -> None:
     axes.plot(record.time, error, color=FAINT, lw=1.0)
     axes.plot(record.time[past], error[past], color=TEXT, lw=1.4)
     axes.plot(time, np.clip(error[past][-1], -ERROR, ERROR), "o", color=RED, ms=5, clip_on=False)
-    axes.set_xlim(0.0, SHOWN)
+    axes.set_xlim(0.0, LATER_DURATION)
     axes.set_ylim(-ERROR, ERROR)
     axes.set_yticks([-ERROR, 0.0, ERROR])
     axes.tick_params(labelsize=SMALL - 1)
@@ -271,7 +271,7 @@ def frames(film: Story) -> Iterator[PIL.Image.Image]:
 
 
 def digest(line: DriveLine) -> str:
-    """Return what identifies the plant of a film: a hash of all its values."""
+    """Return a hash of all values of a plant, which identifies it."""
     values = sorted(line.parameters.values.items())
     return hashlib.sha256(
         repr([(name, f"{value:.8g}") for name, value in values]).encode()
@@ -281,8 +281,8 @@ def digest(line: DriveLine) -> str:
 def save_film(path: Path, film: Story) -> None:
     """Write a film as a GIF whose comment identifies the plant."""
     drawn = list(frames(film))
-    # the last picture has all colours, those of the contacts too
-    palette = drawn[-1].quantize(COLOURS)
+    # the last picture has all colors, including those of the contacts
+    palette = drawn[-1].quantize(PALETTE_SIZE)
     pictures = [image.quantize(palette=palette, dither=PIL.Image.Dither.NONE) for image in drawn]
     pictures[0].save(
         path,

@@ -1,7 +1,6 @@
-"""The plant behind the tables: what the search of its family has kept, evaluated again, row by row.
+"""The plant behind the tables: results of the search of its family, evaluated again.
 
-The search itself is `python -m tauloop_papers.dual_motor.search`, whose results are in
-``found.json``.
+The search is `python -m tauloop_papers.dual_motor.search`; its results are in ``found.json``.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from tauloop_papers.dual_motor.settings import FOUND, THREADS
 from tauloop_papers.dual_motor.table import bar_of, plant_rows, residual_rows
 from tauloop_papers.reproduction import EXPERIMENTS, Comparison, Progress, Reproduction
 
-#: What is kept of a plant has eight digits, and criteria are smooth to some 1e-6.
-SAME = 1e-3
-#: Loss above which a row is not met (one bar is 0.41), and gain of others that says something.
-REACHED = 0.5
+#: Largest change of a stored row: stored values have eight digits, criteria an accuracy of 1e-6.
+ROW_TOLERANCE = 1e-3
+#: Loss above which a row is not met (one bar is 0.41), and significant gain of other rows.
+SIGNIFICANT_LOSS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantSettings:
-    """Everything that is chosen; SI.
+    """All choices; SI.
 
     Attributes:
-        kept: what the search has kept.
-        structures: of the family.
-        choices: what the paper leaves open.
+        kept: results of the search.
+        structures: structures of the family.
+        choices: our choices that the paper leaves open.
     """
 
     kept: Mapping[str, Any]
@@ -61,9 +60,9 @@ class Tried:
     """A structure of the family.
 
     Attributes:
-        structure: what it assumes.
+        structure: the structure.
         starts: losses of all starts, the best first.
-        kept: loss of its best plant, as the search has kept it.
+        kept: loss of its best plant in the results of the search.
         fit: its best plant, evaluated again.
     """
 
@@ -78,9 +77,9 @@ class LeftOut:
     """A fit without one printed figure.
 
     Attributes:
-        loss: of all others.
-        own: loss of the figure itself while it was fitted.
-        gained: by how much the others are better without it: what they had to give for it.
+        loss: loss of all others.
+        own: loss of this value in the fit with it.
+        gained: reduction of the loss of the others without it.
     """
 
     loss: float
@@ -94,8 +93,8 @@ class DrivePlant(Reproduction):
 
     Attributes:
         settings: of the experiment.
-        tried: structures of the family, as far as they were searched.
-        shipped: the plant with play that Tauloop ships, by every row.
+        tried: searched structures of the family.
+        shipped: the shipped plant with play, by every row.
         left_out: fits without one printed figure, by its name.
     """
 
@@ -106,7 +105,7 @@ class DrivePlant(Reproduction):
 
 
 def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
-    """Evaluate what the search has found.
+    """Evaluate the results of the search.
 
     Raises:
         EngineError: no C compiler.
@@ -141,13 +140,13 @@ def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
         left_out=left_out,
         diagnostics=(
             diagnostic(
-                "largest difference of a row from what the search has kept",
+                "largest difference of a row from the results of the search",
                 max(
                     abs(row[3] - ours) / max(abs(ours), row[2])
                     for row, ours in zip(shipped.rows, kept["rows"], strict=True)
                 ),
-                at_most=SAME,
-                advice="the equations have changed since the search: run it again",
+                at_most=ROW_TOLERANCE,
+                advice="run the search again: the equations have changed since",
             ),
         ),
         provenance=provenance(
@@ -166,7 +165,7 @@ def _left_out(fit: PlantFit, name: str, loss: float) -> LeftOut:
 
 
 def missed(fit: PlantFit, criteria: Sequence[str]) -> float:
-    """Largest share by which figures of these criteria miss the printed ones."""
+    """Return the largest relative error of these criteria from the printed values."""
     return max(
         (abs(ours / printed - 1.0) for _, name, printed, ours, _ in fit.rows if name in criteria),
         default=0.0,
@@ -184,7 +183,7 @@ def _comparisons(
             quantity=f"search: {len(STRUCTURES)} structures, {STARTS} starts of each, {BUDGET:g} core-hours",
             ours=f"{sum(len(item.starts) for item in tried)} starts of {len(tried)} structures, "
             f"{kept['core_hours']:.2f} core-hours",
-            why="as far as the search has come; what follows holds within this family and these starts",
+            why="results of the search so far; the following holds within this family and these starts",
         )
     ]
     rows += [
@@ -220,13 +219,7 @@ def _comparisons(
                 quantity=f"all but {name.replace('_', ' ')}: gain of the others",
                 ours=f"{fit.gained:.2g}",
                 why=f"loss {fit.loss:.4g} of them without it; its own was {fit.own:.3g}: "
-                + (
-                    "within reach"
-                    if fit.own < REACHED
-                    else "at the expense of others in this plant"
-                    if fit.gained > REACHED
-                    else "not met by this plant, with the others or without"
-                ),
+                f"{_explained(fit)}",
             )
         )
     for k, (sensitivity, direction) in enumerate(
@@ -238,14 +231,23 @@ def _comparisons(
                 quantity=f"direction {k + 1}: {shipped.named(direction)}",
                 unit="bars",
                 ours=f"{sensitivity:.3g}",
-                why=f"change of all figures over the ranges along it: {verdict}",
+                why=f"change of all values over the ranges along it: {verdict}",
             )
         )
     return tuple(rows)
 
 
+def _explained(fit: LeftOut) -> str:
+    """Return why a printed value is met or not, as text."""
+    if fit.own < SIGNIFICANT_LOSS:
+        return "within reach"
+    if fit.gained > SIGNIFICANT_LOSS:
+        return "at the expense of others in this plant"
+    return "not met by this plant, with the others or without"
+
+
 def _met(fit: PlantFit) -> str:
-    """How many rows are within their bars."""
+    """Return the number of rows within their bars, as text."""
     met = [
         abs(ours / printed - 1.0) <= bar_of(name, row) for row, name, printed, ours, _ in fit.rows
     ]
@@ -253,7 +255,7 @@ def _met(fit: PlantFit) -> str:
 
 
 def _misses(fit: PlantFit) -> str:
-    """The worst rows of a fit, in words."""
+    """Return the worst rows of a fit, as text."""
     times, energies = missed(fit, ("rise_time", "settling_time")), missed(fit, ("energy",))
     return (
         f"times within {times:.1%}, energies {energies:.1%}, overshoots {missed(fit, ('overshoot',)):.0%}, "

@@ -1,4 +1,4 @@
-"""Figures of the search for a drive line's plant: its rows beside the printed ones, and what they determine."""
+"""Figures of the search for a drive line's plant: its rows, and the determined directions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tauloop_papers.dual_motor.table import bar_of
 
 #: Ticks of losses.
 LOSSES = (20, 30, 50, 100, 150)
-#: Deviations are shown up to this share; beyond it all is as bad.
-SHOWN = 1.0
+#: Largest plotted deviation, as a share.
+MAX_DEVIATION = 1.0
 LABELS = {
     "rise_time": "rise",
     "settling_time": "settling",
@@ -21,18 +21,18 @@ LABELS = {
     "energy": "energy",
     "cost": "cost",
 }
-#: What each figure shows.
+#: Captions of the figures.
 CAPTIONS = {
-    "rows": "Every figure that the paper prints of its drive, by the one plant, with play: ours over printed, less "
-    "one. Faint: the best plants of the other structures.",
-    "structures": "Losses of all starts of every structure (dark: of its best fit), and what the others gain where one "
-    "figure is left out.",
-    "directions": "Which combinations of the plant's parameters the printed figures determine, and which stay open.",
+    "rows": "All printed values of the drive, by the one plant, with play: ours over printed, minus one. Faint: the "
+    "best plants of the other structures.",
+    "structures": "Losses of all starts of every structure (dark: of its best fit), and the gain of the others if one "
+    "value is left out.",
+    "directions": "Combinations of the plant's parameters that the printed values determine, and that they leave open.",
 }
 
 
 def figures(plant: DrivePlant) -> dict[str, Figure]:
-    """All figures of the experiment by the ending of their files' names."""
+    """Return all figures of the experiment, by the suffix of their file names."""
     return {
         "rows": _rows(plant),
         "structures": _structures(plant),
@@ -41,7 +41,7 @@ def figures(plant: DrivePlant) -> dict[str, Figure]:
 
 
 def _rows(plant: DrivePlant) -> Figure:
-    """Ours over printed less one, by row."""
+    """Draw ours over printed, minus one, by row."""
     rows = plant.shipped.rows
     figure = Figure(figsize=(9.6, 0.24 * len(rows) + 1.4), layout="constrained")
     axes = figure.add_subplot()
@@ -54,7 +54,7 @@ def _rows(plant: DrivePlant) -> Figure:
     ):
         shares = np.array([row[3] / row[2] - 1.0 for row in fit.rows])
         axes.plot(
-            np.clip(shares, -SHOWN, SHOWN) * 100,
+            np.clip(shares, -MAX_DEVIATION, MAX_DEVIATION) * 100,
             places,
             marker,
             color=colour,
@@ -80,7 +80,7 @@ def _rows(plant: DrivePlant) -> Figure:
     )
     axes.set_xlabel("ours over printed, less one [%] (red: the bars)", fontsize=NORMAL, color=TEXT)
     axes.set_title(
-        "The plant beside what is printed of it", fontsize=NORMAL, color=TEXT, loc="left"
+        "The plant compared with the printed values", fontsize=NORMAL, color=TEXT, loc="left"
     )
     return figure
 
@@ -104,13 +104,13 @@ def _structures(plant: DrivePlant) -> Figure:
     places = np.arange(len(gains))
     right.barh(places, [gain.gained for _, gain in gains], color=PREDICTED, height=0.7)
     right.set_yticks(places, [name for name, _ in gains], fontsize=SMALL)
-    right.set_xlabel("what all other figures gain in loss", fontsize=NORMAL, color=TEXT)
-    right.set_title("One figure left out at a time", fontsize=NORMAL, color=TEXT, loc="left")
+    right.set_xlabel("reduction of the loss of all others", fontsize=NORMAL, color=TEXT)
+    right.set_title("One value left out at a time", fontsize=NORMAL, color=TEXT, loc="left")
     return figure
 
 
 def _directions(plant: DrivePlant) -> Figure:
-    """How much the rows change along each direction, and what the directions are made of."""
+    """Draw the change of the rows along each direction, and the components of the directions."""
     fit = plant.shipped
     figure = Figure(figsize=(10.4, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 2))
@@ -130,8 +130,6 @@ def _directions(plant: DrivePlant) -> Figure:
     names = [name.replace("_", " ") for name in fit.values]
     right.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=SMALL)
     right.set_yticks(range(len(order)), [str(k) for k in order], fontsize=SMALL)
-    right.set_title(
-        "What they are made of (size of each part)", fontsize=NORMAL, color=TEXT, loc="left"
-    )
+    right.set_title("Components of the directions", fontsize=NORMAL, color=TEXT, loc="left")
     figure.colorbar(shown, ax=right)
     return figure

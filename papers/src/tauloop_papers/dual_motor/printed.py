@@ -1,4 +1,4 @@
-"""What section 4.2 of the paper prints, and nothing else."""
+"""Printed values of section 4.2 of the paper."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ TABLE_3 = (
     ((8.55782, 0.58015), (0.98, 0.28)),
     ((8.49013, 0.57150), (0.62, 0.44)),
 )
-#: Energy and switching parameters before and after, of the text behind Table 3.
+#: Energy and switching parameters before and after, in the text after Table 3.
 CONCLUSION = ((2165.0, (0.25, 0.01)), (1845.0, (0.6, 0.4)))

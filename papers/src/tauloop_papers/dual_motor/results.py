@@ -1,4 +1,4 @@
-"""What a tuning experiment finds: searches, tables, and designs over random plants."""
+"""Results of a tuning experiment: searches, tables, and designs over random plants."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Search:
     """One cell of a table: a method from a start.
 
     Attributes:
-        method: its name.
-        start: where it began.
-        start_cost, cost: there and at the best point.
-        start_parts, parts: of the cost, there and at the best point: each criterion over its
-            weight.
+        method: name of the method.
+        start: start point.
+        start_cost, cost: costs at the start and at the best point.
+        start_parts, parts: parts of the cost at the start and at the best point: each criterion
+            over its weight.
         best: the best point.
-        evaluations: of the cost.
-        descent: least cost after each evaluation.
+        evaluations: number of evaluations of the cost.
+        descent: smallest cost after each evaluation.
         ending: why it ended.
-        above: share by which its cost is above the best that is known (grid and all methods).
-        printed_here: our cost at the printed optimum; None where it fails.
+        above: relative excess of its cost over the best known one (grid and all methods).
+        printed_here: our cost at the printed optimum; None if it fails.
     """
 
     method: str
@@ -45,14 +45,14 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One study done.
+    """The results of one study.
 
     Attributes:
-        study: what was asked.
+        study: the study.
         searches: every method from every start.
         grid_axes: values of the tuned parameters.
-        grid_costs: costs on the grid, flat, the last parameter fastest; None where there is none.
-        grid_cost, grid_best: the least of them.
+        grid_costs: costs on the grid, flat, the last parameter fastest; None where a run failed.
+        grid_cost, grid_best: the smallest cost, and its point.
         minima: number of grid points without a better neighbour.
         refined: difference of the best cost with a hundred times tighter tolerances.
     """
@@ -77,9 +77,9 @@ class Scatter:
     """Costs of a design over random plants.
 
     Attributes:
-        name: of the design.
+        name: name of the design.
         at: tuned parameters.
-        quantiles: costs that 5, 50 and 95 % of the plants stay below; None where too many fail.
+        quantiles: 5, 50 and 95 % quantiles of the cost; None if too many plants fail.
         failures: share of plants without a cost.
     """
 
@@ -97,10 +97,10 @@ class Cycling:
         records: the steps by the use of the motors.
         later: times (T,), s, of a longer run, and errors (T,) of the cart by the use of the motors,
             m.
-        swings: of the cart in the last quarter of a run that is longer still, m, likewise.
-        duration: of that run, s.
+        swings: oscillation of the cart in the last quarter of an even longer run, m, likewise.
+        duration: duration of that run, s.
         gap: play of a rack, m.
-        overshoot: with both, as a share of the step.
+        overshoot: overshoot with both motors, as a share of the step.
     """
 
     records: Mapping[str, Record]
@@ -112,7 +112,7 @@ class Cycling:
 
 
 def slave_share(record: Record) -> float:
-    """Return the part of the slave in the energy of both motors up to the rise time."""
+    """Return the share of the slave in the energy of both motors up to the rise time."""
     early = record.time <= record.criteria.rise_time[0]
     master, slave = (
         np.trapezoid(record.signal(f"drive{k}.torque")[early] ** 2, record.time[early])

@@ -1,16 +1,16 @@
-"""Search the plant behind the paper's tables: every structure of the family from twenty starts, rows left out, play.
+"""Search of the plant behind the paper's tables, with all structures of the family from 20 starts.
 
-    python -m tauloop_papers.dual_motor.search out/dual_motor.json python -m
-    tauloop_papers.dual_motor.search out/dual_motor.json --part stages python -m
-    tauloop_papers.dual_motor.search out/dual_motor.json --part store --line
+    python -m tauloop_papers.dual_motor.search out/dual_motor.json
+    python -m tauloop_papers.dual_motor.search out/dual_motor.json --part stages
+    python -m tauloop_papers.dual_motor.search out/dual_motor.json --part store --line
     dual_motor_inferred.yaml
 
-The first takes up to 8 core-hours. What is done is kept in the file at once; after Ctrl-C, or when
-it was killed, the same command goes on from there. The second, of a few minutes, is a part of it:
-from a plant that has Table 1, first Table 1 alone, then the switching study with that plant, then
-both, then both with play. The last plant is the one that Tauloop ships. The third puts the results
-where `tauloop paper reproduce` reads them, all fits next to them in ``searched.json``, with which another
-computer can go on, and the plant into the drive line that Tauloop ships.
+The first command takes up to 8 core-hours. Results are stored in the file immediately; after Ctrl-C
+or a kill, the same command continues. The second command is a part of it and takes a few minutes:
+from a plant that fulfils Table 1, it fits Table 1 alone, then the switching study with that plant,
+then both, then both with play. The last plant is the shipped one. The third command writes the
+results for `tauloop paper reproduce`, all fits in ``searched.json`` next to them, from which
+another computer can continue, and the plant into the shipped drive line.
 """
 
 from __future__ import annotations
@@ -51,40 +51,40 @@ from tauloop_papers.dual_motor.family import (
 from tauloop_papers.dual_motor.stabilised import Chebyshev
 
 STARTS = 20
-#: The structure of the stages; unknowns of the second one, which Table 1 does not depend on; its
+#: The structure of the stages; unknowns of the second stage, without effect on Table 1; and its
 #: generations.
 STAGED = "free gains in the switching study"
 SWITCHING = (*GAINS, "feed_forward_share")
 STAGE_GENERATIONS = 10
-#: The stage whose plant is shipped.
+#: The stage with the shipped plant.
 WITH_PLAY = "then with play"
-#: In it: the cart's share of the mass, and the play of each rack, m. All friction is at the motors:
-#: a cart that its own friction holds inside the play comes to rest there, also with one motor.
+#: Its cart's share of the mass, and the play of each rack, m. All friction is at the motors:
+#: with friction, the cart would come to rest inside the play, also with one motor.
 CART_MASS_SHARE, GAP = 0.5, 0.0005
-#: Also in it: Table 1's costs count in this share of their bars, so that none is given up for
-#: another row. A rise time jumps where the first swing, by the kick of the derivative, just reaches
-#: 90 % of the step: with K_p larger by this share the costs shall be the same. And the most steps.
+#: For this stage: factor of the bars of Table 1's costs, so that none is lost for another row;
+#: increase of K_p at which the costs must be equal, because a rise time jumps where the first
+#: oscillation just reaches 90 % of the step; and the largest number of steps.
 COST_SHARE, HIGHER_GAIN, POLISH_STAGE = 0.5, 0.002, 20
 #: Core-hours after which no new fit begins.
 BUDGET = 8.0
-#: Global search of one start, on rows of which none is near another; and the most steps of the
-#: local one, on all rows. Of a start of 50 generations and 40 steps, four fifths of the time went
-#: into the generations, for no better ends.
+#: Population and generations of the global search of one start, on rows that are not near others;
+#: and largest numbers of steps of the local search on all rows. With 50 generations and 40 steps,
+#: four fifths of the time went into the generations, without better results.
 POPULATION, GENERATIONS, POLISH, POLISH_PLAY = 30, 20, 60, 20
-#: Of the global searches: a loss of 60 comes out within some 1 of what it is, in half the time of
+#: Integrator of the global searches: errors of a loss of 60 are about 1, in half the time of
 #: `STEPPING`.
 COARSE = Chebyshev(rtol=1e-5, atol=1e-7, stages=5, max_steps=STEPPING.max_steps)
-#: Of fits with play: contacts damp light motors at some 20 000/s. A loss of 100 comes out within
-#: 0.01.
+#: Integrator of fits with play: contacts damp light motors at about 20 000/s. Errors of a loss of
+#: 100 are within 0.01.
 CONTACTS = Chebyshev(rtol=1e-7, atol=1e-9, stages=16, max_steps=STEPPING.max_steps)
-#: Where a plant does not say otherwise.
+#: Values of plants that do not define others.
 ASSUMED = {"stiction": 0.01, "torque_limit": 200.0, "speed_gain": 1.0, "pinion_radius": 0.05}
-#: Then so many of a structure's best starts go on, and as many fits begin at the best plants of
-#: other structures.
+#: Number of a structure's best starts that are continued, and of fits that begin at the best plants
+#: of other structures.
 AGAIN = 2
-#: Play with which the starts of structures with play begin, m.
+#: Initial play of structures with play, m.
 GAPS = (0.0002, 0.0005, 0.001, 0.002)
-APART = (
+DISTINCT_ROWS = (
     "nominal gains",
     "pattern search",
     "SQP",
@@ -96,27 +96,28 @@ APART = (
     "(0.98, ",
     "(0.62, 0.44)",
 )
-#: Most steps of the fits with a figure left out, and of the best fits before.
+#: Largest numbers of steps of fits with a value left out, and of the best fits before.
 POLISH_REST, POLISH_BEST = 12, 100
 RADIUS = 0.05
-#: Where a search with play begins, cart and motors weigh at least so much at the rack, kg: the
-#: damping of the contacts (2000 N s/m) makes of less such quick motion that ten seconds take more
-#: steps than `STEPPING` allows.
+#: Smallest initial mass of cart and motors at the rack with play, kg: with smaller masses the
+#: damping of the contacts (2000 N s/m) leads to fast motion, for which ten seconds take more steps
+#: than `STEPPING` allows.
 LIGHTEST = 0.2
-#: What is left out of the fit that the others are compared with.
+#: Name of the fit without an omitted value, for comparison.
 NOTHING = "nothing"
-#: Between two moves a motor sticks until its integral is large enough (hunting). A limit cycle is
-#: what the cart still swings, m, in the last quarter of so many seconds, at least; nothing is less.
+#: Between two moves a motor sticks until its integral is large enough (hunting). Smallest
+#: oscillation of the cart in a limit cycle, m; largest one at rest, m; and duration of the run, s,
+#: of which the last quarter counts.
 CYCLE, STILL, LASTING = 1e-4, 1e-6, 600.0
-#: Of these runs.
+#: Integrator of these runs.
 LONG = replace(CONTACTS, max_steps=1_000_000)
 
 
 class Kept:
-    """Results in a file, whole after every fit."""
+    """Results in a file, which is complete after every fit."""
 
     def __init__(self, path: Path) -> None:
-        """Go on from what is there."""
+        """Read existing results."""
         self.path = path
         self.data: dict[str, Any] = {
             "core_hours": 0.0,
@@ -130,7 +131,7 @@ class Kept:
         self._since = time.process_time()
 
     def keep(self, part: str, name: str, entry: Mapping[str, Any]) -> None:
-        """Keep one more fit."""
+        """Store one more fit."""
         now = time.process_time()
         self.data["core_hours"] += (now - self._since) / 3600
         self._since = now
@@ -141,27 +142,27 @@ class Kept:
         )
 
     def lacks(self, part: str, name: str) -> bool:
-        """Whether a fit is still to be done, and may be."""
+        """Return whether a fit is missing and the budget allows it."""
         return name not in self.data[part] and self.data["core_hours"] < BUDGET
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Search, from the words of a command line."""
+    """Search with the arguments of a command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("file", type=Path, help="keeps what is done")
     parser.add_argument(
-        "--structures", type=int, default=len(STRUCTURES), help="how many of the family"
+        "--structures", type=int, default=len(STRUCTURES), help="number of structures of the family"
     )
     parser.add_argument("--starts", type=int, default=STARTS, help="of each")
     parser.add_argument(
         "--part",
         choices=("stages", "starts", "again", "rest", "store"),
-        help="one of five; all but `store` without it",
+        help="one of five parts; all except `store` by default",
     )
     parser.add_argument(
-        "--line", type=Path, help="of `store`: a drive line that gets the plant's figures"
+        "--line", type=Path, help="for `store`: a drive line file for the plant's values"
     )
     arguments = parser.parse_args(words)
     kept = Kept(arguments.file)
@@ -176,7 +177,7 @@ def main(words: Sequence[str] | None = None) -> None:
         if arguments.part in (None, "rest"):
             _left_out(kept)
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; the same command goes on from {arguments.file}")
+        typer.echo(f"interrupted; the same command continues from {arguments.file}")
     if arguments.part == "store":
         results = stored(kept.data)
         write_json(Path(__file__).parent / "found.json", results)
@@ -187,10 +188,10 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _stages(kept: Kept) -> None:
-    """Fit Table 1 alone, from a plant that has it; then the switching study with that plant; then all rows; then play.
+    """Fit Table 1 alone, then the switching study with that plant, then all rows, then with play.
 
-    Times and costs of Table 1 depend on a small part of the unknowns. A global search of all of
-    them at once weighs them against the switching study, and has not come to these plants.
+    Times and costs of Table 1 depend on few unknowns. A global search of all unknowns at once
+    trades them against the switching study, and does not reach these plants.
     """
     item = next(item for item in STRUCTURES if item.name == STAGED)
     axis = Axis(item.searched)
@@ -232,8 +233,8 @@ def _stages(kept: Kept) -> None:
                 known=known,
                 exact=True,
             )
-            # a settling time can jump where a plant is rounded: of both ends the better one as it
-            # is kept
+            # a settling time can jump by rounding of a plant: the better one of both results as it
+            # is stored
             ends = [
                 values,
                 {**values, **{key: float(f"{value:.8g}") for key, value in fit.values.items()}},
@@ -257,7 +258,7 @@ def _stages(kept: Kept) -> None:
         if not _shows(left):
             raise InputError.of(
                 WITH_PLAY,
-                f"no limit cycle as Figure 8 has: {left}",
+                f"no limit cycle as in Figure 8: {left}",
                 "try another split, or more play",
             )
         own = [float(f"{row[3]:.6g}") for row in fit.rows]
@@ -300,7 +301,7 @@ def _fitted_with_play(item: Structure, rigid: Mapping[str, float]) -> dict[str, 
 
 
 def _starts(kept: Kept, structures: Sequence[Structure], count: int) -> None:
-    """Global, then local fits; the first start of all structures before the second of any."""
+    """Compute global, then local fits, in order of the starts of all structures."""
     axes: dict[str, Axis] = {}
     for seed in range(count):
         for item in structures:
@@ -314,14 +315,14 @@ def _starts(kept: Kept, structures: Sequence[Structure], count: int) -> None:
 
 
 def _global(kept: Kept, axis: Axis, item: Structure, seed: int) -> Mapping[str, float]:
-    """Where a local fit begins: the least of a global one on a few rows, or the like start with rigid racks."""
+    """Return the start of a local fit: from a global fit of few rows, or with rigid racks."""
     if item.after:
         rigid = kept.data["starts"][f"{item.after}, start {seed}"]["values"]
         return begun_with_play(item.held | rigid, GAPS[seed % len(GAPS)])
-    first = [
-        replace(row, held_out=not any(part in row.name for part in APART))
-        for row in item.observations
-    ]
+    first = []
+    for row in item.observations:
+        is_distinct = any(name in row.name for name in DISTINCT_ROWS)
+        first.append(replace(row, held_out=not is_distinct))
     begun = None
     if seed == 0:
         begun = _shares(item, EARLIER | ASSUMED)
@@ -341,7 +342,7 @@ def _global(kept: Kept, axis: Axis, item: Structure, seed: int) -> Mapping[str, 
 
 
 def begun_with_play(rigid: Mapping[str, float], gap: float) -> dict[str, float]:
-    """Where a search with play begins: half of mass and friction in the motors, none too light to be simulated."""
+    """Return the start of a search with play: half of mass and friction in the motors."""
     parts = _split(rigid, 0.5, 0.5, "cart")
     least = {"cart_mass": LIGHTEST, "motor_inertia": LIGHTEST * RADIUS**2}
     heavy = {name: max(value, parts[name]) for name, value in least.items()}
@@ -349,7 +350,7 @@ def begun_with_play(rigid: Mapping[str, float], gap: float) -> dict[str, float]:
 
 
 def _shares(item: Structure, values: Mapping[str, float]) -> np.ndarray:
-    """Places in the ranges."""
+    """Return positions in the ranges."""
     return np.clip([unknown.share(values[unknown.name]) for unknown in item.unknowns], 0.0, 1.0)
 
 
@@ -360,7 +361,7 @@ def _local(
     steps: int,
     rows: Sequence[Observation] | None = None,
 ) -> PlantFit:
-    """A fit along exact gradients from some plant to all rows, or to some."""
+    """Fit all or some rows along exact gradients from a plant."""
     return search_plant(
         axis,
         item.unknowns,
@@ -376,10 +377,9 @@ def _local(
 
 
 def _again(kept: Kept, structures: Sequence[Structure]) -> None:
-    """The best starts of every structure go on; then fits of each begin at the best plants of the others.
+    """Continue the best starts of every structure, then fit each from the best plants of others.
 
-    A structure that holds another one's plant, or nearly, shall not look worse for the starts it
-    had.
+    A structure that contains another one's plant should not appear worse because of its starts.
     """
     axes: dict[str, Axis] = {}
 
@@ -411,7 +411,7 @@ def _again(kept: Kept, structures: Sequence[Structure]) -> None:
 
 
 def taken_over(item: Structure, values: Mapping[str, float]) -> dict[str, float]:
-    """Another structure's plant, as near as the ranges of this one come to it."""
+    """Return another structure's plant, clipped to the ranges of this one."""
     known = ASSUMED | {"first_share": values["feed_forward_share"]} | dict(values)
     return {
         unknown.name: min(max(known[unknown.name], unknown.lower), unknown.upper)
@@ -420,7 +420,7 @@ def taken_over(item: Structure, values: Mapping[str, float]) -> dict[str, float]
 
 
 def _left_out(kept: Kept) -> None:
-    """Fits of the best structure with one printed figure left out at a time; and with none, by as many steps."""
+    """Fit the best structure with one printed value left out at a time, and with none."""
     item, starts = in_order(kept.data, STRUCTURES)[0]
     axis, rows = Axis(item.searched), item.observations
     cases: dict[str, Sequence[Observation]] = {NOTHING: rows}
@@ -437,7 +437,7 @@ def _left_out(kept: Kept) -> None:
 
 
 def stored(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept with the papers: losses of all starts, the best plant of every structure, what follows from them."""
+    """Return the stored results: losses of all starts, the best plant of every structure, etc."""
     best, starts = in_order(data, STRUCTURES)[0]
     left_out = {
         fit["row"]: fit
@@ -473,8 +473,78 @@ def _losses(fits: Sequence[Mapping[str, Any]]) -> list[float]:
     return [float(f"{fit['loss']:.6g}") for fit in fits]
 
 
+def document(results: Mapping[str, Any]) -> list[str]:
+    """Return the rows of the tables of docs/drives/dual-motor-plant.md.
+
+    Structures; printed values by the shipped plant, by the best structure and by the nearest ones;
+    and the gain of the others without a value.
+    """
+    items = [item for item in STRUCTURES if item.name in results["structures"]]
+    off = {item.name: _off(item, results["structures"][item.name]["rows"]) for item in items}
+    best = min(items, key=lambda item: float(results["structures"][item.name]["loss"]))
+    chosen = next(item for item in items if item.name == results["structure"])
+    own, printed = _off(chosen, results["rows"]), _printed(chosen)
+    labels = [f"{row.name}, {name.replace('_', ' ')}" for row, name in _figures(chosen)]
+    lines = []
+    for name, entry in sorted(
+        results["structures"].items(), key=lambda pair: float(pair[1]["loss"])
+    ):
+        starts = entry["starts"]
+        ends = f"{starts[0]:.2f}, {np.median(starts):.4g}, {starts[-1]:.4g}"
+        lines.append(f"| {name} | {entry['loss']:.2f} | {entry['met']} | {len(starts)} | {ends} |")
+    for k, label in enumerate(labels):
+        nearest = min(off, key=lambda name: abs(off[name][k]))
+        nears = f"{off[nearest][k]:+.1%}, {nearest}"
+        lines.append(
+            f"| {label} | {printed[k]:.5g} | {own[k]:+.1%} | {off[best.name][k]:+.1%} | {nears} |"
+        )
+    loss = float(results["structures"][best.name]["loss"])
+    for (row, name), missed in zip(_figures(best), off[best.name], strict=True):
+        others = results["left_out"].get(f"{row.name}: {name}")
+        if others is not None:
+            own_loss = float(np.hypot(missed * row.printed[name] / row.tolerances[name], 1.0)) - 1.0
+            gain = loss - own_loss - others
+            lines.append(f"| {row.name}, {name.replace('_', ' ')} | {own_loss:.2f} | {gain:.2f} |")
+    return lines
+
+
+def document_stages(stages: Mapping[str, Any]) -> list[str]:
+    """Return the table rows of docs/drives/dual-motor-plant.md about the plants of the stages.
+
+    Args:
+        stages: the stored fits by the names of their stages.
+    """
+    item = next(item for item in STRUCTURES if item.name == STAGED)
+    lines = [
+        "| ".join(
+            ["", "loss ", " ", *(f"{fit['loss']:.2f} " for fit in stages.values()), ""]
+        ).rstrip(),
+        "| ".join(["", "met ", "33 ", *(f"{fit['met']} " for fit in stages.values()), ""]).rstrip(),
+    ]
+    off = [_off(item, fit["rows"]) for fit in stages.values()]
+    for k, (row, name) in enumerate(_figures(item)):
+        misses = " | ".join(f"{plant[k]:+.1%}" for plant in off)
+        lines.append(
+            f"| {row.name}, {name.replace('_', ' ')} | {row.printed[name]:.5g} | {misses} |"
+        )
+    return lines
+
+
+def _figures(item: Structure) -> list[tuple[Observation, str]]:
+    return [(row, name) for row in item.observations for name in row.printed]
+
+
+def _printed(item: Structure) -> list[float]:
+    return [row.printed[name] for row, name in _figures(item)]
+
+
+def _off(item: Structure, rows: Sequence[float]) -> list[float]:
+    """Return rows divided by the printed ones, minus one."""
+    return [own / value - 1.0 for own, value in zip(rows, _printed(item), strict=True)]
+
+
 def write_line(plant: Mapping[str, float], path: Path) -> None:
-    """Put a plant's figures in the place of those of a drive line's file."""
+    """Replace the values of a drive line's file by those of a plant."""
     text = path.read_text(encoding="utf-8")
     gains = {name: plant[f"switching_{name}"] for name in ("kp", "ti", "td")}
     figures = dict(plant) | gains | {"gap": plant["gap1"]}
@@ -484,7 +554,7 @@ def write_line(plant: Mapping[str, float], path: Path) -> None:
 
 
 def _shows(swing: Mapping[str, float]) -> bool:
-    """Whether one motor has a limit cycle, and two have none."""
+    """Return whether one motor has a limit cycle, and two have none."""
     return CYCLE < swing["one"] < 1.0 and swing.get("as-written", np.inf) < STILL
 
 
@@ -495,9 +565,9 @@ def assessed(
     held: Mapping[str, float] | None = None,
     more: Sequence[str] = (),
 ) -> PlantFit:
-    """A plant of a structure by every row, with what these tell of its unknowns, and of more of them.
+    """Evaluate a plant of a structure by every row, with the determined directions of its unknowns.
 
-    With play the motors may have the friction, and the cart none.
+    With play the motors may have all friction.
     """
     unknowns, known = _around(item, values, held, more)
     shares = np.array([unknown.share(values[unknown.name]) for unknown in unknowns])
@@ -511,7 +581,7 @@ def _around(
     held: Mapping[str, float] | None = None,
     more: Sequence[str] = (),
 ) -> tuple[list[PlantUnknown], dict[str, float]]:
-    """Unknowns of a structure, and of more, whose ranges hold a plant; and all that is known of it."""
+    """Return the unknowns of a structure with ranges that contain a plant, and all fixed values."""
     names = [unknown.name for unknown in item.unknowns]
     for friction in ("viscous", "coulomb"):
         if values[f"cart_{friction}"] == 0.0 and f"cart_{friction}" in names:
@@ -527,15 +597,15 @@ def _around(
 
 
 def swings(axis: Axis, plant: Mapping[str, float], *, both: bool = False) -> dict[str, float]:
-    """What the cart still does long after a step with the gains of the switching study.
+    """Return the oscillation of the cart long after a step, with the gains of the switching study.
 
     Args:
         axis: the line.
-        plant: its parameters.
-        both: whether two motors are asked for also where one does not swing.
+        plant: parameters of the plant.
+        both: whether to simulate two motors even if one does not oscillate.
 
     Returns:
-        The swing in the last quarter of the run, m, of one motor, and of two.
+        The oscillation in the last quarter of the run with one motor and with two, m.
     """
     gains = {
         name: plant[f"switching_{name}"]
@@ -559,7 +629,7 @@ def swings(axis: Axis, plant: Mapping[str, float], *, both: bool = False) -> dic
 def in_order(
     data: Mapping[str, Any], structures: Sequence[Structure]
 ) -> list[tuple[Structure, list[Any]]]:
-    """Structures that were searched with all their fits, the best first."""
+    """Return the searched structures with all their fits, the best first."""
     known = [
         (
             item,
@@ -574,7 +644,7 @@ def in_order(
 
 
 def of_structure(data: Mapping[str, Any], item: Structure, part: str = "starts") -> list[Any]:
-    """Fits of a structure, the best first."""
+    """Return the fits of a structure, the best first."""
     return sorted(
         (fit for fit in data[part].values() if fit["structure"] == item.name),
         key=lambda fit: fit["loss"],
@@ -584,7 +654,7 @@ def of_structure(data: Mapping[str, Any], item: Structure, part: str = "starts")
 def _split(
     values: Mapping[str, float], mass: float, viscous: float, where: str
 ) -> dict[str, float]:
-    """The plant with rigid racks with a part of its mass and friction in the motors."""
+    """Return a plant with rigid racks with a part of its mass and friction in the motors."""
     dry = values["cart_coulomb"]
     moved = {
         "cart_mass": mass * values["cart_mass"],

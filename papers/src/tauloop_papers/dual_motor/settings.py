@@ -1,4 +1,4 @@
-"""Section 4.2 of the paper on the plant that was found for its tables: studies, starts, and what is chosen; SI."""
+"""Section 4.2 of the paper with a plant that fits its tables, and our choices; SI."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from tauloop.integrate import Integrator
 from tauloop_papers.dual_motor import printed
 from tauloop_papers.dual_motor.family import STEP, STEPPING
 
-#: Runs of a batch are shared out over this many cores.
+#: Number of cores for the runs of a batch.
 THREADS = 2
-#: What the search has found (`tauloop_papers.dual_motor.search`).
+#: Results of the search (`tauloop_papers.dual_motor.search`).
 FOUND: Mapping[str, Any] = json.loads(
     files("tauloop_papers.dual_motor").joinpath("found.json").read_text(encoding="utf-8")
 )
@@ -39,7 +39,7 @@ FOUND: Mapping[str, Any] = json.loads(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """A printed optimum: its cost (of Table 3 both parts), and where it is."""
+    """A printed optimum: its cost (for Table 3 both parts), and its point."""
 
     cost: float
     best: tuple[float, ...]
@@ -48,7 +48,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A start with its printed cost (of Table 3 both parts) and the printed optimum of each method."""
+    """A start with its printed cost (Table 3: both parts), and printed optima by method."""
 
     at: tuple[float, ...]
     cost: float
@@ -61,15 +61,15 @@ class Study:
     """One table of the paper.
 
     Attributes:
-        name, about: of the table.
-        bounds: by name of the tuned parameter.
+        name, about: name and description of the table.
+        bounds: bounds by name of the tuned parameter.
         fixed: other parameters of the drive line.
-        motors: how they are used.
-        step: of the reference, m.
-        weights: by criterion.
+        motors: use of the motors.
+        step: step of the reference, m.
+        weights: weights by criterion.
         combine: "sum" or "worst".
-        grid: points along each tuned parameter.
-        starts: where the searches began.
+        grid: number of points along each tuned parameter.
+        starts: starts of the searches.
     """
 
     name: str
@@ -90,26 +90,26 @@ class Study:
         plant: Mapping[str, np.ndarray] | None = None,
         integrator: Integrator = STEPPING,
     ) -> Criteria:
-        """Criteria of tuned parameters (N, n), on the line's plant or on others (N,) by parameter."""
+        """Return criteria of tuned parameters (N, n), for the line's plant or others (N,)."""
         values = {**self.fixed, **dict(zip(self.bounds, points.T, strict=True)), **(plant or {})}
         return simulate_axis(
             axis.with_motors(self.motors), values, step=self.step, integrator=integrator
         )
 
     def combined(self, criteria: Criteria) -> np.ndarray:
-        """Costs (N,); NaN where a run failed."""
+        """Return costs (N,); NaN if a run failed."""
         combine = {"sum": weighted_sum, "worst": weighted_worst}[self.combine]
         return np.where(criteria.failed, np.nan, combine(criteria, self.weights))
 
     def parts(self, axis: Axis, points: np.ndarray) -> np.ndarray:
-        """What the costs of points (N, n) are made of: each criterion over its weight (N, k)."""
+        """Return the parts of the costs of points (N, n): each criterion over its weight (N, k)."""
         criteria = self.criteria(axis, points)
         return np.stack(
             [getattr(criteria, name) / weight for name, weight in self.weights.items()], axis=1
         )
 
     def gradient(self, axis: Axis) -> Gradient:
-        """Gradient of the cost by the tuned parameters, of one point (n,)."""
+        """Return the gradient of the cost by the tuned parameters at a point (n,)."""
         sensitive = SensitiveAxis(axis.with_motors(self.motors).line, tuple(self.bounds))
 
         def at(point: np.ndarray) -> np.ndarray:
@@ -122,25 +122,25 @@ class Study:
         return at
 
     def cost(self, axis: Axis, integrator: Integrator = STEPPING) -> BatchCost:
-        """The cost of tuned parameters."""
+        """Return the cost of tuned parameters."""
         return lambda points: self.combined(self.criteria(axis, points, integrator=integrator))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveSettings:
-    """Everything that the paper says or leaves open.
+    """Values of the paper, and our choices.
 
     Attributes:
         line: the drive line.
-        seed: of all random numbers.
+        seed: seed of all random numbers.
         studies: the paper's tables.
         before, after: switching parameters and printed energies of the paper's conclusion.
-        budget: most evaluations of one search.
+        budget: largest number of evaluations of one search.
         genetic: population and generations of the genetic algorithm.
         front: population and generations of the Pareto front.
         scatter: relative scatter by parameter of the plant.
-        scatter_samples: random plants.
-        choices: what the paper leaves open.
+        scatter_samples: number of random plants.
+        choices: our choices that the paper leaves open.
     """
 
     line: str
@@ -156,7 +156,7 @@ class DriveSettings:
     choices: tuple[str, ...]
 
     def methods(self) -> Mapping[str, SearchMethod]:
-        """The methods by the paper's names."""
+        """Return the methods by the paper's names."""
         return {
             "pattern search": PatternSearch(),
             "SQP": SQP(),
@@ -254,7 +254,7 @@ SETTINGS = DriveSettings(
         "both with play",
         "gains of the switching study and of Figure 8: fitted with the plant. With the nominal gains no plant of the "
         "family has the printed energies",
-        "share of the preload that is fed forward in Table 1: fitted with the plant, because the paper does not print "
+        "share of the preload in the feed-forward of Table 1: fitted with the plant, because the paper does not print "
         "it",
         "half of the mass and all friction are at the motors; play, pinion radius, stiffness and damping of the "
         "contacts: chosen, because no printed number depends on them; with this choice one motor has a limit cycle",

@@ -1,4 +1,4 @@
-"""An explicit integrator for stiff friction: the global searches need no more, and are done in half the time."""
+"""An explicit integrator for stiff friction, which halves the time of global searches."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tauloop.integrate import Integrator, Method, Tableau
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chebyshev(Integrator):
-    """Runge-Kutta-Chebyshev method of order 2 (Sommeijer, Shampine and Verwer 1998), of a fixed number of stages.
+    """Runge-Kutta-Chebyshev method of order 2 (Sommeijer, Shampine and Verwer 1998).
 
-    It is stable along the negative real axis up to 0.65 (s^2 - 1) for the step times the rate of
-    decay. A cart of 1 kg in a viscous friction of 1000 N s/m forgets its speed within 1 ms, and
-    makes Dormand and Prince's method, stable up to 3.3, take more than 3000 steps in ten seconds,
-    whatever the tolerance.
+    It is stable along the negative real axis up to 0.65 (s^2 - 1) for the product of step and decay
+    rate. A cart of 1 kg with a viscous friction of 1000 N s/m loses its speed within 1 ms. The
+    Dormand-Prince method, stable up to 3.3, therefore takes more than 3000 steps in ten seconds at
+    any tolerance.
 
     Attributes:
-        rtol, atol: of a step's error.
-        stages: s.
-        max_steps: after which the integration is given up.
+        rtol, atol: tolerances of a step's error.
+        stages: number of stages s.
+        max_steps: largest number of steps.
     """
 
     rtol: float
@@ -32,17 +32,19 @@ class Chebyshev(Integrator):
 
     @property
     def method(self) -> Method:
-        """The tableau, with Hermite's cubic between steps."""
+        """Return the tableau, with cubic Hermite interpolation between steps."""
         return Method.adaptive(chebyshev(self.stages), self.rtol, self.atol)
 
 
 @cache
 def chebyshev(stages: int) -> Tableau:
-    """Coefficients by the three-term recursion of T_s, damped by 2/13; the last stage is the rate at the step's end."""
+    """Return the coefficients by the three-term recursion of T_s, damped by 2/13."""
     s = stages
     w = 1.0 + 2.0 / (13.0 * s**2)
     T = [np.polynomial.Chebyshev.basis(j) for j in range(s + 1)]
-    value, slope, bend = (np.array([polynomial.deriv(k)(w) for polynomial in T]) for k in (0, 1, 2))
+    value = np.array([polynomial(w) for polynomial in T])
+    slope = np.array([polynomial.deriv(1)(w) for polynomial in T])
+    bend = np.array([polynomial.deriv(2)(w) for polynomial in T])
     w1 = slope[s] / bend[s]
     b = np.ones(s + 1)
     b[2:] = bend[2:] / slope[2:] ** 2

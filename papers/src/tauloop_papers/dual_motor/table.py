@@ -1,19 +1,19 @@
-"""A tuning experiment as rows of stated and own figures, and as a list of choices."""
+"""A tuning experiment as comparisons, and as a list of choices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tauloop.drives import DETERMINED, Axis, ParetoFront, PlantFit
-from tauloop_papers.dual_motor.family import BARS, SUMS
+from tauloop_papers.dual_motor.family import BARS, SUM_BAR
 from tauloop_papers.dual_motor.results import Cycling, Scatter, Search, Table, slave_share
 from tauloop_papers.dual_motor.settings import DriveSettings, Study
 from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable
 
-#: A search that ends this far above the best known cost is called stuck.
+#: Relative excess over the best known cost above which a search is called stuck.
 STUCK = 0.01
 UNITS = {"rise_time": "s", "settling_time": "s", "overshoot": "m", "energy": "N² m² s", "cost": ""}
-#: The reason that all costs share.
+#: The common reason for different costs.
 OTHER_PLANT = "the paper's plant is not known, ours is inferred"
 #: The weight of the energy, which is not as printed.
 WEIGHT_MEANT = (
@@ -33,67 +33,62 @@ def _point(values: Sequence[float], form: str = ".3g") -> str:
 
 
 def _searched(study: Study) -> str:
-    """Bounds and weights of a study, as printed but for one."""
+    """Return bounds and weights of a study, as printed except for one."""
     bounds = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in study.bounds.items())
     parts = ", ".join(
         f"{name.replace('_', ' ')} over {value:g}" for name, value in study.weights.items()
     )
     meant = f"; {WEIGHT_MEANT}" if "energy" in study.weights else ""
-    return f"as printed: bounds {bounds}; the cost is made of {parts}{meant}"
+    return f"as printed: bounds {bounds}; the cost consists of {parts}{meant}"
 
 
 def printed_tables(tables: Sequence[Table]) -> tuple[PrintedTable, ...]:
-    """The paper's tables in its own layout."""
+    """Return the paper's tables in its layout."""
     first, *others = tables
-    return (
-        PrintedTable(
-            name="Table 1",
-            title="optimization of controller parameters; start value of the cost "
-            f"{first.study.starts[0].cost:g} (ours {first.searches[0].start_cost:.6g})",
-            columns=("Optimization method", "Optimal values [K_p, T_i, T_d]", "Optimal value f"),
-            rows=tuple(
-                _printed_row(
-                    METHOD[search.method], search, f"{search.start.printed[search.method].cost:.5f}"
-                )
-                for search in first.searches
-            ),
-            why=f"{OTHER_PLANT}; {_searched(first.study)}",
+    return (_first_table(first), *(_switching_table(table) for table in others))
+
+
+def _first_table(table: Table) -> PrintedTable:
+    """Return Table 1 in the paper's layout."""
+    rows = []
+    for search in table.searches:
+        cost = f"{search.start.printed[search.method].cost:.5f}"
+        rows.append(_printed_row(METHOD[search.method], search, cost))
+    return PrintedTable(
+        name="Table 1",
+        title="optimization of controller parameters; start value of the cost "
+        f"{table.study.starts[0].cost:g} (ours {table.searches[0].start_cost:.6g})",
+        columns=("Optimization method", "Optimal values [K_p, T_i, T_d]", "Optimal value f"),
+        rows=tuple(rows),
+        why=f"{OTHER_PLANT}; {_searched(table.study)}",
+    )
+
+
+def _switching_table(table: Table) -> PrintedTable:
+    """Return Table 2 or 3 in the paper's layout."""
+    equation, meaning = "(3), the worse of both", "; both parts, the larger of which is the cost"
+    if table.study.combine == "sum":
+        equation, meaning = "(2), energy and overshoot added", ""
+    rows = []
+    for search in table.searches:
+        name = f"{_point(search.start.at)}, {METHOD[search.method]}"
+        rows.append(_printed_row(name, search, _cost(search)))
+    return PrintedTable(
+        name=table.study.name,
+        title=f"optimization of switching parameters with the cost of eq. {equation}; start values "
+        f"of the cost {_starts(table)}",
+        columns=(
+            "Start values, optimization method",
+            "Optimal values [e_max, e_min]",
+            "Optimal value",
         ),
-        *(
-            PrintedTable(
-                name=table.study.name,
-                title="optimization of switching parameters with the cost of eq. "
-                + (
-                    "(2), energy and overshoot added"
-                    if table.study.combine == "sum"
-                    else "(3), the worse of both"
-                )
-                + f"; start values of the cost {_starts(table)}",
-                columns=(
-                    "Start values, optimization method",
-                    "Optimal values [e_max, e_min]",
-                    "Optimal value",
-                ),
-                rows=tuple(
-                    _printed_row(
-                        f"{_point(search.start.at)}, {METHOD[search.method]}", search, _cost(search)
-                    )
-                    for search in table.searches
-                ),
-                why=f"{OTHER_PLANT}; {_searched(table.study)}"
-                + (
-                    ""
-                    if table.study.combine == "sum"
-                    else "; both parts, the larger of which is the cost"
-                ),
-            )
-            for table in others
-        ),
+        rows=tuple(rows),
+        why=f"{OTHER_PLANT}; {_searched(table.study)}{meaning}",
     )
 
 
 def _starts(table: Table) -> str:
-    """Costs at the starts, printed and ours; of Table 3 both parts."""
+    """Return printed and our costs at the starts, as text; for Table 3 both parts."""
     first = {search.start.at: search for search in table.searches}.values()
     stated = " and ".join(
         _joined(search.start.parts or (search.start.cost,), ".7g") for search in first
@@ -132,7 +127,7 @@ def comparisons(
     scatters: tuple[Scatter, ...],
     exact: tuple[Search, ...],
 ) -> tuple[Comparison, ...]:
-    """Rows of "stated, ours, why they differ"."""
+    """Return the comparisons of stated and our values."""
     rows = [*_cycle_rows(cycling), *([] if plant is None else plant_rows(plant))]
     for table in tables:
         rows += _table_rows(table)
@@ -161,7 +156,7 @@ def comparisons(
 
 
 def plant_rows(plant: PlantFit) -> list[Comparison]:
-    """The plant's figures beside the printed ones, and how many directions these leave open."""
+    """Return comparisons of the plant's values with the printed ones, and of open directions."""
     rows = [
         Comparison(
             quantity=f"plant, {row}: {name.replace('_', ' ')}",
@@ -184,29 +179,28 @@ def plant_rows(plant: PlantFit) -> list[Comparison]:
         Comparison(
             quantity="plant: directions that the rows leave open",
             ours=f"{open_ones} of {len(plant.sensitivities)}",
-            why=f"figures change by less than {DETERMINED:g} bar over the ranges; the least determined change by "
+            why=f"values change by less than {DETERMINED:g} bar over the ranges; the least determined change by "
             + ", ".join(f"{value:.2g}" for value in plant.sensitivities[-3:]),
         ),
     ]
 
 
 def bar_of(name: str, row: str) -> float:
-    """Share of a printed figure that is its bar."""
-    return SUMS if row.startswith("Table 2") else BARS[name]
+    """Return the bar of a printed value, as a share."""
+    return SUM_BAR if row.startswith("Table 2") else BARS[name]
 
 
 def verdict(name: str, row: str, printed: float, ours: float) -> str:
-    """Whether a figure is within its bar."""
+    """Return whether a value is within its bar, as text."""
     missed = abs(ours / printed - 1.0) / bar_of(name, row)
     return "within its bar" if missed <= 1.0 else f"{missed:.1f} bars off"
 
 
 def residual_rows(fits: Sequence[PlantFit]) -> list[Comparison]:
-    """How near any structure of the family comes to each row, by itself."""
+    """Return comparisons of each row with the nearest structure for this row alone."""
     rows = []
     for k, (row, name, printed, _, _) in enumerate(fits[0].rows):
-        # overshoots of other readings of the unit are other numbers: shares of the printed one are
-        # compared
+        # overshoots in other readings of the unit differ: shares of the printed value are compared
         shares = [fit.rows[k][3] / fit.rows[k][2] - 1.0 for fit in fits]
         nearest = min(shares, key=abs)
         rows.append(
@@ -229,7 +223,7 @@ def _cycle_rows(cycling: Cycling) -> list[Comparison]:
             unit="mm",
             stated="limit cycles may occur",
             ours=f"{1e3 * single:.2g}",
-            why="the same plant without its slave, whose friction goes with it; all else as it is, play "
+            why="the same plant without its slave, whose friction is also removed; otherwise unchanged, play "
             f"{1e3 * cycling.gap:.3g} mm",
         ),
         Comparison(
@@ -315,15 +309,15 @@ def _scatter_row(scatter: Scatter) -> Comparison:
         quantity=f"cost of Table 2 over random plants, {scatter.name} {_point(scatter.at)}",
         ours=f"{middle} ({low} to {high})",
         why=f"median, 5 % and 95 %; {scatter.failures:.0%} of the simulations are given up or diverge"
-        + (", which makes these figures doubtful" if scatter.failures > 0 else ""),
+        + (", which makes these values doubtful" if scatter.failures > 0 else ""),
     )
 
 
 def choices(settings: DriveSettings, axis: Axis) -> tuple[str, ...]:
-    """What the paper leaves open."""
+    """Return our choices that the paper leaves open."""
     scatter = ", ".join(f"{name} {share:.0%}" for name, share in settings.scatter.items())
     return (
-        f"the plant: drive line {axis.line.name}; the paper prints no figure of it",
+        f"the plant: drive line {axis.line.name}; the paper prints none of its values",
         *settings.choices,
         "step lengths, sizes of the simplex and of the generations of all methods: Tauloop's defaults",
         f"scatter of the random plants: {scatter}",

@@ -1,7 +1,7 @@
-"""A drive line's control tuned as in a paper's tables: every method from every start, beside a dense grid.
+"""Tuning of a drive line's control as in the paper's tables, by every method from every start.
 
-Beyond the paper: the Pareto front of energy and overshoot, and how the optimum of the switching
-stands random plants.
+A dense grid is computed for comparison. Beyond the paper: the Pareto front of energy and overshoot,
+and the effect of random plants on the optimum of the switching.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tauloop_papers.dual_motor.settings import FOUND, SETTINGS, THREADS, DriveSe
 from tauloop_papers.dual_motor.table import choices, comparisons, printed_tables
 from tauloop_papers.reproduction import EXPERIMENTS, Progress, Reproduction
 
-#: The best method of a study is at most this share above the best point of the grid.
+#: Largest relative excess of the best method of a study over the best point of the grid.
 ABOVE_GRID = 0.01
-#: Figure 8 shows this long a step, s, and what becomes of it so much later.
-SHOWN, LATER = 10.0, 300.0
-#: Costs are computed to this; 5e-8 is seen.
+#: Duration of the step in Figure 8, and time of the later part, s.
+STEP_DURATION, LATER = 10.0, 300.0
+#: Allowed error of costs; the observed one is 5e-8.
 COST_ERROR = 1e-6
-#: Tolerances of the integrator are tightened by this for the costs of the diagnostics.
+#: Factor of the integrator's tolerances for the costs of the diagnostics.
 TIGHTER = 1e-2
 
 
@@ -50,11 +50,11 @@ class DriveTuning(Reproduction):
 
     Attributes:
         settings: of the experiment.
-        plant: how well the plant meets what is printed of it, and what that tells about it; None of
+        plant: agreement of the plant with the printed values, and determined directions; None for
             another line.
         cycling: steps with one motor and with both.
-        tables: the paper's.
-        energies: before and after the tuning of the switching, as the paper compares them.
+        tables: the paper's tables.
+        energies: energies before and after the tuning of the switching, as in the paper.
         front, front_criteria: switching parameters (m, 2) on the Pareto front, and energy and
             overshoot there (m, 2).
         scatters: designs over random plants.
@@ -82,8 +82,8 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
     progress("compiling the drive line")
     axis = Axis(load_drive(settings.line), threads=THREADS)
     plant = None
-    if settings.line == SETTINGS.line:  # what is printed is of this one
-        progress("comparing the plant with what is printed of it")
+    if settings.line == SETTINGS.line:  # the printed values are for this line
+        progress("comparing the plant with the printed values")
         chosen = next(item for item in STRUCTURES if item.name == FOUND["structure"])
         plant = assessed(Axis(chosen.line, threads=THREADS), chosen, FOUND["best"])
     progress("one motor and two")
@@ -104,16 +104,16 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
     scatters = _scatters(axis, switching.study, designs, settings)
     diagnostics = [
         diagnostic(
-            "swing of one motor's limit cycle over the least that is one",
+            "oscillation of one motor's limit cycle over the smallest one that counts",
             cycling.swings["one"] / CYCLE,
             at_least=1.0,
-            advice="one motor has no limit cycle on this plant: choose other play or friction",
+            advice="choose other play or friction: one motor has no limit cycle with this plant",
         ),
         diagnostic(
-            "swing with two motors, m",
+            "oscillation with two motors, m",
             cycling.swings["as-written"],
             at_most=STILL,
-            advice="two motors cycle as well: choose other play or friction",
+            advice="choose other play or friction: two motors also have a limit cycle",
         ),
     ]
     for table in tables:
@@ -122,7 +122,7 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
                 f"{table.study.name}: best cost over the best of the grid, less 1",
                 table.best.cost / table.grid_cost - 1.0,
                 at_most=ABOVE_GRID,
-                advice="all methods are stuck: take more starts",
+                advice="use more starts: all methods are stuck",
             ),
             diagnostic(
                 f"{table.study.name}: change of the best cost with tolerances a hundred times tighter",
@@ -165,7 +165,7 @@ def _cycling(axis: Axis) -> Cycling:
     """Return the steps of one plant with one motor and with both, with the gains of its file."""
     records = {
         motors: record_axis(
-            axis.with_motors(motors), duration=SHOWN, samples=4001, integrator=STEPPING
+            axis.with_motors(motors), duration=STEP_DURATION, samples=4001, integrator=STEPPING
         )
         for motors in ("one", "as-written")
     }
@@ -239,7 +239,7 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
 
 
 def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress) -> Search:
-    """SQP along exact gradients from the first start."""
+    """Run SQP along exact gradients from the first start."""
     study, start = table.study, table.study.starts[0]
     progress(f"{study.name}: exact gradients from {start.at}")
     gradient = study.gradient(axis)
@@ -259,7 +259,7 @@ def _search(
     least: float,
     printed_here: float | None,
 ) -> Search:
-    """What is kept of one search; `least` is the best cost known."""
+    """Return the results of one search; `least` is the best known cost."""
     begun, ended = study.parts(axis, np.array([start.at, tuning.best]))
     return Search(
         method=method,
@@ -313,14 +313,12 @@ def _scatters(
         samples=settings.scatter_samples,
         generator=np.random.default_rng(settings.seed),
     )
-    return tuple(
-        Scatter(
-            name=name,
-            at=at,
-            quantiles=tuple(float(value) if np.isfinite(value) else None for value in quantiles),
-            failures=float(failures),
+    scatters = []
+    for (name, at), quantiles, failures in zip(
+        designs.items(), spread.quantiles(), spread.failures, strict=True
+    ):
+        finite = [float(value) if np.isfinite(value) else None for value in quantiles]
+        scatters.append(
+            Scatter(name=name, at=at, quantiles=tuple(finite), failures=float(failures))
         )
-        for (name, at), quantiles, failures in zip(
-            designs.items(), spread.quantiles(), spread.failures, strict=True
-        )
-    )
+    return tuple(scatters)

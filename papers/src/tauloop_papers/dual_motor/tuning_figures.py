@@ -1,4 +1,4 @@
-"""Figures of a tuning experiment: the searches' descents, the switching's cost map, and what lies beyond the paper."""
+"""Figures of a tuning experiment: descents of the searches, and the cost map of the switching."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from tauloop.viewer import Playback, View
 from tauloop_papers.dual_motor.results import Table
 from tauloop_papers.dual_motor.tuning import DriveTuning
 
-#: Colour and marker of the methods, in the order of the settings.
-LOOKS = ((PREDICTED, "o"), (RESIDUAL, "s"), ("#4f8a5b", "^"), (MEASURED, "D"))
-#: The cost map is coloured up to this much above its least cost, if there is so much; beyond it all
-#: is as bad.
-SHOWN = 0.25
-#: Panels of searches beside each other.
-ABREAST = 3
-#: Position and torques are drawn over so many rise times; torques within these limits, N m.
+#: Color and marker of the methods, in the order of the settings.
+METHOD_STYLES = ((PREDICTED, "o"), (RESIDUAL, "s"), ("#4f8a5b", "^"), (MEASURED, "D"))
+#: Range of the colored cost map above its smallest cost, as a share.
+COST_RANGE = 0.25
+#: Panels of searches per row.
+PANELS_PER_ROW = 3
+#: Plotted duration of position and torques in rise times, and limits of the torques, N m.
 RISES, TORQUES = 8.0, (-15.0, 45.0)
-#: What is off the reference is drawn to the scale of what is left after so long, s.
-AFTER = 10.0
-#: What each film shows, and so much of the motion, s.
+#: Time after which the plotted error determines its scale, s.
+SCALE_TIME = 10.0
+#: Captions of the films, and the filmed duration, s.
 FILMS = {
-    "step": "Figure 5: a step of the cart on its rack; the master's and the slave's pinion turn. Drag to turn it."
+    "step": "Figure 5: a step of the cart on its rack; the master's and the slave's pinion turn. Drag to rotate it."
 }
 FILM = 4.0
-#: Figures of the paper that hold no data.
+#: Figures of the paper without data.
 UNDRAWN = {
     "Figure 5": "a picture of the play in gearboxes and racks; its model moves above",
-    "Figure 6": "the diagram of the Dymola model: three masses, two of them behind play, as the drive line's file has "
-    "them (`tauloop drive step dual_motor_inferred`)",
-    "Figure 7": "the block diagram of the control, which stands under `control` in the same file",
+    "Figure 6": "the diagram of the Dymola model: three masses, two of them with play, as in the drive line's file "
+    "(`tauloop drive step dual_motor_inferred`)",
+    "Figure 7": "the block diagram of the control, see `control` in the same file",
 }
-#: What each figure shows.
+#: Captions of the figures.
 CAPTIONS = {
-    "figure-8": "As the paper's Figure 8: a step of the axis with two motors, position and torques; beside it the same "
-    "plant with one motor. The kick of the derivative part at the very start is cut off. Below: how far off both are "
+    "figure-8": "As the paper's Figure 8: a step of the axis with two motors, position and torques; next to it the "
+    "same "
+    "plant with one motor. The kick of the derivative part at the very start is cut off. Below: errors of both "
     "later. One motor hunts through its play, two do not. The paper prints no scales.",
     "figure-9": "As the paper's Figure 9: the switching function, for the first and the chosen pair of parameters.",
-    "descents": "Tables 1 to 3 as they came about: least cost by number of simulations, for each method and start.",
+    "descents": "Tables 1 to 3 as descents: smallest cost by number of simulations, for each method and start.",
     "map": "Cost of the switching over both thresholds, with starts and ends of all searches.",
     "front": "Not in the paper: compromises of energy and overshoot, and designs over plants that scatter.",
 }
 
 
 def figures(tuning: DriveTuning) -> dict[str, Figure]:
-    """All figures of the experiment by the ending of their files' names."""
+    """Return all figures of the experiment, by the suffix of their file names."""
     return {
         "figure-8": _steps(tuning),
         "figure-9": _switching(tuning),
@@ -61,7 +61,7 @@ def figures(tuning: DriveTuning) -> dict[str, Figure]:
 
 
 def films(tuning: DriveTuning) -> dict[str, View]:
-    """All motions of the experiment by the ending of their files' names."""
+    """Return all motions of the experiment, by the suffix of their file names."""
     record = tuning.cycling.records["as-written"]
     model = tl.Model(
         tl.loads(
@@ -76,7 +76,7 @@ def films(tuning: DriveTuning) -> dict[str, View]:
 
 
 def _steps(tuning: DriveTuning) -> Figure:
-    """Position and torques, two motors and one, and what becomes of both later."""
+    """Draw position and torques with two motors and one, and their later errors."""
     figure = Figure(figsize=(10.0, 7.2), layout="constrained")
     panels = figure.subplots(3, 2, sharey="row", height_ratios=(2, 1.6, 1.6))
     names = {"as-written": "two motors, switching", "one": "one motor, the same plant"}
@@ -107,7 +107,7 @@ def _steps(tuning: DriveTuning) -> Figure:
         error.plot(time, 1e3 * errors[motors], color=PREDICTED, linewidth=1.2)
         torque.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
         error.set_xlabel("time [s], longer", fontsize=NORMAL, color=TEXT)
-    most = 1.2e3 * max(float(np.abs(error[time > AFTER]).max()) for error in errors.values())
+    most = 1.2e3 * max(float(np.abs(error[time > SCALE_TIME]).max()) for error in errors.values())
     panels[2, 0].set_ylim(-most, most)
     labels = ("position [mm]", "torque [N m]", "off the reference [mm]")
     for axes, label in zip(panels[:, 0], labels, strict=True):
@@ -117,7 +117,7 @@ def _steps(tuning: DriveTuning) -> Figure:
 
 
 def _switching(tuning: DriveTuning) -> Figure:
-    """The switching variable over the relative error, as simulated."""
+    """Draw the switching variable over the relative error, as simulated."""
     figure = Figure(figsize=(6.4, 3.2), layout="constrained")
     axes = figure.add_subplot()
     clean(axes)
@@ -136,16 +136,16 @@ def _switching(tuning: DriveTuning) -> Figure:
 
 
 def _descents(tuning: DriveTuning) -> Figure:
-    """Cost above the best known against evaluations, one panel a start."""
+    """Draw cost above the best known over evaluations, with one panel per start."""
     cells = [(table, start) for table in tuning.tables for start in table.study.starts]
-    rows = -(-len(cells) // ABREAST)
-    figure = Figure(figsize=(3.7 * ABREAST, 3.9 * rows), layout="constrained")
+    rows = -(-len(cells) // PANELS_PER_ROW)
+    figure = Figure(figsize=(3.7 * PANELS_PER_ROW, 3.9 * rows), layout="constrained")
     for k, (table, start) in enumerate(cells):
-        axes = figure.add_subplot(rows, ABREAST, k + 1)
+        axes = figure.add_subplot(rows, PANELS_PER_ROW, k + 1)
         clean(axes)
         least = min(table.grid_cost, *(search.cost for search in table.searches))
         searches = [search for search in table.searches if search.start == start]
-        for search, (colour, _) in zip(searches, LOOKS, strict=True):
+        for search, (colour, _) in zip(searches, METHOD_STYLES, strict=True):
             above = np.maximum(np.array(search.descent) / least - 1.0, 1e-6)
             label = f"{search.method}: {search.cost:.4g}"
             axes.loglog(
@@ -155,13 +155,13 @@ def _descents(tuning: DriveTuning) -> Figure:
         title = f"{table.study.name}, from ({', '.join(f'{value:g}' for value in start.at)})"
         axes.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
         axes.set_xlabel("evaluations", fontsize=NORMAL, color=TEXT)
-        if k % ABREAST == 0:
+        if k % PANELS_PER_ROW == 0:
             axes.set_ylabel("cost above the best known [share]", fontsize=NORMAL, color=TEXT)
         axes.legend(
             fontsize=SMALL, frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2)
         )
     figure.suptitle(
-        "Which method gets how far (dashed: 1 % above the best)",
+        "Progress of the methods (dashed: 1 % above the best)",
         fontsize=LARGE,
         color=TEXT,
         x=0.01,
@@ -171,7 +171,7 @@ def _descents(tuning: DriveTuning) -> Figure:
 
 
 def _maps(tuning: DriveTuning) -> Figure:
-    """The cost over the grid for the studies of two parameters, with starts and ends of all searches."""
+    """Draw the cost over the grid for studies of two parameters, with all searches."""
     tables = [table for table in tuning.tables if len(table.study.bounds) == 2]
     figure = Figure(figsize=(5.4 * len(tables), 4.6), layout="constrained")
     for k, table in enumerate(tables):
@@ -186,7 +186,7 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
     )
     first, second = table.grid_axes
     least = float(np.nanmin(costs))
-    most = min(float(np.nanmax(costs)), least * (1 + SHOWN))
+    most = min(float(np.nanmax(costs)), least * (1 + COST_RANGE))
     levels = np.linspace(least, most, 15)
     filled = axes.contourf(first, second, np.minimum(costs, most).T, levels=levels, cmap="cividis")
     bar = figure.colorbar(filled, ax=axes, ticks=levels[::2], format="%.4g")
@@ -194,7 +194,7 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
     bar.ax.tick_params(labelsize=SMALL)
     methods = list(dict.fromkeys(search.method for search in table.searches))
     for search in table.searches:
-        colour, marker = LOOKS[methods.index(search.method)]
+        colour, marker = METHOD_STYLES[methods.index(search.method)]
         label = search.method if search.start == table.study.starts[0] else None
         axes.plot(
             *zip(search.start.at, search.best, strict=True),
@@ -224,7 +224,7 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
 
 
 def _front(tuning: DriveTuning) -> Figure:
-    """The Pareto front, and designs over random plants."""
+    """Draw the Pareto front, and designs over random plants."""
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     axes = figure.add_subplot(1, 2, 1)
     clean(axes)
@@ -259,10 +259,10 @@ def _front(tuning: DriveTuning) -> Figure:
             fontsize=SMALL,
             color=TEXT,
         )
-    names = [
-        f"{scatter.name}\n({', '.join(f'{value:.2g}' for value in scatter.at)})"
-        for scatter in tuning.scatters
-    ]
+    names = []
+    for scatter in tuning.scatters:
+        point = ", ".join(f"{value:.2g}" for value in scatter.at)
+        names.append(f"{scatter.name}\n({point})")
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.set_xlabel(

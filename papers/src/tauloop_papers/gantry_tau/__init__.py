@@ -1,1 +1,1 @@
-"""Lyzell and Hovland: the 5-dof Gantry-Tau is identified by two runs of every motion."""
+"""Lyzell and Hovland: identification of the 5-dof Gantry-Tau by two runs of every motion."""

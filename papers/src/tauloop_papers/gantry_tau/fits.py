@@ -1,4 +1,4 @@
-"""Records of two runs into regression data, and the fits of it: as published, without the second run, consistent."""
+"""Regression data of two runs, and fits: as published, without the second run, and consistent."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from tauloop_papers.gantry_tau.plant import Parts, Plant, built_parameters, hand
 from tauloop_papers.gantry_tau.results import Consistent, Estimates
 from tauloop_papers.gantry_tau.settings import Held, TwoRunSettings, by_name
 
-#: Axis of the moments of inertia by their places among a body's ten parameters.
+#: Axis of the moments of inertia by their indices among a body's ten parameters.
 AXES = {4: 0, 6: 1, 9: 2}
-#: Weights of the prior that are tried.
+#: Candidate weights of the prior.
 PRIOR_WEIGHTS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-#: Parts of a single motion that are left out in turn to choose the prior's weight.
+#: Number of parts of a single motion for cross-validation of the prior's weight.
 QUARTERS = 4
 
 
@@ -51,15 +51,15 @@ class DataSet:
     """One motion, recorded twice.
 
     Attributes:
-        name: of the set.
-        period: after which the motion repeats, s; the average may hold it several times.
-        two: the structure's forces.
-        data: regression of the structure's forces.
-        parts: what the connected forces are made of.
-        load, vibration: what two runs leave of friction under load and of the frame's vibration (N,
-            n), N.
-        whole: regression of the connected forces, with the drives' parameters among the unknowns;
-            None where not asked.
+        name: name of the data set.
+        period: period of the motion, s; the average may contain several.
+        two: forces of the structure.
+        data: regression data of the structure's forces.
+        parts: components of the connected forces.
+        load, vibration: remainders of friction under load and of the frame's vibration after
+            subtraction (N, n), N.
+        whole: regression data of the connected forces, with the drives' parameters among the
+            unknowns; None if not requested.
     """
 
     name: str
@@ -73,14 +73,14 @@ class DataSet:
 
     @property
     def forces(self) -> np.ndarray:
-        """Structure's forces of the measured actuators (N, n)."""
+        """Forces of the structure at the measured actuators (N, n)."""
         return self.data.forces[:, self.data.kept]
 
 
 def multisine(
     settings: TwoRunSettings, model: Model, held: Held, rng: np.random.Generator
 ) -> Multisine:
-    """A motion by eq. 2 that repeats after the period: frequencies are random multiples of 1 / period."""
+    """Return a periodic motion by eq. 2, whose frequencies are random multiples of 1 / period."""
     sines, period = settings.multisine, settings.recording.period
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
     center = np.array(model.actuator_position(model.assembly.q))
@@ -111,15 +111,15 @@ def data_set(
     with_drives: Model | None = None,
     longer: float = 1.0,
 ) -> DataSet:
-    """Record a motion twice, subtract, and make regression data.
+    """Record a motion twice, subtract, and return regression data.
 
     Args:
-        settings: of the experiment.
+        settings: settings of the experiment.
         plant: the machine as built.
-        model: the machine as described, without what is removed.
-        motion: of all actuators.
-        rng: source of noise.
-        name: of the set.
+        model: the machine as described, without the removed structure's drives.
+        motion: motion of all actuators.
+        rng: generator of noise.
+        name: name of the data set.
         with_drives: the machine as described, for regression data of the connected run alone.
         longer: factor of the number of periods.
     """
@@ -153,7 +153,7 @@ def data_set(
 
 
 def relative_rms(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, ...]:
-    """Eq. 3 in %: RMS of the difference over the largest absolute measured value, per column."""
+    """Return eq. 3 in %: RMS difference over the largest absolute measured value, per column."""
     rms = np.sqrt(np.mean((measured - predicted) ** 2, axis=0))
     return tuple((100.0 * rms / np.abs(measured).max(axis=0)).tolist())
 
@@ -161,16 +161,16 @@ def relative_rms(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, ..
 def least_squares(
     name: str, sets: Sequence[DataSet], held_out: DataSet, built: np.ndarray
 ) -> Estimates:
-    """Eqs. 6 to 8: ordinary least squares on several data sets, judged on another.
+    """Fit by eqs. 6 to 8: ordinary least squares on several data sets, verified on another.
 
     Args:
-        name: of the motions.
+        name: name of the motions.
         sets: training data.
-        held_out: to judge by.
+        held_out: data for verification.
         built: unknowns nearest to the machine as built (n,).
 
     Raises:
-        IdentificationError: the data do not tell all unknowns, or cannot support a fit.
+        IdentificationError: the data do not determine all unknowns, or cannot support a fit.
     """
     training = merge([recorded.data for recorded in sets])
     plain, correlated = (
@@ -180,12 +180,11 @@ def least_squares(
     base = plain.base
     if base.rank < len(training.unknowns):
         lost = ", ".join(np.delete(training.unknowns, base.independent).tolist())
-        what = f"{base.rank} of {len(training.unknowns)} parameters are told by {name}; not without others: {lost}"
-        raise IdentificationError.of("training", what, "more sets of held positions")
+        what = f"{base.rank} of {len(training.unknowns)} parameters are determined by {name}; not separately: {lost}"
+        raise IdentificationError.of("training", what, "use more sets of held positions")
     Y = base_columns(training, training.regressor, base)
-    variance = np.mean(
-        [[recorded.two.noise[o] ** 2 for o in recorded.two.noise] for recorded in sets], axis=0
-    )
+    noise = np.array([list(recorded.two.noise.values()) for recorded in sets])
+    variance = np.mean(noise**2, axis=0)
     inverse = np.linalg.inv(np.einsum("nkr,nks->rs", Y, Y))
     by_noise = inverse @ np.einsum("nkr,k,nks->rs", Y, variance, Y) @ inverse
     return Estimates(
@@ -202,14 +201,14 @@ def least_squares(
 
 
 def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]:
-    """Where the errors of least squares come from: its estimate is the sum of those of all parts of the forces.
+    """Return the errors of least squares by source, from the components of the forces.
 
     Args:
         sets: training data.
         built: unknowns nearest to the machine as built (n,).
 
     Returns:
-        Errors (n,), SI, by source; together they are the estimate less `built`.
+        Errors (n,), SI, by source; their sum is the estimate minus `built`.
     """
     training = merge([recorded.data for recorded in sets])
     ties = training.ties
@@ -222,14 +221,9 @@ def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]
     def estimate(forces: np.ndarray) -> np.ndarray:
         return np.asarray(inverse @ forces.ravel())
 
-    structure, load, vibration = (
-        np.concatenate(parts)
-        for parts in (
-            [recorded.parts.structure for recorded in sets],
-            [recorded.load for recorded in sets],
-            [recorded.vibration for recorded in sets],
-        )
-    )
+    structure = np.concatenate([recorded.parts.structure for recorded in sets])
+    load = np.concatenate([recorded.load for recorded in sets])
+    vibration = np.concatenate([recorded.vibration for recorded in sets])
     rest = training.forces[:, training.kept] - structure - load - vibration
     return {
         "friction under load": estimate(load),
@@ -240,19 +234,19 @@ def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]
 
 
 def predicted(recorded: DataSet, parameters: np.ndarray) -> np.ndarray:
-    """Structure's forces (N, n) by parameters (n_pi,) of the regressor's columns."""
+    """Return the structure's forces (N, n) for parameters (n_pi,) of the regressor's columns."""
     return np.asarray((recorded.data.regressor @ parameters)[:, recorded.data.kept])
 
 
 def unmeasured_rms(recorded: DataSet, parameters: np.ndarray) -> tuple[float, ...]:
-    """Eq. 3 in % for the actuators whose forces are not measured, against the plant's own, per actuator."""
+    """Return eq. 3 in % for each actuator without force measurement, against the plant."""
     whole = recorded.data.regressor @ parameters
     others = [k for k in range(whole.shape[1]) if k not in recorded.data.kept]
     return relative_rms(recorded.parts.others, whole[:, others])
 
 
 def without_second_run(sets: Sequence[DataSet], held_out: DataSet) -> Identification:
-    """The drives' friction and moved mass identified with the structure, from connected runs alone."""
+    """Identify the drives' friction and mass with the structure, from connected runs alone."""
     whole = [recorded.whole for recorded in (*sets, held_out) if recorded.whole is not None]
     return fit(merge(whole[:-1]), whole[-1], OrdinaryLeastSquares())
 
@@ -260,17 +254,15 @@ def without_second_run(sets: Sequence[DataSet], held_out: DataSet) -> Identifica
 def consistent(
     settings: TwoRunSettings, name: str, model: Model, sets: Sequence[DataSet], held_out: DataSet
 ) -> Consistent:
-    """Parameters that a real machine can have, near those measured by hand: all ten of every body, not eq. 5's alone.
+    """Fit physically consistent parameters near those measured by hand, all ten of every body.
 
-    Least squares describes with impossible values some of what eq. 5 leaves out, such as mass
-    centres beside the axis of a link. Inside physical limits only the parameters of these effects
-    can do that.
+    Least squares uses impossible values to represent effects that eq. 5 neglects, such as mass
+    centres off the axis of a link. Within physical limits only the parameters of these effects can
+    represent them.
     """
     bodies, shared = body_ties(settings, model)
-    training, judged = (
-        replace(data, ties=shared)
-        for data in (merge([recorded.data for recorded in sets]), held_out.data)
-    )
+    training = replace(merge([recorded.data for recorded in sets]), ties=shared)
+    judged = replace(held_out.data, ties=shared)
     groups = np.concatenate(
         [_motion_parts(settings, k, recorded, len(sets)) for k, recorded in enumerate(sets)]
     )
@@ -294,7 +286,7 @@ def consistent(
 def _motion_parts(
     settings: TwoRunSettings, number: int, recorded: DataSet, count: int
 ) -> np.ndarray:
-    """What is left out together (N,): a data set; of a single one, a quarter of its motion in all its repetitions."""
+    """Return groups (N,) for cross-validation: data sets, or quarters of a single motion."""
     if count > 1:
         return np.full(len(recorded.data), number)
     phase = np.arange(len(recorded.data)) / (settings.recording.rate * recorded.period) % 1.0
@@ -302,9 +294,9 @@ def _motion_parts(
 
 
 def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...], Ties]:
-    """Bodies on which the unknowns act, and ties by which those described alike share all ten parameters.
+    """Return the bodies of the unknowns, and ties by which equal bodies share all ten parameters.
 
-    Everything else of the machine is known.
+    All other parameters of the machine are known.
     """
     leaves = leaf_ties(model, settings.parameters).matrix
     bodies = tuple(cone for cone in cones(model.parameters) if np.any(leaves[cone.columns] != 0.0))
@@ -312,9 +304,10 @@ def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...],
     kinds: dict[bytes, list[np.ndarray]] = {}
     for body in bodies:
         kinds.setdefault(body.matrix(model.pi).tobytes(), []).append(body.columns)
-    alike = [
-        [names[j] for j in equal] for kind in kinds.values() for equal in zip(*kind, strict=True)
-    ]
+    alike = []
+    for columns in kinds.values():
+        for equal in zip(*columns, strict=True):
+            alike.append([names[j] for j in equal])
     unknown = {name for group in alike for name in group}
     shared = ties(
         names,
@@ -330,12 +323,11 @@ def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...],
 
 
 def readings(leaves: Ties, bodies: Sequence[Cone], parameters: np.ndarray) -> np.ndarray:
-    """The unknowns of eq. 5 (n,) read off bodies: masses, first moments, and moments about the mass centre.
+    """Return the unknowns of eq. 5 (n,) for the parameters of bodies.
 
-    Args:
-        leaves: of eq. 5's parameters to those of the bodies.
-        bodies: on which they act.
-        parameters: of all bodies (n_p,).
+    leaves: map from eq. 5's parameters to those of the bodies.
+    bodies: bodies of these parameters.
+    parameters: parameters of all bodies (n_p,).
     """
     values = []
     for column, unit in zip(leaves.matrix.T, leaves.units, strict=True):
@@ -351,22 +343,22 @@ def readings(leaves: Ties, bodies: Sequence[Cone], parameters: np.ndarray) -> np
 
 
 def _inertia(body: Cone, parameters: np.ndarray) -> np.ndarray:
-    """Moments of inertia (3, 3) of a body about its mass centre, tr(S) 1 - S."""
+    """Return the inertia tensor (3, 3) of a body about its mass centre, tr(S) 1 - S."""
     P = body.matrix(parameters)
     second = P[:-1, :-1] - np.outer(P[:-1, -1], P[:-1, -1]) / P[-1, -1]
     return np.asarray(np.trace(second) * np.eye(len(second)) - second)
 
 
 def nearest(ties: Ties, pi: np.ndarray) -> np.ndarray:
-    """Unknowns (n,) whose dynamic parameters are nearest to pi: what the machine as built is in the model's terms."""
+    """Return the unknowns (n,) whose dynamic parameters are nearest to pi."""
     return np.asarray(np.linalg.lstsq(ties.matrix, pi - np.asarray(ties.offset))[0])
 
 
 def three_freedoms(settings: TwoRunSettings) -> tuple[Model, np.ndarray]:
-    """The 3-dof model without what is removed, and its dynamic parameters (n_pi,) with all links of each cluster.
+    """Return the 3-dof model of the structure, and its parameters (n_pi,) with all links.
 
-    In the cluster of three are one long link and two telescopic ones: their masses, and what these
-    have about the cart.
+    The cluster of three has one long link and two telescopic ones, whose masses include those of
+    their parts about the cart.
     """
     mechanism = load(settings.machine).with_values(dict.fromkeys(settings.removed, 0.0))
     values = mechanism.parameters.values
@@ -388,7 +380,7 @@ def three_freedoms(settings: TwoRunSettings) -> tuple[Model, np.ndarray]:
 
 
 def simple_forces(settings: TwoRunSettings, recorded: DataSet) -> np.ndarray:
-    """Forces (N, n) by the simpler model, from the measured actuators' positions alone."""
+    """Return forces (N, n) by the simpler model, from the measured actuators' positions alone."""
     model, pi = three_freedoms(settings)
     data = periodic_regression(model, recorded.two.log, highest=settings.recording.highest)
     return np.asarray(data.regressor @ pi)
@@ -397,10 +389,10 @@ def simple_forces(settings: TwoRunSettings, recorded: DataSet) -> np.ndarray:
 def negative_share(
     settings: TwoRunSettings, model: Model, sets: Sequence[DataSet], rng: np.random.Generator
 ) -> tuple[float, float]:
-    """How often least squares makes a moment of inertia negative by more than its standard deviation.
+    """Return how often least squares gives a significantly negative moment of inertia.
 
-    Other machines with errors of the same size, on the same motions, with the noise alone and
-    nothing else that the model lacks.
+    Other machines with errors of the same size are simulated on the same motions, with noise and
+    without other neglected effects.
 
     Returns:
         Share of the draws with at least one such inertia, and their mean number.
@@ -431,9 +423,9 @@ def negative_share(
 def growth(
     settings: TwoRunSettings, model: Model, recorded: DataSet, rng: np.random.Generator
 ) -> np.ndarray:
-    """Relative RMS errors of the model as described against machines as built, by size of the hand's errors.
+    """Return relative RMS errors of the described model, by size of the errors of hand measurement.
 
-    Masses, centres and radii only: geometry and noise are left out.
+    Masses, centres and radii only: geometry and noise are omitted.
 
     Returns:
         (sizes, draws, measured actuators), %.
@@ -445,6 +437,7 @@ def growth(
         built = built_parameters(model.pi, bodies, settings.built, rng.normal(size=size), scale)
         return relative_rms(predicted(recorded, built), described)
 
-    return np.array(
-        [[row(scale) for _ in range(settings.scale_draws)] for scale in settings.error_scales]
-    )
+    errors = []
+    for scale in settings.error_scales:
+        errors.append([row(scale) for _ in range(settings.scale_draws)])
+    return np.array(errors)

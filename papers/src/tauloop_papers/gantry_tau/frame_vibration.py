@@ -1,4 +1,4 @@
-"""A frame that gives way: one mode, driven by the machine's reaction, in the steady state of a periodic motion."""
+"""One vibration mode of a frame, in the steady state of a periodic motion of the machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import scipy.fft
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameMode:
-    """M (a + 2 zeta w0 v + w0^2 x) = F along one direction.
+    """A mode M (a + 2 zeta w0 v + w0^2 x) = F along one direction.
 
     Attributes:
-        mass: M, kg.
-        frequency: w0 / (2 pi), Hz.
-        damping: zeta.
+        mass: mass M, kg.
+        frequency: natural frequency w0 / (2 pi), Hz.
+        damping: damping ratio zeta.
         direction: unit vector in the base frame (3,).
     """
 
@@ -25,7 +25,7 @@ class FrameMode:
     direction: tuple[float, ...]
 
     def acceleration(self, force: np.ndarray, rate: float) -> np.ndarray:
-        """Acceleration (N,), m/s^2, under a force on the frame (N,), N, that repeats after its N samples."""
+        """Return the acceleration (N,), m/s^2, under a periodic force (N,) on the frame, N."""
         w = 2 * np.pi * scipy.fft.rfftfreq(len(force), 1.0 / rate)
         w0 = 2 * np.pi * self.frequency
         answer = -(w**2) / (self.mass * (w0**2 - w**2 + 2j * self.damping * w0 * w))

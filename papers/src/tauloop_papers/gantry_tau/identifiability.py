@@ -1,4 +1,4 @@
-"""Which unknowns forces can tell: by joint model, held positions and measured forces; and how well, by the motions."""
+"""Identifiability of the unknowns by joint model, held positions, measured forces and motions."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tauloop_papers.gantry_tau.fits import multisine
 from tauloop_papers.gantry_tau.results import Motion, Told
 from tauloop_papers.gantry_tau.settings import Case, Design, TwoRunSettings, by_name
 
-#: Samples of one period from which ranks are found, and from which designs learn of those before.
+#: Number of samples of one period, for ranks and for designs.
 SAMPLES = 60
-#: Weight of forces that are not measured, beside those that are: rounding.
-UNMEASURED = 1e-12
-#: Share above which a limit counts as taken up.
-TAKEN = 0.99
-#: Limits may be exceeded by this share: rounding.
-ROUNDING = 1e-9
+#: Weight of forces that are not measured, relative to measured ones; effectively zero.
+UNMEASURED_WEIGHT = 1e-12
+#: Share of a limit above which it counts as reached.
+REACHED_SHARE = 0.99
+#: Largest relative excess of a limit by rounding.
+LIMIT_TOLERANCE = 1e-9
 
 
 def tellable(settings: TwoRunSettings, mechanism: Mechanism) -> tuple[Told, ...]:
-    """The table of what can be told, from exact regressors of motions by eq. 2."""
+    """Return the table of identifiability, from exact regressors of motions by eq. 2."""
     still = replace(mechanism, rods=tuple(replace(rod, spin="none") for rod in mechanism.rods))
     rows = []
     models = ((False, Model(still)), (True, Model(mechanism)))
@@ -77,13 +77,13 @@ def _told(
 def designed(
     settings: TwoRunSettings, mechanism: Mechanism, design: Design
 ) -> tuple[FourierSeries, ...]:
-    """The motions of a design: those of the settings, or D-optimal ones where these break limits or have none.
+    """Return the motions of a design: those of the settings, or D-optimal ones without valid ones.
 
-    Every data set is optimised beside those before it. That takes minutes, so the settings may hold
-    what it led to.
+    Every data set is optimised together with the previous ones. This takes minutes, so that the
+    settings may store the result.
 
     Raises:
-        IdentificationError: no motion keeps the limits.
+        IdentificationError: no motion satisfies the limits.
     """
     period = settings.limits.period
     stored = tuple(
@@ -114,9 +114,9 @@ def designed(
 def _keeps_limits(
     settings: TwoRunSettings, mechanism: Mechanism, motions: tuple[FourierSeries, ...]
 ) -> bool:
-    """Whether a machine can do these motions: on another than the paper's they may leave its reach."""
+    """Return whether a machine can perform these motions, which may be out of reach of others."""
     try:
-        return judged(settings, mechanism, "", motions).used <= 1.0 + ROUNDING
+        return judged(settings, mechanism, "", motions).used <= 1.0 + LIMIT_TOLERANCE
     except PoseError:
         return False
 
@@ -124,13 +124,13 @@ def _keeps_limits(
 def judged(
     settings: TwoRunSettings, mechanism: Mechanism, name: str, motions: tuple[FourierSeries, ...]
 ) -> Motion:
-    """What a design tells and which limits it takes up, found apart from the optimisation.
+    """Return the identifiability and the reached limits of a design, without the optimisation.
 
     Args:
-        settings: of the experiment.
-        mechanism: the machine without what is removed.
-        name: of the design.
-        motions: its motions.
+        settings: settings of the experiment.
+        mechanism: the machine without removed parts.
+        name: name of the design.
+        motions: motions of the design.
     """
     problem = ExcitationProblem(mechanism, _task(settings, mechanism))
     judgements = [problem.judge(series.sample(problem.fine_grid)) for series in motions]
@@ -146,12 +146,14 @@ def judged(
         name=name,
         conditions=Conditions.of(rows, np.zeros((0, rows.shape[1])), problem.base(rows)),
         used=float(shares.max()),
-        limits=tuple(limit for limit, share in zip(names, shares, strict=True) if share > TAKEN),
+        limits=tuple(
+            limit for limit, share in zip(names, shares, strict=True) if share > REACHED_SHARE
+        ),
     )
 
 
 def _task(settings: TwoRunSettings, mechanism: Mechanism) -> ExcitationTask:
-    """Forces measured, unknowns and limits; all actuators move."""
+    """Return the task: measured forces, unknowns and limits, with all actuators moving."""
     limits = settings.limits
     names = tuple(actuator.name for actuator in mechanism.actuators)
     return ExcitationTask(
@@ -161,6 +163,6 @@ def _task(settings: TwoRunSettings, mechanism: Mechanism) -> ExcitationTask:
             stroke=by_name(limits.stroke, names), acceleration=by_name(limits.acceleration, names)
         ),
         rests=False,
-        weights={name: UNMEASURED for name in names if name not in settings.measured},
+        weights={name: UNMEASURED_WEIGHT for name in names if name not in settings.measured},
         unknowns=settings.parameters,
     )

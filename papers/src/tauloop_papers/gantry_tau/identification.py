@@ -1,9 +1,9 @@
-"""A machine with hysteresis, a yielding frame and parts that are off is identified by the two-run method.
+"""Identification of a machine with hysteresis, a flexible frame and part errors by two runs.
 
-The structure's forces are what a run with it needs more than a run without. Models from hand
-measurement predict them; least squares on small motions, and on optimised ones, and a physically
-consistent fit estimate the parameters; and which of them the forces can tell at all is asked by
-joint model, measured forces and motion.
+The forces of the structure are the difference of a run with it and a run without. Models from hand
+measurement predict them. Least squares on small and on optimised motions, and a physically
+consistent fit, estimate the parameters. Their identifiability is analysed by joint model, measured
+forces and motion.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tauloop_papers.gantry_tau.fits import (
     unmeasured_rms,
     without_second_run,
 )
-from tauloop_papers.gantry_tau.identifiability import ROUNDING, designed, judged, tellable
+from tauloop_papers.gantry_tau.identifiability import LIMIT_TOLERANCE, designed, judged, tellable
 from tauloop_papers.gantry_tau.pattern import pattern
 from tauloop_papers.gantry_tau.plant import Plant
 from tauloop_papers.gantry_tau.results import Findings, Left, Shown
@@ -41,9 +41,9 @@ from tauloop_papers.gantry_tau.settings import SETTINGS, TwoRunSettings
 from tauloop_papers.gantry_tau.table import choices, comparisons, printed
 from tauloop_papers.reproduction import EXPERIMENTS, Progress, Reproduction
 
-#: The delay between the runs is found to this, s; a hundredth of a sample.
+#: Largest error of the delay between the runs, s; a hundredth of a sample.
 DELAY_ERROR = 5e-5
-#: Pictures of the film, Hz.
+#: Picture rate of the film, Hz.
 FILM_RATE = 10.0
 
 
@@ -52,13 +52,13 @@ class TwoRunIdentification(Reproduction):
     """The experiment's results.
 
     Attributes:
-        settings: of the experiment.
+        settings: settings of the experiment.
         outputs: the measured actuators.
         parameters, units: the unknowns.
         described: values of the unknowns in the machine file, SI.
-        findings: all figures.
+        findings: all results.
         shown: the rows of Table 1 over time, the last one on the hold-out motion.
-        filmed: positions of all actuators (N, n_u) on the motion of all, m, at `FILM_RATE`.
+        filmed: positions of all actuators (N, n_u) on the motion of all actuators, m, at `FILM_RATE`.
     """
 
     settings: TwoRunSettings
@@ -73,11 +73,11 @@ class TwoRunIdentification(Reproduction):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SmallMotions:
-    """What is recorded of a machine before designs are.
+    """Records of a machine on small motions.
 
     Attributes:
         first, moving, training, held_out: the records.
-        motions: those of first, moving and held_out.
+        motions: the motions of first, moving and held_out.
     """
 
     first: DataSet
@@ -90,7 +90,7 @@ class SmallMotions:
 def recorded(
     settings: TwoRunSettings, plant: Plant, model: Model, whole: Model, rng: np.random.Generator
 ) -> SmallMotions:
-    """Small motions, with the structure and without; `whole` is the machine with its drives' parameters."""
+    """Record small motions with and without structure; `whole` includes the drives' parameters."""
     motion_first = multisine(settings, model, settings.first, rng)
     first = data_set(settings, plant, model, motion_first, rng, "first")
     motion_moving = multisine(settings, model, None, rng)
@@ -121,7 +121,7 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
     """Record, subtract, identify, and compare.
 
     Raises:
-        IdentificationError: data that cannot support a fit, or limits that no motion keeps.
+        IdentificationError: data that cannot support a fit, or limits that no motion satisfies.
     """
     mechanism = load(settings.machine)
     structure = mechanism.with_values(dict.fromkeys(settings.removed, 0.0))
@@ -151,10 +151,10 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
         estimates.append(least_squares(design.name, sets, held_out, built))
         fitted.append(consistent(settings, design.name, model, sets, held_out))
         motions.append(judged(settings, structure, design.name, chosen))
-    progress("asking what can be told")
+    progress("analysing identifiability")
     table = tellable(settings, structure)
     plants = None
-    if settings.machine == SETTINGS.machine:  # what is printed is of this one
+    if settings.machine == SETTINGS.machine:  # the printed values are for this machine
         progress("looking for plants with the paper's pattern")
         plants = pattern(settings)
     progress("trying other machines")
@@ -185,7 +185,7 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
         estimates=tuple(estimates),
         consistent=tuple(fitted),
         alone=tuple(part.rmse for part in alone.held_out),
-        told=table,
+        identifiability=table,
         motions=tuple(motions),
         left=_left(held_out),
         delay=held_out.two.delay,
@@ -231,7 +231,7 @@ def _left(recorded: DataSet) -> Left:
 
 
 def _over_connected(recorded: DataSet) -> float:
-    """Largest structure's force over the largest connected one, mean over the measured actuators."""
+    """Return the mean ratio of the structure's largest force to the largest connected one."""
     whole = np.abs(samples(recorded.two.log, CONNECTED)).max(axis=0)
     return float(np.mean(np.abs(recorded.forces).max(axis=0) / whole))
 
@@ -256,44 +256,46 @@ def _diagnostics(
     small, fitted = findings.estimates[0], findings.consistent[0]
     surely = small.values[chosen] < -small.deviations[chosen]
     ratios = np.array(fitted.rows) / np.array(small.rows)
-    missed = sum(abs(row.rank - row.stated) for row in findings.told if row.stated is not None)
+    missed = sum(
+        abs(row.rank - row.stated) for row in findings.identifiability if row.stated is not None
+    )
     return (
         diagnostic(
             "delay between the runs, largest error of all motions",
             max(abs(recorded.two.delay - settings.recording.late) for recorded in sets),
             at_most=DELAY_ERROR,
             unit="s",
-            advice="the runs are not aligned",
+            advice="check the alignment of the runs",
         ),
         diagnostic(
             "moments of inertia below zero by more than their standard deviation, least squares, small motions",
             np.sum(surely),
             at_least=1.0,
-            advice="these motions show the inertias: the paper's finding does not come out with them",
+            advice="the paper's result is not reproduced: these motions determine the inertias",
         ),
         diagnostic(
             "least principal moment of inertia of a body, all consistent fits",
             min(min(fit.moments) for fit in findings.consistent),
             at_least=0.0,
             unit="kg m^2",
-            advice="the cones were not kept",
+            advice="report this fault of Tauloop: a fit is not physically consistent",
         ),
         diagnostic(
             "hold-out error of the consistent fit over that of least squares, small motions, worst actuator",
             ratios.max(),
             at_most=settings.consistency,
-            advice="physical limits cost more than they should: look at the prior and its weight",
+            advice="check the prior and its weight: physical limits increase the error too much",
         ),
         diagnostic(
-            "difference of the numbers of told parameters from the stated ones, sum",
+            "difference of the numbers of determined parameters from the stated ones, sum",
             missed,
             at_most=0.0,
-            advice="ranks differ from those stated: look at layout and motions",
+            advice="check layout and motions: ranks differ from the stated ones",
         ),
         diagnostic(
-            "largest share of a limit that a design takes up",
+            "largest share of a limit that a design uses",
             max((motion.used for motion in findings.motions), default=None),
-            at_most=1.0 + ROUNDING,
-            advice="a design breaks limits",
+            at_most=1.0 + LIMIT_TOLERANCE,
+            advice="check the limits: a design exceeds them",
         ),
     )

@@ -1,4 +1,4 @@
-"""Figures of the two-run experiment: forces by every model, what two runs take away, and what parameters come to."""
+"""Figures of the two-run experiment: forces of models, effect of the second run, and estimates."""
 
 from __future__ import annotations
 
@@ -16,52 +16,53 @@ from tauloop_papers.gantry_tau.identification import FILM_RATE, TwoRunIdentifica
 from tauloop_papers.gantry_tau.results import Pattern, Shown
 from tauloop_papers.reproduction import squared
 
-#: Parameters are drawn on a scale that is linear below this size, and logarithmic above.
+#: Limit of the linear range in the plot of parameters, which is logarithmic above.
 LINEAR = 0.01
-#: Markers of the estimates, in their order.
+#: Markers of the estimates, in order.
 MARKERS = ("o", "s", "D", "^")
-#: Of the consistent fits to the small motions, and to the last design.
+#: Colors of the consistent fits to the small motions, and to the last design.
 CONSISTENT = ("#b8860b", "#e0b23c")
-COLOURS = (RESIDUAL, PREDICTED, "#3f7f5f", "#8a6fb0")
+ESTIMATE_COLORS = (RESIDUAL, PREDICTED, "#3f7f5f", "#8a6fb0")
 _CURVES = "Thick: measured with the structure connected. Thin: the disconnected run plus the model's forces. "
-#: The paper's figure of each row of Table 1 by its captions, and what its text calls some of them.
+#: Figure number of each row of Table 1 by captions, and different numbers in the text.
 FIGURES = {"3-DOF": "3", "5-DOF I": "4", "5-DOF II": "5", "identified": "6"}
 _IN_TEXT = {"5-DOF I": " (5 in its text)", "5-DOF II": " (6 in its text)"}
-_NEAREST = " The plant is the one of the search that is nearest to Table 1 in all three rows."
+_NEAREST = " The plant is the one of the search nearest to Table 1 in all three rows."
 _MODELS = {
-    "3-DOF": f"the 3-dof model, lengths held.{_NEAREST}",
+    "3-DOF": f"the 3-dof model, with fixed lengths.{_NEAREST}",
     "5-DOF I": f"the 5-dof model on the same motion.{_NEAREST}",
     "5-DOF II": f"the 5-dof model, all actuators moving.{_NEAREST}",
     "identified": "the 5-dof model with the parameters of Table 2, on a motion that was not fitted.",
 }
-#: What each figure shows.
+#: Captions of the figures.
 CAPTIONS = {
     "machine": "The machine of the paper's Figure 1, drawn from the model: three carts, four links, two telescopes.",
     **{
         f"figure-{number}": f"As the paper's Figure {number}{_IN_TEXT.get(row, '')}. {_CURVES}{_MODELS[row]}"
         for row, number in FIGURES.items()
     },
-    "table-1": "Table 1 as bars, and how errors before identification grow with those of weighing by hand.",
-    "pattern": "Table 1's pattern over the actuators. Left: how far the rows 3-DOF and 5-DOF I are apart in print, and "
-    "how far they can be apart on any plant, rigid or not, by what the 3-dof model counts. Right: the nearest plants "
-    "of the search, by how far hand measurement may be off.",
+    "table-1": "Table 1 as bars, and errors before identification by errors of hand measurement.",
+    "pattern": "Table 1's pattern over the actuators. Left: printed differences of the rows 3-DOF and 5-DOF I, and "
+    "their bounds for any plant, rigid or not, by the masses in the 3-dof model. Right: the nearest plants "
+    "of the search, by size of the errors of hand measurement.",
     "two-runs": "The two-run method of section 3: force with the structure, without it, and their difference.",
-    "parameters": "The sixteen parameters of Table 2 with standard deviations, and which of them each motion shows.",
+    "parameters": "The sixteen parameters of Table 2 with standard deviations, and which of them each motion "
+    "determines.",
 }
-#: Figures of the paper that hold no data.
+#: Figures of the paper without data.
 UNDRAWN = {
-    "Figure 1": "a photograph of the machine; its model is drawn and moves above",
-    "Figure 2": "names the four variables of a telescopic link, Q_1 to Q_3 and L: here the position of its cart, the "
+    "Figure 1": "a photograph of the machine; its model is shown and moves above",
+    "Figure 2": "the four variables of a telescopic link, Q_1 to Q_3 and L: here the position of its cart, the "
     "direction of the link, which follows from the platform's pose, and its length",
 }
-#: What each film shows.
+#: Captions of the films.
 FILMS = {
-    "motion": "The motion of the row 5-DOF II, in which all five actuators move. Drag to turn it."
+    "motion": "The motion of the row 5-DOF II, in which all five actuators move. Drag to rotate it."
 }
 
 
 def films(identification: TwoRunIdentification) -> dict[str, View]:
-    """All motions of the experiment by the ending of their files' names."""
+    """Return all motions of the experiment, by the suffix of their file names."""
     model = tl.Model(tl.load(identification.settings.machine))
     q = model.forward_kinematics(identification.filmed).q
     return {
@@ -72,9 +73,9 @@ def films(identification: TwoRunIdentification) -> dict[str, View]:
 
 
 def figures(identified: TwoRunIdentification) -> dict[str, Figure]:
-    """All figures of the experiment by the ending of their files' names."""
+    """Return all figures of the experiment, by the suffix of their file names."""
     plants = identified.findings.pattern
-    # Figures 3 to 5 are of the plant that has the printed errors, where it is known
+    # Figures 3 to 5 are of the plant that has the printed errors, if it is known
     nearest = {} if plants is None else {curves.row: curves for curves in plants.curves}
     shown = [nearest.get(curves.row, curves) for curves in identified.shown]
     stated = identified.settings.stated.rows
@@ -93,7 +94,7 @@ def figures(identified: TwoRunIdentification) -> dict[str, Figure]:
 
 
 def forces_over_time(curves: Shown, printed: Sequence[float]) -> Figure:
-    """Return a figure of forces with the structure, and without it plus the model's, as the paper draws them.
+    """Return a figure of forces with the structure, and without it plus the model's forces.
 
     Args:
         curves: a row of Table 1 over time.
@@ -114,7 +115,7 @@ def forces_over_time(curves: Shown, printed: Sequence[float]) -> Figure:
 
 
 def draw_forces(panels: Sequence[Axes], curves: Shown, printed: Sequence[float]) -> None:
-    """Draw a row of Table 1 over time, an actuator in each panel."""
+    """Draw a row of Table 1 over time, with one actuator per panel."""
     errors = relative_rms(curves.connected - curves.own, curves.model)
     for k, axes in enumerate(panels):
         clean(axes)
@@ -158,13 +159,13 @@ def _pattern(plants: Pattern) -> Figure:
     place = np.arange(len(plants.needed))
     width = 0.8 / len(bars)
     for k, ((label, heights), colour) in enumerate(
-        zip(bars.items(), (TEXT, *COLOURS, MEASURED), strict=False)
+        zip(bars.items(), (TEXT, *ESTIMATE_COLORS, MEASURED), strict=False)
     ):
         left.bar(
             place + (k - 0.5 * len(bars) + 0.5) * width, heights, width, color=colour, label=label
         )
     left.set_xticks(place, [f"actuator {k + 1}" for k in place])
-    left.set_ylabel("3-DOF and 5-DOF I apart [points]", fontsize=NORMAL, color=TEXT)
+    left.set_ylabel("difference of 3-DOF and 5-DOF I [points]", fontsize=NORMAL, color=TEXT)
     left.legend(
         fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0
     )
@@ -172,7 +173,7 @@ def _pattern(plants: Pattern) -> Figure:
     styles = {2: "--", 3: "-"}
     for (structure, rows), colour in zip(
         dict.fromkeys((plant.structure, plant.rows) for plant in plants.nearest),
-        COLOURS,
+        ESTIMATE_COLORS,
         strict=False,
     ):
         curve = [
@@ -188,8 +189,10 @@ def _pattern(plants: Pattern) -> Figure:
         )
     right.set_ylim(0.0, None)
     right.set_xticks(sorted({plant.size for plant in plants.nearest}))
-    right.set_xlabel("errors of the hand within [standard deviations]", fontsize=NORMAL, color=TEXT)
-    right.set_ylabel("worst cell off the printed one [points]", fontsize=NORMAL, color=TEXT)
+    right.set_xlabel(
+        "bound of hand measurement errors [standard deviations]", fontsize=NORMAL, color=TEXT
+    )
+    right.set_ylabel("largest error of a cell [points]", fontsize=NORMAL, color=TEXT)
     right.legend(
         fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0
     )
@@ -197,7 +200,7 @@ def _pattern(plants: Pattern) -> Figure:
 
 
 def _table(identified: TwoRunIdentification, axes: Axes) -> None:
-    """Table 1 as bars: printed beside ours."""
+    """Draw Table 1 as bars: printed next to ours."""
     clean(axes)
     stated = identified.settings.stated.rows
     names = list(identified.findings.rows)
@@ -260,7 +263,7 @@ def _growth(identified: TwoRunIdentification, axes: Axes) -> None:
 
 
 def _runs(identified: TwoRunIdentification) -> Figure:
-    """What is subtracted, over time and over velocity."""
+    """Draw the subtracted forces over time and over velocity."""
     figure = Figure(figsize=(11.5, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.6, 1.0))
     clean(left)
@@ -291,13 +294,13 @@ def _runs(identified: TwoRunIdentification) -> Figure:
     clean(right)
     right.plot(example.velocity[:, 0], example.own[:, 0], color=RESIDUAL, linewidth=0.7)
     right.set_xlabel("velocity [m/s]", fontsize=NORMAL, color=TEXT)
-    right.set_ylabel("the actuator's own force [N]", fontsize=NORMAL, color=TEXT)
+    right.set_ylabel("force of the actuator alone [N]", fontsize=NORMAL, color=TEXT)
     right.set_title("Hysteresis, friction and inertia", fontsize=LARGE, color=TEXT, loc="left")
     return figure
 
 
 def _parameters(identified: TwoRunIdentification) -> Figure:
-    """Estimates with deviations beside what is described and built, and how well noise lets them be told."""
+    """Draw estimates with deviations, described and built values, and deviations by noise alone."""
     figure = Figure(figsize=(11.5, 7.6), layout="constrained")
     top, bottom = figure.subplots(2, 1, height_ratios=(1.4, 1.0), sharex=True)
     data = identified.findings
@@ -327,7 +330,7 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
     )
     shifts = np.linspace(-0.24, 0.0, len(data.estimates))
     for estimate, shift, colour, marker in zip(
-        data.estimates, shifts, COLOURS, MARKERS, strict=False
+        data.estimates, shifts, ESTIMATE_COLORS, MARKERS, strict=False
     ):
         top.errorbar(
             place + shift,
@@ -354,7 +357,7 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
         )
     top.set_ylabel("value [SI], linear within ±0.01", fontsize=NORMAL, color=TEXT)
     top.set_title(
-        "Table 2: estimates with standard deviations that count the residuals' correlation",
+        "Table 2: estimates with standard deviations that include the residuals' correlation",
         fontsize=LARGE,
         color=TEXT,
         loc="left",
@@ -363,9 +366,9 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
         fontsize=SMALL, frameon=False, ncols=3, loc="upper left", bbox_to_anchor=(0.0, -0.02)
     )
     clean(bottom)
-    threshold = identified.settings.told
+    threshold = identified.settings.determined_deviation
     for estimate, shift, colour, marker in zip(
-        data.estimates, shifts, COLOURS, MARKERS, strict=False
+        data.estimates, shifts, ESTIMATE_COLORS, MARKERS, strict=False
     ):
         bottom.semilogy(
             place + shift,
@@ -379,7 +382,7 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
     bottom.text(
         place[-1] + 0.4,
         90.0 * threshold,
-        f"told: below {threshold:.0%}",
+        f"determined: below {threshold:.0%}",
         fontsize=SMALL,
         ha="right",
         va="top",
@@ -393,7 +396,7 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
     )
     bottom.set_ylabel("deviation by noise alone [% of as built]", fontsize=NORMAL, color=TEXT)
     bottom.set_title(
-        "What noise lets each motion tell, equal recording times",
+        "Deviations by noise alone for each motion, equal recording times",
         fontsize=LARGE,
         color=TEXT,
         loc="left",

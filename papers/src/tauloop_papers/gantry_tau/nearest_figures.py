@@ -1,7 +1,7 @@
 """``python -m tauloop_papers.gantry_tau.nearest_figures FILE.png``: draw Figures 3 to 5.
 
-They show the plant that is nearest to all three rows of Table 1. It is kept in
-``found_plants.json``; its search is `pattern_search`.
+They show the plant nearest to all three rows of Table 1, which is stored in ``found_plants.json``;
+its search is `pattern_search`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tauloop_papers.gantry_tau.pattern import pattern
 from tauloop_papers.gantry_tau.results import Pattern
 from tauloop_papers.gantry_tau.settings import SETTINGS
 
-#: The key under which a picture states which plant it shows.
+#: The key of a picture's metadata that identifies its plant.
 PLANT = "Comment"
 
 
@@ -43,7 +43,10 @@ def figures_3_to_5(plants: Pattern) -> Figure:
 
 def errors(plants: Pattern) -> str:
     """Return the errors of Table 1 of the plant, which identify it."""
-    return "; ".join(", ".join(f"{value:.2f}" for value in row) for row in plants.nearest[-1].table)
+    rows = []
+    for row in plants.nearest[-1].table:
+        rows.append(", ".join(f"{value:.2f}" for value in row))
+    return "; ".join(rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What physical limits cost on other machines: ``python -m tauloop_papers.gantry_tau.other_machines`` prints it."""
+"""``python -m tauloop_papers.gantry_tau.other_machines``: print the cost of physical limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tauloop_papers.gantry_tau.identification import recorded
 from tauloop_papers.gantry_tau.plant import Plant
 from tauloop_papers.gantry_tau.settings import SETTINGS, TwoRunSettings
 
-#: Machines on small motions, and those on optimised motions too.
+#: Seeds of machines on small motions, and of those also on optimised motions.
 SEEDS, DESIGNED = range(1, 25), (2, 5, 8, 9)
 
 
@@ -36,9 +36,9 @@ class Cost:
     Attributes:
         sixteen: with the parameters of eq. 5 alone, small motions.
         forty: with all ten parameters of every body, small motions.
-        designs: the same as `forty` on every optimised motion; empty where not asked.
-        negative: how many moments of inertia least squares has below zero by more than their
-            deviation.
+        designs: the same as `forty` on every optimised motion; empty if not requested.
+        negative: number of moments of inertia that least squares estimates below zero by more than
+            their deviation.
     """
 
     sixteen: float
@@ -48,7 +48,7 @@ class Cost:
 
 
 def cost_of_limits(settings: TwoRunSettings, with_designs: bool = False) -> Cost:
-    """Record and fit the machine of ``settings.seed`` as the experiment does.
+    """Record and fit the machine of ``settings.seed`` as in the experiment.
 
     Raises:
         IdentificationError: data that cannot support a fit.
@@ -89,7 +89,7 @@ def _worst(rows: Sequence[float], free: Sequence[float]) -> float:
 
 
 def _of_eq_5(model: Model, sets: Sequence[DataSet], held_out: DataSet) -> tuple[float, ...]:
-    """Errors of eq. 5's parameters alone inside physical limits, the prior's weight by the last part of the data."""
+    """Return errors of eq. 5's parameters alone within physical limits."""
     training = merge([recorded.data for recorded in sets])
     ties = training.ties
     touched = [
@@ -102,7 +102,7 @@ def _of_eq_5(model: Model, sets: Sequence[DataSet], held_out: DataSet) -> tuple[
 
 
 def costs(settings: TwoRunSettings = SETTINGS) -> Iterator[tuple[int, Cost]]:
-    """By seed."""
+    """Yield the costs by seed."""
     for seed in SEEDS:
         yield seed, cost_of_limits(replace(settings, seed=seed), with_designs=seed in DESIGNED)
 

@@ -1,14 +1,13 @@
-"""Table 1's pattern over the actuators: which plants can have it, and a bound that holds for any plant.
+"""Table 1's pattern over the actuators: plants that can have it, and a bound for any plant.
 
-On the first motion both models judge the same measured forces y, so per actuator, with the printed
-errors e in shares of max|y| (eq. 3),
+For the first motion both models are compared with the same measured forces y. For each actuator,
+with the printed errors e as shares of max|y| (eq. 3),
 
     |e_3dof - e_5dof| max|y| <= rms(f_3dof - f_5dof),    max|y| >= rms(f) / (1 + e),
 
-whatever y is: two models that are near to each other have errors near to each other, on a rigid
-machine or any other. Where the models are far enough from each other, plants are searched: rigid
-bodies whose masses, mass centres, radii of gyration and mounting are off, alone or with friction
-that grows with the load and a frame that gives way.
+for any y: similar models have similar errors, on a rigid machine or any other. If the models differ
+enough, plants are searched: rigid bodies with errors of masses, mass centres, radii of gyration and
+mounting, alone or with friction that increases with the load and a flexible frame.
 """
 
 from __future__ import annotations
@@ -30,29 +29,30 @@ from tauloop_papers.gantry_tau.plant import built_parameters, hand_errors
 from tauloop_papers.gantry_tau.results import Nearest, Pattern, Shown
 from tauloop_papers.gantry_tau.settings import Held, TwoRunSettings
 
-#: What the search has found (`pattern_search`).
+#: Results of the search (`pattern_search`).
 FOUND = Path(__file__).with_name("found_plants.json")
-#: Rows of Table 1 without identification, in their order.
+#: Rows of Table 1 without identification, in order.
 ROWS = ("3-DOF", "5-DOF I", "5-DOF II")
 GRAVITY = 9.81
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilySettings:
-    """What is tried; SI.
+    """The searched family of plants; SI.
 
     Attributes:
-        lengths: of the held actuators on the first motion.
+        lengths: lengths of the held actuators on the first motion.
         motions: strokes of the carts (m) and highest frequency (Hz) of eq. 2.
-        structures: plants by what they have beyond rigid bodies, with the bounds of the friction's
+        structures: plants by their effects beyond rigid bodies, with the bounds of the friction's
             share of the load and of the frame's mobility, 1/kg.
-        sizes: errors of the hand and of mounting are within so many standard deviations.
-        rows: that are to be met, by how many of `ROWS`.
-        mounting: standard deviation of the machine's turn about its x and y axes, rad.
-        starts: random ones; those of a larger size begin where the next smaller one ended, too.
-        evaluations: at most, of a start.
-        samples: of one period.
-        seed: of motions and starts.
+        sizes: bounds of the errors of hand measurement and mounting, in standard deviations.
+        rows: numbers of `ROWS` that must be met.
+        mounting: standard deviation of the machine's rotation about its x and y axes, rad.
+        starts: number of random starts; larger sizes also start from the result of the next smaller
+            one.
+        evaluations: largest number of evaluations of a start.
+        samples: samples of one period.
+        seed: seed of motions and starts.
     """
 
     lengths: tuple[tuple[float, ...], ...]
@@ -83,17 +83,17 @@ FAMILY = FamilySettings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sampled:
-    """One motion of a period of N samples.
+    """One periodic motion of N samples.
 
     Attributes:
         upright: transposed regressor (n_pi, 3 N).
         along_x, along_y: its change by 1 m/s^2 of gravity along x and y.
-        described: forces (N, 3) of the machine as described, N.
-        simple: of the 3-dof model with links of fixed length alone, and with all links as they are
+        described: forces of the machine as described (N, 3), N.
+        simple: forces of the 3-dof model with links of fixed length alone, and with all links
             (N, 3), N.
-        friction: that grows with the load as described, per share of it (N, 3), N.
-        time: (N,), s.
-        velocity, acceleration: of the carts (N, 3), m/s and m/s^2.
+        friction: friction proportional to the load as described, per share of it (N, 3), N.
+        time: times (N,), s.
+        velocity, acceleration: motion of the carts (N, 3), m/s and m/s^2.
         rubbing: friction of the carts without load (N, 3), N.
         shaking: acceleration of a frame of 1 kg by the force on it, transposed (N, N), 1/kg.
     """
@@ -112,19 +112,18 @@ class _Sampled:
 
 
 class Machines:
-    """What all families share; constant once made.
+    """Machines and models that all families share.
 
     Attributes:
-        model: the machine as described, without what stays with the actuators.
+        model: the machine as described, without the parts that remain on the actuators.
         leaning: the same with 1 m/s^2 more of gravity along x, and along y.
         simple: the 3-dof model.
-        fixed, whole: its parameters with links of fixed length alone, and with all links as they
-            are.
+        fixed, whole: its parameters with links of fixed length alone, and with all links.
         bodies: cones of the model's parameters.
     """
 
     def __init__(self, settings: TwoRunSettings) -> None:
-        """Assemble them."""
+        """Assemble the machines."""
         mechanism = load(settings.machine).with_values(dict.fromkeys(settings.removed, 0.0))
         self.model = Model(mechanism)
         self.leaning = [
@@ -137,12 +136,12 @@ class Machines:
 
 
 class Family:
-    """The plants of one pair of held lengths and one kind of motion; constant once made.
+    """The plants for one pair of held lengths and one kind of motion.
 
-    An unknown plant is a vector u: errors of the hand in standard deviations, two turns of the
-    mounting in standard deviations, the share of the telescopic links' masses that the 3-dof model
-    counts (0: as if they were links of fixed length), the friction's share of the load, and the
-    frame's mobility in 1/kg.
+    A plant is a vector of unknowns u: errors of hand measurement in standard deviations, two
+    rotations of the mounting in standard deviations, the share of the telescopic links' masses in
+    the 3-dof model (0: none, as for links of fixed length), the friction's share of the load, and
+    the frame's mobility in 1/kg.
     """
 
     def __init__(
@@ -153,7 +152,7 @@ class Family:
         held: Held,
         motion: tuple[float, float],
     ) -> None:
-        """Sample both motions: that of rows 1 and 2 with held lengths, that of row 3 with moving ones."""
+        """Sample both motions: of rows 1 and 2 with held lengths, and of row 3 with moving ones."""
         strokes, highest = motion
         multisines = replace(settings.multisine, strokes={"track?.motor": strokes}, highest=highest)
         self.machines = machines
@@ -168,7 +167,7 @@ class Family:
         return hand_errors(self.machines.model.pi, self.machines.bodies) + 5
 
     def bounds(self, structure: str, size: float) -> tuple[np.ndarray, np.ndarray]:
-        """Least and largest unknowns (n,) of a structure."""
+        """Return smallest and largest unknowns (n,) of a structure."""
         high = np.full(self.size, size)
         high[-3:] = 1.0, *self.family.structures[structure]
         low = -high
@@ -176,7 +175,7 @@ class Family:
         return low, high
 
     def rows(self, u: np.ndarray) -> np.ndarray:
-        """Rows of Table 1 (..., 3, 3), %: by model and actuator, of plants u (..., n)."""
+        """Return rows of Table 1 (..., 3, 3), %, by model and actuator, for plants u (..., n)."""
         rows = []
         for k, sampled in enumerate(self._motions):
             y = self._forces(sampled, u)
@@ -187,7 +186,7 @@ class Family:
         return np.stack(rows, axis=-2)
 
     def curves(self, u: np.ndarray) -> tuple[Shown, ...]:
-        """Return the forces over time of one plant u (n,), as the paper's Figures 3 to 5 draw them."""
+        """Return the forces over time of one plant u (n,), as in the paper's Figures 3 to 5."""
         first, moving = self._motions
         pairs = (
             (first, self._simple_forces(u[-3])),
@@ -210,16 +209,16 @@ class Family:
         return tuple(shown)
 
     def _own(self, motion: _Sampled, u: np.ndarray) -> np.ndarray:
-        """Forces of the disconnected run of a plant (N, 3), N."""
+        """Return the forces of the disconnected run of a plant (N, 3), N."""
         mass = self.settings.drive.mass
         shaken = -u[-1] * mass * (motion.acceleration.sum(axis=-1) @ motion.shaking)
         return np.asarray(mass * (motion.acceleration + shaken[:, None]) + motion.rubbing)
 
     def bound(self, share: float) -> np.ndarray:
-        """What any plant's printed errors of 3-DOF and 5-DOF I can differ by at most (3,), points.
+        """Return bounds of the difference between errors of 3-DOF and 5-DOF I (3,), points.
 
         Args:
-            share: of the telescopic links' masses that the 3-dof model counts.
+            share: share of the telescopic links' masses in the 3-dof model.
         """
         stated = self.settings.stated.rows
         forces = self._simple_forces(np.array(share)), self._motions[0].described
@@ -230,12 +229,12 @@ class Family:
         return np.asarray(100.0 * _rms(forces[0] - forces[1]) / np.maximum(*least))
 
     def _simple_forces(self, share: np.ndarray) -> np.ndarray:
-        """Of the 3-dof model on the first motion (..., N, 3), N, by the share of the telescopic links' masses."""
+        """Return forces of the 3-dof model on the first motion (..., N, 3), N, by mass share."""
         fixed, whole = self._motions[0].simple
         return np.asarray(fixed + share[..., None, None] * (whole - fixed))
 
     def _forces(self, motion: _Sampled, u: np.ndarray) -> np.ndarray:
-        """What two runs make of the plants' forces (..., N, 3), N, without noise."""
+        """Return the two-run forces of plants (..., N, 3), N, without noise."""
         machines = self.machines
         pi = built_parameters(machines.model.pi, machines.bodies, self.settings.built, u[..., :-5])
         turned = GRAVITY * self.family.mounting * u[..., None, None, -5:-3]
@@ -244,8 +243,8 @@ class Family:
             for part in (motion.upright, motion.along_x, motion.along_y)
         )
         y = upright + turned[..., 0] * along_x + turned[..., 1] * along_y
-        # a frame that accelerates by a is gravity less a; all of the structure and the moved mass
-        # feel it
+        # an accelerating frame acts as changed gravity on the structure and the moved
+        # mass
         mass, mobility = self.settings.drive.mass, u[..., -1, None]
         by_structure = -mobility * (y.sum(axis=-1) @ motion.shaking)
         whole = by_structure - mobility * mass * (motion.acceleration.sum(axis=-1) @ motion.shaking)
@@ -270,7 +269,7 @@ class Family:
         carts = at.position[:, kept], at.velocity[:, kept], at.acceleration[:, kept]
         columns = machines.simple.actuators.regressor(*carts)
         force = regressor @ model.pi
-        # friction by the load as described, on a finer grid than that of the forces
+        # friction for the load as described, on a finer grid than that of the forces
         fine, law = 10, replace(settings.drive.bristles, load_share=1.0)
         rate = fine * family.samples / period
         velocity = motion.sample(np.arange(fine * family.samples) / rate).velocity[:, kept]
@@ -294,10 +293,10 @@ class Family:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One part of the search.
+    """One cell of the search.
 
     Attributes:
-        structure, held, motion, rows: as in the family's settings.
+        structure, held, motion, rows: as in the settings of the family.
     """
 
     structure: str
@@ -307,15 +306,14 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Of the cell in the file."""
-        lengths, motion = (
-            " ".join(f"{x:g}" for x in values) for values in (self.held, self.motion)
-        )
+        """Key of the cell in the file."""
+        lengths = " ".join(f"{x:g}" for x in self.held)
+        motion = " ".join(f"{x:g}" for x in self.motion)
         return f"{self.structure}; {self.rows} rows; held {lengths}; motion {motion}"
 
 
 def cells(family: FamilySettings = FAMILY) -> Iterator[Cell]:
-    """All of them, those of one family of motions together."""
+    """Yield all cells, grouped by family of motions."""
     for motion in family.motions:
         for held in family.lengths:
             for structure in family.structures:
@@ -324,17 +322,17 @@ def cells(family: FamilySettings = FAMILY) -> Iterator[Cell]:
 
 
 def read(path: Path = FOUND) -> dict[str, list[dict[str, Any]]]:
-    """What has been found, by the cells' keys."""
+    """Return the results by the cells' keys."""
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
 def printed_rows(settings: TwoRunSettings, count: int) -> np.ndarray:
-    """The first rows of Table 1 (count, n), %."""
+    """Return the first rows of Table 1 (count, n), %."""
     return np.array([settings.stated.rows[name] for name in ROWS[:count]])
 
 
 def pattern(settings: TwoRunSettings, family: FamilySettings = FAMILY) -> Pattern:
-    """Table 1's pattern: the bounds, and the plants that the search has found, evaluated again."""
+    """Return Table 1's pattern: the bounds, and the plants of the search, evaluated again."""
     machines, results = Machines(settings), read()
     families = {
         (held, motion): Family(machines, settings, family, held, motion)
@@ -391,5 +389,5 @@ def _rms(values: np.ndarray) -> np.ndarray:
 
 
 def _transposed(regressor: np.ndarray) -> np.ndarray:
-    """(n_pi, 3 N) of a regressor (N, 3, n_pi)."""
+    """Return a regressor (N, 3, n_pi) as (n_pi, 3 N)."""
     return np.ascontiguousarray(regressor.reshape(-1, regressor.shape[-1]).T)

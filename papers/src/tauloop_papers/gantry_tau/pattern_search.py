@@ -1,7 +1,7 @@
-"""``python -m tauloop_papers.gantry_tau.pattern_search``: search the plant behind Table 1's pattern, and keep it.
+"""``python -m tauloop_papers.gantry_tau.pattern_search``: search the plant of Table 1.
 
-Cell by cell, and the file is written after each: who stops it and begins again goes on where it
-was. About ten minutes of one processor; `found_plants.json` beside this file is its result.
+The file is written after each cell, so that an interrupted search continues. It takes about ten
+minutes on one processor; the result is `found_plants.json` in the same folder.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from tauloop_papers.gantry_tau.pattern import (
 )
 from tauloop_papers.gantry_tau.settings import SETTINGS, TwoRunSettings
 
-#: Weight of an unknown at one standard deviation beside a row that is one point off: of plants that
-#: are alike near to the printed rows the likelier is kept.
-PRIOR = 0.02
-#: Of differences, in standard deviations, shares and 1/kg.
-STEP = 1e-5
+#: Weight of an unknown at one standard deviation, relative to a row with an error of one point: it
+#: selects the more likely of equally near plants.
+PRIOR_WEIGHT = 0.02
+#: Step of differences, in standard deviations, shares and 1/kg.
+DIFFERENCE_STEP = 1e-5
 
 
 def searched(family: Family, cell: Cell) -> list[dict[str, Any]]:
-    """The nearest plant for each size of the hand's errors, from the least.
+    """Return the nearest plant for each size of hand measurement errors, in ascending order.
 
     Minimises the squared differences of the cell's rows from the printed ones (points), from random
-    starts and from the result for the next smaller size.
+    starts and from the result of the next smaller size.
 
     Returns:
         For each size: `size`, `worst` (largest difference of a row, points), and the unknowns `u`.
@@ -49,16 +49,19 @@ def searched(family: Family, cell: Cell) -> list[dict[str, Any]]:
 
     def residual(u: np.ndarray) -> np.ndarray:
         rows = family.rows(u)[..., : cell.rows, :] - printed
-        return np.concatenate([rows.reshape(*u.shape[:-1], -1), PRIOR * u[..., :-3]], axis=-1)
+        return np.concatenate(
+            [rows.reshape(*u.shape[:-1], -1), PRIOR_WEIGHT * u[..., :-3]], axis=-1
+        )
 
     rng = np.random.default_rng(effort.seed)
     plants: list[dict[str, Any]] = []
     before: list[np.ndarray] = []
     for size in effort.sizes:
         low, high = family.bounds(cell.structure, size)
-        # what a structure does not have stays at zero: a range of no width is none for the solver
+        # effects that a structure lacks are zero: the solver does not accept empty ranges
         free = high > low
         into = np.eye(len(free))[free]
+        starts = [rng.uniform(low, high) for _ in range(effort.starts)]
         runs = [
             least_squares(
                 lambda x, into=into: residual(x @ into),
@@ -68,7 +71,7 @@ def searched(family: Family, cell: Cell) -> list[dict[str, Any]]:
                 max_nfev=effort.evaluations,
                 x_scale=high[free],
             )
-            for start in [*(rng.uniform(low, high) for _ in range(effort.starts)), *before]
+            for start in (*starts, *before)
         ]
         best = min(runs, key=lambda run: run.cost)
         u = np.clip(np.round(best.x @ into, 6), low, high)
@@ -81,16 +84,16 @@ def searched(family: Family, cell: Cell) -> list[dict[str, Any]]:
 def _jacobian(
     residual: Callable[[np.ndarray], np.ndarray], x: np.ndarray, into: np.ndarray
 ) -> np.ndarray:
-    """(m, n) by central differences, of all unknowns in one batch."""
-    step = STEP * np.eye(len(x))
+    """Return the Jacobian (m, n) by central differences of all unknowns in one batch."""
+    step = DIFFERENCE_STEP * np.eye(len(x))
     above, below = (residual((x + sign * step) @ into) for sign in (1.0, -1.0))
-    return np.asarray((above - below).T / (2.0 * STEP))
+    return np.asarray((above - below).T / (2.0 * DIFFERENCE_STEP))
 
 
 def search(
     path: Path, settings: TwoRunSettings = SETTINGS, family: FamilySettings = FAMILY
 ) -> None:
-    """Search all cells that the file does not have."""
+    """Search all cells that are missing in the file."""
     results, machines = read(path), Machines(settings)
     for cell in cells(family):
         if cell.key not in results:

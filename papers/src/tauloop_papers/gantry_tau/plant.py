@@ -1,4 +1,4 @@
-"""The machine as built, recorded with and without its structure: what models leave out is in the records."""
+"""The machine as built, recorded with and without structure, with effects that models neglect."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tauloop_papers.gantry_tau.settings import HandErrors, TwoRunSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    """What the forces of a connected run are made of, at the measured actuators (N, n), for one period.
+    """Components of the forces of a connected run at the measured actuators (N, n), for one period.
 
     Attributes:
-        structure: of the structure alone on a rigid frame.
-        vibration: what the frame's acceleration adds.
-        own: of the actuator: inertia, friction and hysteresis under load.
-        others: of structure and vibration at the actuators that are not measured (N, m).
+        structure: forces of the structure alone on a rigid frame.
+        vibration: forces due to the frame's acceleration.
+        own: forces of the actuator: inertia, friction and hysteresis under load.
+        others: forces of structure and vibration at the other actuators (N, m).
     """
 
     structure: np.ndarray
@@ -35,21 +35,21 @@ class Parts:
 
 
 class Plant:
-    """The machine as built; constant once made.
+    """The machine as built.
 
     Attributes:
-        geometry: leaf parameters by how much they are off, SI.
+        geometry: errors of independent parameters, SI.
         pi: dynamic parameters of the structure as built.
-        masses: of its bodies and links, kg.
+        masses: masses of its bodies and links, kg.
     """
 
     def __init__(self, settings: TwoRunSettings, model: Model, rng: np.random.Generator) -> None:
-        """Draw the errors of hand measurement and assemble the machine with them.
+        """Draw the errors of hand measurement, and assemble the machine with them.
 
         Args:
-            settings: of the experiment.
-            model: the machine as described, without what is removed.
-            rng: source of the errors.
+            settings: settings of the experiment.
+            model: the machine as described, without removed parts.
+            rng: generator of the errors.
         """
         self.settings = settings
         nominal = model.mechanism
@@ -77,7 +77,7 @@ class Plant:
         self._others = [k for k in range(len(names)) if k not in self._measured]
 
     def parts(self, motion: SampledMotion) -> Parts:
-        """Forces of one period of a periodic motion, with the structure connected."""
+        """Return the forces of one period of a periodic motion, with the structure connected."""
         rate, mass = self.settings.recording.rate, self.settings.drive.mass
         start = self._still.actuators.track(motion.position).q
         everything, pulled_everything = (
@@ -95,8 +95,8 @@ class Plant:
         shaken = self._shaken(force, acceleration)
         return Parts(
             structure=force,
-            # a frame that accelerates by a is gravity less a; all of the structure and the moved
-            # mass feel it
+            # an accelerating frame acts as changed gravity on the structure and the moved
+            # mass
             vibration=shaken[:, None] * (force - pulled + mass),
             own=mass * acceleration + self.settings.drive.bristles.force(velocity, rate, force),
             others=(everything + shaken[:, None] * (everything - pulled_everything))[
@@ -105,7 +105,7 @@ class Plant:
         )
 
     def own(self, motion: SampledMotion) -> np.ndarray:
-        """Forces (N, n) of the measured actuators without the structure."""
+        """Return forces (N, n) of the measured actuators without the structure."""
         rate, mass = self.settings.recording.rate, self.settings.drive.mass
         velocity, acceleration = (
             motion.velocity[:, self._measured],
@@ -118,7 +118,7 @@ class Plant:
         )
 
     def leftover(self, motion: SampledMotion, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
-        """What subtraction leaves in the structure's forces (N, n): friction under load, and the frame's vibration."""
+        """Return remainders (N, n) of friction under load and frame vibration after subtraction."""
         bristles, rate = self.settings.drive.bristles, self.settings.recording.rate
         velocity = motion.velocity[:, self._measured]
         unloaded = bristles.force(velocity, rate)
@@ -130,18 +130,18 @@ class Plant:
         return bristles.force(velocity, rate, parts.structure) - unloaded, parts.vibration - shaken
 
     def _shaken(self, force: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
-        """Acceleration (N,) of the frame under the reaction to all that the measured actuators move."""
+        """Return the acceleration (N,) of the frame under the reaction of all moved parts."""
         reaction = -(force + self.settings.drive.mass * acceleration).sum(axis=1)
         return self.settings.frame.acceleration(reaction, self.settings.recording.rate)
 
     def record(
         self, motion: FourierSeries | Multisine, rng: np.random.Generator, longer: float = 1.0
     ) -> tuple[xr.Dataset, xr.Dataset, Parts]:
-        """Logs of the connected and of the disconnected run, and what the former is made of.
+        """Return logs of the connected and the disconnected run, and the components of the former.
 
         Args:
-            motion: of all actuators, with the period of the settings.
-            rng: source of noise.
+            motion: motion of all actuators, with the period of the settings.
+            rng: generator of noise.
             longer: factor of the number of periods.
         """
         recording = self.settings.recording
@@ -166,7 +166,7 @@ class Plant:
         rng: np.random.Generator,
         periods: int,
     ) -> xr.Dataset:
-        """All periods of a run; only measured actuators have forces."""
+        """Return the log of all periods of a run; only measured actuators have forces."""
         recording, n = self.settings.recording, len(names)
         chosen = [self._names.index(name) for name in names]
         whole = np.zeros((len(force), n))
@@ -190,7 +190,7 @@ class Plant:
 
 
 def hand_errors(pi: np.ndarray, bodies: tuple[Cone, ...]) -> int:
-    """How many errors of hand measurement `built_parameters` takes: of each kind of body, and the spread of each."""
+    """Return the number of errors of hand measurement that `built_parameters` takes."""
     weighed = _weighed(pi, bodies)
     kinds = {body.matrix(pi).tobytes(): len(body.matrix(pi)) - 1 for body in weighed}
     return len(weighed) + sum(1 + 2 * size for size in kinds.values())
@@ -199,17 +199,17 @@ def hand_errors(pi: np.ndarray, bodies: tuple[Cone, ...]) -> int:
 def built_parameters(
     pi: np.ndarray, bodies: tuple[Cone, ...], errors: HandErrors, z: np.ndarray, scale: float = 1.0
 ) -> np.ndarray:
-    """Dynamic parameters (..., n_pi) of bodies whose masses, mass centres and radii of gyration are off.
+    """Return dynamic parameters (..., n_pi) of bodies with errors of masses, centres and radii.
 
-    Masses and radii are scaled, centres moved; so every body stays one that can exist. Bodies that
-    are described alike share what is off, but for the spread of their masses.
+    Masses and radii of gyration are scaled and centres shifted, so that every body stays physically
+    possible. Equal bodies share their errors, apart from the spread of their masses.
 
     Args:
         pi: nominal parameters (n_pi,).
         bodies: cones of the parameters; bodies without mass stay as they are.
         errors: standard deviations.
-        z: errors in standard deviations (..., `hand_errors`): mass, centre and radii where a kind
-            of body comes first, and the spread of each body.
+        z: errors in standard deviations (..., `hand_errors`): mass, centre and radii of each kind
+            of body, and the spread of each body.
         scale: factor of all errors.
     """
     values = np.broadcast_to(pi, (*z.shape[:-1], len(pi))).copy()
@@ -243,10 +243,10 @@ def _outer(vector: np.ndarray) -> np.ndarray:
 
 
 def _weighed(pi: np.ndarray, bodies: tuple[Cone, ...]) -> list[Cone]:
-    """Bodies that were weighed by hand."""
+    """Return the bodies that were weighed by hand."""
     return [body for body in bodies if body.is_inertial and body.mass(pi) > 0.0]
 
 
 def _pulled(mechanism: Mechanism, direction: tuple[float, ...]) -> Mechanism:
-    """The machine with 1 m/s^2 more of gravity along a direction."""
+    """Return the machine with 1 m/s^2 more gravity along a direction."""
     return replace(mechanism, gravity=moved(mechanism.gravity, direction))

@@ -1,4 +1,4 @@
-"""What the two-run experiment finds, as plain data for its table and its figures."""
+"""Results of the two-run experiment, as plain data for its table and its figures."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Estimates:
     """Least-squares estimates of the unknowns.
 
     Attributes:
-        name: of the motions.
-        values: (n,), SI.
-        deviations: (n,) for independent errors of the residuals' size, as least squares prints
-            them.
-        correlated: (n,) for errors as correlated as the residuals are.
-        by_noise: (n,) if the measured noise were the only error.
+        name: name of the motions.
+        values: estimates (n,), SI.
+        deviations: standard deviations (n,) for independent errors of the residuals' size, as from
+            least squares.
+        correlated: standard deviations (n,) for errors with the residuals' correlation.
+        by_noise: standard deviations (n,) if the measured noise were the only error.
         rows: relative RMS error on the hold-out data (eq. 3), % per measured actuator.
         rmse: the same in N.
-        condition: number with unit-norm columns.
-        sources: errors (n,), SI, by where they come from; together they are the values less those
+        condition: condition number with unit-norm columns.
+        sources: errors (n,), SI, by source; their sum is the estimates minus the values
             as built.
     """
 
@@ -44,14 +44,14 @@ class Consistent:
     """A physically consistent fit of all parameters of all bodies.
 
     Attributes:
-        name: of the motions.
-        unknowns: names of what was fitted, n_all.
-        values: (n,), SI, of eq. 5's parameters, read off the bodies (moments about their mass
+        name: name of the motions.
+        unknowns: names of the fitted parameters, n_all.
+        values: values (n,), SI, of eq. 5's parameters, from the bodies (moments about their mass
             centres).
-        reachable: (n_all,) share of each unknown that these data could tell with the prior's weight
+        reachable: (n_all,) share of each unknown that these data determine with the prior's weight
             going to zero.
-        moments: least principal moment of inertia of every body about its mass centre, kg m^2.
-        weight: of the prior.
+        moments: smallest principal moment of inertia of every body about its mass centre, kg m^2.
+        weight: weight of the prior.
         rows: relative RMS error on the hold-out data, % per measured actuator.
         free_rows: the same of weighted least squares for the same unknowns, without physical
             limits.
@@ -69,14 +69,14 @@ class Consistent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """What two runs leave in the structure's forces, RMS per measured actuator, N.
+    """Remainders in the structure's forces after two runs, RMS per measured actuator, N.
 
     Attributes:
-        noise: of the averages of both runs, by the spread of the periods.
-        vibration: of the frame, which moves less without the structure.
-        load: friction that grows with the load.
-        removed: the actuator's own forces, which the subtraction takes away.
-        force: the structure's forces.
+        noise: noise of the averages of both runs, by the spread of the periods.
+        vibration: vibration of the frame, which moves less without the structure.
+        load: friction that increases with the load.
+        removed: the actuator's own forces, which the subtraction removes.
+        force: forces of the structure.
     """
 
     noise: tuple[float, ...]
@@ -91,10 +91,10 @@ class Motion:
     """An optimised motion of one or several data sets.
 
     Attributes:
-        name: of the design.
-        conditions: of all its data sets together, the measured forces alone.
+        name: name of the design.
+        conditions: condition numbers of all its data sets together, for measured forces only.
         used: largest share of a limit.
-        limits: those that are taken up.
+        limits: limits that are reached.
     """
 
     name: str
@@ -105,14 +105,14 @@ class Motion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What one kind of data can tell, without noise.
+    """Identifiability by one kind of data, without noise.
 
     Attributes:
-        case: what is done with the held actuators.
+        case: treatment of the held actuators.
         spins: whether links spin (universal joint at their foot).
         measured: number of measured forces.
-        rank: number of combinations told.
-        stated: as others say; None where nobody does.
+        rank: number of determined combinations.
+        stated: rank stated by others; None without one.
         together: combinations of more than one unknown.
         lost: unknowns without effect.
     """
@@ -128,14 +128,14 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shown:
-    """A row of Table 1 as a figure of the paper: forces over time at the measured actuators.
+    """A row of Table 1 as in a figure of the paper: forces over time at the measured actuators.
 
     Attributes:
-        row: of Table 1.
-        time: (N,), s.
+        row: row of Table 1.
+        time: times (N,), s.
         connected, own: forces with the structure and without (N, n), N.
         model: the structure's forces by the model (N, n), N.
-        velocity: of the actuators (N, n), m/s.
+        velocity: velocities of the actuators (N, n), m/s.
     """
 
     row: str
@@ -151,14 +151,14 @@ class Nearest:
     """The plant of a family whose rows of Table 1 are nearest to the printed ones.
 
     Attributes:
-        structure, rows, size: which plants, by how many rows, with errors of the hand within so
-            many deviations.
+        structure, rows, size: structure of the plants, number of fitted rows, and bound of hand
+            measurement errors in deviations.
         held, motion: lengths on the first motion (m); strokes (m) and highest frequency (Hz).
-        share: of the telescopic links' masses that its 3-dof model counts.
-        friction: share of the load by which friction grows.
-        mobility: of the frame, 1/kg.
+        share: share of the telescopic links' masses in its 3-dof model.
+        friction: increase of friction per load.
+        mobility: mobility of the frame, 1/kg.
         table: its rows of Table 1 (3, 3), %.
-        worst: largest difference of the rows that count from the printed ones, points.
+        worst: largest difference of the fitted rows from the printed ones, points.
     """
 
     structure: str
@@ -179,10 +179,10 @@ class Pattern:
 
     Attributes:
         needed: printed differences of the rows 3-DOF and 5-DOF I (n,), points.
-        bounds: what any plant can have at most (n,), points, by held lengths and the share of the
-            telescopic links' masses that the 3-dof model counts.
-        nearest: of each structure, number of rows and size.
-        curves: forces over time of the last of them, which is nearest to all rows.
+        bounds: bounds for any plant (n,), points, by held lengths and the share of the
+            telescopic links' masses in the 3-dof model.
+        nearest: nearest plants for each structure, number of rows and size.
+        curves: forces over time of the last one, which is nearest to all rows.
     """
 
     needed: np.ndarray
@@ -193,11 +193,11 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Findings:
-    """All figures of the experiment.
+    """All results of the experiment.
 
     Attributes:
         rows: relative RMS errors of Table 1's models, % per measured actuator.
-        unmeasured: the same of the other actuators against the plant's own forces; the 3-dof model
+        unmeasured: the same for the other actuators against the plant's forces; the 3-dof model
             has none.
         over_connected: largest force of the structure over the largest of the connected run.
         built: values of the unknowns nearest to the machine as built, SI.
@@ -205,15 +205,15 @@ class Findings:
         consistent: physically consistent fits to the same data.
         alone: hold-out error without the second run, drives identified with the structure, N per
             measured actuator.
-        told: what can be told at all.
+        identifiability: identifiability by kind of data.
         motions: the designs.
-        left: what two runs leave in the forces of the hold-out motion.
-        delay: between the runs of the hold-out motion, as found, s.
-        signs: share of other machines for which least squares makes an inertia surely negative, and
-            their mean number.
-        growth: errors of the model as described, by the size of the hand's errors (sizes, draws,
-            actuators), %.
-        pattern: which plants can have Table 1's; None of another machine than the paper's.
+        left: remainders in the forces of the hold-out motion.
+        delay: estimated delay between the runs of the hold-out motion, s.
+        signs: share of other machines for which least squares gives a significantly negative
+            inertia, and their mean number.
+        growth: errors of the model as described, by the size of hand measurement errors (sizes,
+            draws, actuators), %.
+        pattern: plants with Table 1's pattern; None for other machines than the paper's.
     """
 
     rows: Mapping[str, tuple[float, ...]]
@@ -223,7 +223,7 @@ class Findings:
     estimates: tuple[Estimates, ...]
     consistent: tuple[Consistent, ...]
     alone: tuple[float, ...]
-    told: tuple[Told, ...]
+    identifiability: tuple[Told, ...]
     motions: tuple[Motion, ...]
     left: Left
     delay: float

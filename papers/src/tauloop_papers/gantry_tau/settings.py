@@ -1,4 +1,4 @@
-"""Sections 3 and 4 of the paper on a simulated machine: all that it says or leaves open; SI."""
+"""Sections 3 and 4 of the paper on a simulated machine: its values, and our choices; SI."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tauloop.identification import ExcitationOptions
 from tauloop_papers.gantry_tau.bristles import Bristles
 from tauloop_papers.gantry_tau.frame_vibration import FrameMode
 
-#: Lengths (or other positions) at which held actuators stand in one data set; None where all move.
+#: Lengths (or other positions) of held actuators in one data set; None if all move.
 Held = tuple[float, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandErrors:
-    """How far the machine as built is from what was measured by hand (standard deviations).
+    """Errors of hand measurement (standard deviations).
 
     Attributes:
-        mass: of every body and kind of link, as a share.
-        radius: of their radii of gyration, as a share.
-        center: of their mass centres in every direction, m.
-        spread: of the masses of links of one kind about their mean, as a share.
-        geometry: of leaf parameters, by patterns of their names, SI.
+        mass: error of the mass of every body and kind of link, as a share.
+        radius: error of their radii of gyration, as a share.
+        center: error of their mass centres in every direction, m.
+        spread: spread of the masses of links of one kind about their mean, as a share.
+        geometry: errors of independent parameters, by patterns of their names, SI.
     """
 
     mass: float
@@ -35,7 +35,7 @@ class HandErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drive:
-    """What remains on an actuator without the structure: its moved mass (kg), and hysteresis and friction."""
+    """An actuator without the structure: its moved mass (kg), hysteresis and friction."""
 
     mass: float
     bristles: Bristles
@@ -43,16 +43,16 @@ class Drive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingSettings:
-    """How runs are recorded.
+    """Recording of the runs.
 
     Attributes:
-        rate: Hz.
-        period: of all motions, s.
-        periods: recorded in each run.
-        late: by how much the disconnected run starts later, s.
-        resolution: of encoders, m or rad.
-        noise: of forces, standard deviation, N or N m.
-        highest: highest frequency kept of the motion, Hz.
+        rate: sample rate, Hz.
+        period: period of all motions, s.
+        periods: number of recorded periods in each run.
+        late: delay of the disconnected run, s.
+        resolution: resolution of the encoders, m or rad.
+        noise: standard deviation of the force noise, N or N m.
+        highest: highest frequency of the motion after filtering, Hz.
     """
 
     rate: float
@@ -66,9 +66,9 @@ class RecordingSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultisineSettings:
-    """Motions by eq. 2: number of terms, range of frequencies (Hz), and strokes (m) by patterns of actuators.
+    """Motions by eq. 2: number of terms, frequency range (Hz), and strokes (m) by actuators.
 
-    `held` are the actuators that stand in some data sets; `moving` their strokes where they move.
+    `held` are the actuators that are held in some data sets; `moving` their strokes otherwise.
     """
 
     terms: int
@@ -84,11 +84,11 @@ class Design:
     """Optimised motions: Fourier series under limits.
 
     Attributes:
-        name: of the design.
-        held: one entry for each data set; each is designed beside those before.
-        iterations: of the solver for each, after which the search ends before an optimum.
+        name: name of the design.
+        held: one entry for each data set; each is optimised together with the previous ones.
+        iterations: number of iterations of the solver for each, before an optimum is reached.
         series: coefficients (n, 2 K + 1) of each data set, as `FourierSeries.of` takes them; none
-            where they are to be found.
+            to search for them.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignLimits:
-    """Limits of all designs beside the machine file's, by patterns of actuators, harmonics and period (SI)."""
+    """Limits of all designs in addition to the machine file's, harmonics and period (SI)."""
 
     stroke: Mapping[str, float]
     acceleration: Mapping[str, float]
@@ -109,13 +109,13 @@ class DesignLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One line of the table of what can be told: fixed positions or motion, and how many are told, as stated.
+    """A row of the table of identifiability: fixed positions or motion, and stated ranks.
 
     Attributes:
-        name: what is done with the held actuators.
+        name: treatment of the held actuators.
         held: their positions, one entry for each data set.
-        stated: numbers told, by joint model and measured forces: no spin with some, no spin with
-            all, spin with some, spin with all; empty where nobody states them.
+        stated: stated ranks by joint model and measured forces: no spin with some, no spin with
+            all, spin with some, spin with all; empty without stated ranks.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
-    """What others say: rows of Table 1 (%), estimates and deviations of Table 2, Table 3, and by whom the ranks are."""
+    """Stated values: rows of Table 1 (%), Tables 2 and 3, and the source of the ranks."""
 
     rows: Mapping[str, tuple[float, ...]]
     estimates: tuple[float, ...]
@@ -141,13 +141,14 @@ class TwoRunSettings:
     Attributes:
         machine: name of the machine file.
         parameters, inertias: unknowns, and which of them are moments of inertia.
-        removed: leaf parameters of what stays with the actuators when the structure is taken off.
+        removed: independent parameters of the parts that remain on the actuators without structure.
         measured: actuators whose forces are measured.
-        simple: name of the file of a model of the same machine whose actuators are some of it.
-        search, search_seed: how designs without series are found.
-        told: relative standard deviation below which a parameter counts as told.
+        simple: name of the file of a model of the same machine with some of its actuators.
+        search, search_seed: options of the search for designs without series.
+        determined_deviation: relative standard deviation below which a parameter counts as
+            determined.
         consistency: largest ratio of the consistent fit's hold-out error to that of least squares.
-        others, above as in their classes.
+        others: see their classes.
     """
 
     machine: str
@@ -172,19 +173,20 @@ class TwoRunSettings:
     limits: DesignLimits
     search: ExcitationOptions
     search_seed: int
-    told: float
+    determined_deviation: float
     consistency: float
     cases: tuple[Case, ...]
     stated: Stated
 
 
 def by_name(patterns: Mapping[str, float], names: tuple[str, ...]) -> dict[str, float]:
-    """Values by name: that of the first pattern that a name fits; names that fit none are left out."""
-    return {
-        name: next(value for pattern, value in patterns.items() if fnmatchcase(name, pattern))
-        for name in names
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
-    }
+    """Return values by name from the first matching pattern; names without a match are omitted."""
+    values = {}
+    for name in names:
+        matches = [value for pattern, value in patterns.items() if fnmatchcase(name, pattern)]
+        if matches:
+            values[name] = matches[0]
+    return values
 
 
 SETTINGS = TwoRunSettings(
@@ -196,7 +198,7 @@ SETTINGS = TwoRunSettings(
     inertias=tuple("I_pyy I_sxx I_syy I_szz I_lxx I_lyy I_lzz I_txx I_tyy I_tzz".split()),
     removed=("cart_mass", "cart_viscous", "cart_coulomb", "telescope_viscous", "telescope_coulomb"),
     measured=("track1.motor", "track2.motor", "track3.motor"),
-    # one link per cluster, that of the cluster of three with one long and two telescopic links
+    # one link per cluster, the cluster of three with one long and two telescopic links
     simple="gantry_tau_3dof",
     built=HandErrors(
         mass=0.3,
@@ -205,7 +207,7 @@ SETTINGS = TwoRunSettings(
         spread=0.03,
         geometry={"*.length": 0.5e-3, "*.A_?": 0.5e-3, "*.B_?": 0.5e-3},
     ),
-    # of 12 tried the one whose rows of Table 1 are nearest to the printed ones (others: 0.4 to 23
+    # the seed of 12 with rows of Table 1 nearest to the printed ones (others: 0.4 to 23
     # %)
     seed=5,
     # the model as described against other machines, by the size of these errors; signs of inertias
@@ -396,11 +398,11 @@ SETTINGS = TwoRunSettings(
         harmonics=4,
         period=2.5,
     ),
-    # how the series above came about: 2 to 4 minutes each, so they are kept here; empty series are
-    # searched for again
+    # the search for the series above takes 2 to 4 minutes each, so they are stored; empty series
+    # are computed again
     search=ExcitationOptions(random=200, starts=1),
     search_seed=1,
-    told=0.3,
+    determined_deviation=0.3,
     consistency=1.1,
     cases=(
         Case(name="fixed, both 1.25 m", held=((1.25, 1.25),), stated=(10, 12, 13, 15)),

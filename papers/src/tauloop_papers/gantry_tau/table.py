@@ -1,4 +1,4 @@
-"""The two-run experiment as rows of stated and own figures, and as a list of choices."""
+"""The two-run experiment as comparisons, and as a list of choices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tauloop_papers.gantry_tau.results import Estimates, Findings, Told
 from tauloop_papers.gantry_tau.settings import TwoRunSettings
 from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable, squared
 
-#: Rows of Tables 2 and 3 by the places of their parameters.
+#: Rows of Tables 2 and 3 by the indices of their parameters.
 BODIES = {"platform": 0, "short link": 4, "long links": 8, "telescopic links": 12}
-#: What the paper's text says of each row of Table 1.
+#: Values in the paper's text for each row of Table 1.
 IN_WORDS = ("12 to 18", "9 to 25", "15 to 19", "1 to 2")
 #: Heads of Table 1.
 ACTUATORS = ("", "Act 1", "Act 2", "Act 3")
@@ -24,7 +24,7 @@ ACTUATORS = ("", "Act 1", "Act 2", "Act 3")
 def printed(
     settings: TwoRunSettings, results: Findings, described: np.ndarray
 ) -> tuple[PrintedTable, ...]:
-    """Tables 1 to 3 in the paper's layout."""
+    """Return Tables 1 to 3 in the paper's layout."""
     stated = settings.stated
     heads = (
         "",
@@ -46,9 +46,13 @@ def printed(
         ]
 
     def nominal(values: Iterable[float]) -> list[str]:
-        """With the paper's digits: those of masses, and of inertias."""
+        """Return values with the paper's digits for masses and for inertias."""
         masses = BODIES.values()
-        return [f"{x:.{3 if k in masses else 4}f}" if x else "0" for k, x in enumerate(values)]
+        texts = []
+        for k, value in enumerate(values):
+            digits = 3 if k in masses else 4
+            texts.append(f"{value:.{digits}f}" if value else "0")
+        return texts
 
     none = ("", "")
     names = {"identified": "3-DOF Id in print; 5-dof model"}
@@ -70,10 +74,11 @@ def printed(
             title="RMS of the error by eq. 3, over the largest measured force",
             columns=(*ACTUATORS, "Telescope 1", "Telescope 2"),
             rows=tuple(models),
-            why="The upper rows follow from errors of hand measurement, which are not printed. The forces of the "
-            "telescopic links could not be measured: the authors expected that models fit them as well as the others. "
-            "Ours are judged against the plant's own, which a simulation knows. It is so of weighed parameters; those "
-            "that least squares finds without these forces miss them by far. The 3-dof model has no such actuators.",
+            why="The upper rows depend on errors of hand measurement, which are not printed. The forces of the "
+            "telescopic links could not be measured: the authors expected models to fit them as well as the others. "
+            "Ours are compared with the plant's forces, which a simulation knows. This holds for weighed "
+            "parameters; those "
+            "from least squares without these forces are far off. The 3-dof model has no such actuators.",
         ),
         *_nearest(settings, results),
         PrintedTable(
@@ -83,21 +88,22 @@ def printed(
             rows=bodies(
                 spread(stated.estimates, stated.deviations), spread(small.values, small.deviations)
             ),
-            why="Least squares on small motions, deviations as the paper counts them. The motions hardly show inertias "
-            "in print, nor here; what each would be told to, and by which motion, stands below.",
+            why="Least squares on small motions, deviations as the paper counts them. The motions hardly determine "
+            "inertias "
+            "in print or here; the achievable accuracy by motion is below.",
         ),
         PrintedTable(
             name="Table 3",
             title="nominal parameters of section 3",
             columns=heads,
             rows=bodies(nominal(stated.nominal), nominal(described)),
-            why="Taken over into the machine file; I = m L²/12 gives the lengths of the links.",
+            why="Used in the machine file; I = m L²/12 gives the lengths of the links.",
         ),
     )
 
 
 def _nearest(settings: TwoRunSettings, results: Findings) -> Iterator[PrintedTable]:
-    """Table 1 of the plant that comes nearest to it."""
+    """Yield Table 1 of the plant nearest to it."""
     if results.pattern is None:
         return
     nearest = results.pattern.nearest[-1]
@@ -110,14 +116,14 @@ def _nearest(settings: TwoRunSettings, results: Findings) -> Iterator[PrintedTab
     )
     yield PrintedTable(
         name="Table 1, nearest plant",
-        title=f"what is nearest among plants {nearest.structure}, errors of the hand within {nearest.size:g} "
+        title=f"nearest among plants {nearest.structure}, errors of hand measurement within {nearest.size:g} "
         "standard deviations",
         columns=ACTUATORS,
         rows=rows,
         why=f"Lengths held at {_row(nearest.held, 'g')} m, strokes of {nearest.motion[0]:g} m up to "
         f"{nearest.motion[1]:g} Hz, {nearest.share:.0%} of the telescopic links' masses in the 3-dof model. "
-        f"Friction grows by {nearest.friction:.1%} of the load; the frame has {1.0 / nearest.mobility:.0f} kg. "
-        f"The worst cell is off by {nearest.worst:.1f} points; among rigid plants by {rigid.worst:.1f}.",
+        f"Friction increases by {nearest.friction:.1%} of the load; the frame has {1.0 / nearest.mobility:.0f} kg. "
+        f"The largest error of a cell is {nearest.worst:.1f} points; among rigid plants by {rigid.worst:.1f}.",
     )
 
 
@@ -128,7 +134,7 @@ def _percent(values: Iterable[float]) -> tuple[str, ...]:
 def comparisons(
     settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
 ) -> tuple[Comparison, ...]:
-    """Rows of "stated, ours, why they differ"."""
+    """Return the comparisons of stated and our values."""
     return (
         *_models(settings, findings),
         *_patterns(settings, findings),
@@ -147,7 +153,7 @@ def _row(values: Iterable[float], form: str = ".2f") -> str:
 
 
 def _models(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
-    """Table 1."""
+    """Return the comparisons of Table 1."""
     sizes = np.median(findings.growth, axis=(1, 2))
     typical = ", ".join(
         f"{100.0 * scale * settings.built.mass:g}%: {size:.1f}"
@@ -158,7 +164,7 @@ def _models(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
     why = {
         "3-DOF": f"held lengths {lengths} m tilt the platform, which this model ignores; it changes errors by at most "
         f"{both:.2f} points here, so the paper's differences need a larger tilt, or other lumps",
-        "5-DOF I": "follows from errors of hand measurement, which the paper does not state; by their size (masses), "
+        "5-DOF I": "depends on errors of hand measurement, which the paper does not state; by their size (masses), "
         f"median over {settings.scale_draws} other machines: {typical}",
         "5-DOF II": "the same errors on another motion",
         "identified": "the model as identified, hold-out motion with other fixed lengths; the paper's noise is unknown",
@@ -180,26 +186,27 @@ def _models(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
             unit="%",
             stated=f"{'; '.join(IN_WORDS)}; 1 to 25 (abstract); 10 to 25, then about 1 (conclusions)",
             ours="; ".join(ranges),
-            why="least and largest of the same rows",
+            why="smallest and largest of the same rows",
         )
     )
     return rows
 
 
 def _patterns(settings: TwoRunSettings, results: Findings) -> list[Comparison]:
-    """Table 1's pattern over the actuators."""
+    """Return the comparisons of Table 1's pattern over the actuators."""
     plants = results.pattern
     if plants is None:
         return []
     rows = [
         Comparison(
-            quantity="Table 1: 3-DOF and 5-DOF I apart, actuators 1 to 3",
+            quantity="Table 1: difference of 3-DOF and 5-DOF I, actuators 1 to 3",
             unit="points",
             stated=f"{_row(plants.needed)} (paper)",
             ours="; ".join(
                 f"at most {_row(bound, '.1f')} {label}" for label, bound in plants.bounds.items()
             ),
-            why="both models judge the same forces, so their errors are no further apart than the models: a bound for "
+            why="both models are compared with the same forces, so their errors differ no more than the models: a "
+            "bound for "
             "any plant, rigid or not",
         )
     ]
@@ -213,8 +220,8 @@ def _patterns(settings: TwoRunSettings, results: Findings) -> list[Comparison]:
         sizes = ", ".join(f"{plant.size:g}" for plant in curve)
         rows.append(
             Comparison(
-                quantity=f"Table 1, nearest plant, {structure}, by its first {count} rows: worst cell off print, "
-                f"errors of the hand within {sizes} standard deviations",
+                quantity=f"Table 1, nearest plant, {structure}, by its first {count} rows: largest error of a cell, "
+                f"errors of hand measurement within {sizes} standard deviations",
                 unit="points",
                 ours=", ".join(f"{plant.worst:.2f}" for plant in curve),
                 why=f"best: lengths held at {_row(last.held, 'g')} m, strokes of {last.motion[0]:g} m up to "
@@ -225,13 +232,13 @@ def _patterns(settings: TwoRunSettings, results: Findings) -> list[Comparison]:
 
 
 def _runs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
-    """The two-run method."""
+    """Return the comparisons of the two-run method."""
     left = findings.left
     return [
         Comparison(
             quantity="eq. 3 over the connected forces instead of the structure's: factor",
             ours=f"{findings.over_connected:.2f}",
-            why="the paper does not say which of the two it divides by",
+            why="the paper does not state which of the two is the divisor",
         ),
         Comparison(
             quantity="accuracy of a serial arm that the paper cites ([3]): root of 90 N² m² over torques of 200 N m",
@@ -244,10 +251,10 @@ def _runs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
             quantity="hold-out motion: the actuators' own forces, structure's forces, RMS",
             unit="N",
             ours=f"{_row(left.removed, '.0f')}; {_row(left.force, '.0f')}",
-            why="the disconnected run takes the former away: inertia of carts, friction, hysteresis",
+            why="the disconnected run removes the former: inertia of carts, friction, hysteresis",
         ),
         Comparison(
-            quantity="what two runs leave: noise; frame's vibration; friction that grows with the load, RMS",
+            quantity="remainder after two runs: noise; frame's vibration; friction that increases with the load, RMS",
             unit="N",
             ours=f"{_row(left.noise)}; {_row(left.vibration)}; {_row(left.load)}",
             why="variances of both averages add up; the frame moves less without the structure",
@@ -256,7 +263,7 @@ def _runs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
             quantity="delay of the disconnected run, true and found",
             unit="ms",
             ours=f"{1e3 * settings.recording.late:.4f}, {1e3 * findings.delay:.4f}",
-            why=f"found from the positions; samples are {1e3 / settings.recording.rate:g} ms apart",
+            why=f"estimated from the positions; samples are {1e3 / settings.recording.rate:g} ms apart",
         ),
         Comparison(
             quantity="hold-out error with two runs; with one run and the drives' parameters among the unknowns, RMS",
@@ -278,7 +285,7 @@ def _surely_negative(
 
 
 def _signs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
-    """Negative inertias."""
+    """Return the comparisons of negative inertias."""
     small, stated = findings.estimates[0], settings.stated
     share, mean = findings.signs
     estimated, spread = np.array(stated.estimates), np.array(stated.deviations)
@@ -291,7 +298,7 @@ def _signs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
             quantity="moments of inertia below zero by more than their standard deviation, small motions",
             stated=f"{len(printed)}: {', '.join(printed)} (paper, Table 2)",
             ours=f"{len(ours)}: {', '.join(ours)}",
-            why=f"{_largest(settings, small)}; with deviations that count correlated residuals: {shown}; over "
+            why=f"{_largest(settings, small)}; with deviations that include correlated residuals: {shown}; over "
             f"{settings.sign_draws} other machines with noise alone {share:.0%} have at least one, {mean:.1f} on "
             "average",
         )
@@ -322,7 +329,7 @@ def _signs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
 
 
 def _largest(settings: TwoRunSettings, estimate: Estimates) -> str:
-    """Of how many inertias each source is the largest part of the error."""
+    """Return the number of inertias for which each source is the largest error, as text."""
     chosen = [settings.parameters.index(name) for name in settings.inertias]
     which = np.abs([values[chosen] for values in estimate.sources.values()]).argmax(axis=0)
     counts = {name: int(np.sum(which == k)) for k, name in enumerate(estimate.sources)}
@@ -333,7 +340,7 @@ def _largest(settings: TwoRunSettings, estimate: Estimates) -> str:
 def _masses(
     settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
 ) -> list[Comparison]:
-    """Where the errors of the masses come from."""
+    """Return the comparisons of the errors of masses by source."""
     masses = [k for k, unit in enumerate(units) if unit == "kg"]
     names = ", ".join(settings.parameters[k] for k in masses)
     rows = []
@@ -343,10 +350,10 @@ def _masses(
         )
         rows.append(
             Comparison(
-                quantity=f"{names}: estimates less as built, {estimate.name}",
+                quantity=f"{names}: estimates minus as built, {estimate.name}",
                 unit="kg",
                 ours=_row((estimate.values - findings.built)[masses], "+.2f"),
-                why=f"{parts}. What the second run cannot take away biases masses by more than their deviations",
+                why=f"{parts}. Effects that the second run cannot remove bias masses by more than their deviations",
             )
         )
     return rows
@@ -355,7 +362,7 @@ def _masses(
 def _parameters(
     settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
 ) -> list[Comparison]:
-    """Table 2, parameter by parameter."""
+    """Return the comparisons of Table 2, parameter by parameter."""
     rows, names = [], "; ".join(estimate.name for estimate in findings.estimates)
     for k, name in enumerate(settings.parameters):
         each = "; ".join(
@@ -370,7 +377,7 @@ def _parameters(
                 unit=squared(units[k]),
                 stated=f"{settings.stated.estimates[k]:g} ± {settings.stated.deviations[k]:g} (paper)",
                 ours=f"{each} | {fits}",
-                why=f"as built {findings.built[k]:.4g}; least squares, small motions, as the paper counts deviations: "
+                why=f"as built {findings.built[k]:.4g}; least squares, small motions, with the paper's deviations: "
                 f"± {small.deviations[k]:.2g}",
             )
         )
@@ -378,7 +385,7 @@ def _parameters(
 
 
 def _designs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
-    """What optimised motions change."""
+    """Return the comparisons of optimised motions."""
     small, rows = findings.estimates[0], []
     for estimate, motion in zip(findings.estimates[1:], findings.motions, strict=True):
         gain = small.by_noise / estimate.by_noise
@@ -388,7 +395,7 @@ def _designs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
                 "largest",
                 ours=f"{np.median(gain):.1f}, {gain.min():.1f}, {gain.max():.1f}",
                 why=f"condition number (unit-norm columns) {small.condition:.0f} and {estimate.condition:.0f}; the "
-                f"same recording time; limits taken up: {', '.join(motion.limits) or 'none'}",
+                f"same recording time; reached limits: {', '.join(motion.limits) or 'none'}",
             )
         )
         rows.append(
@@ -396,17 +403,17 @@ def _designs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
                 quantity=f"{estimate.name}: hold-out error on the small motion (eq. 3)",
                 unit="%",
                 ours=_row(estimate.rows),
-                why="judged on the hold-out set of the small motions, unlike the motions it is fitted to",
+                why="verified on the hold-out set of the small motions, unlike the motions it is fitted to",
             )
         )
     return rows
 
 
 def _ranks(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
-    """Which of the parameters can be told at all."""
+    """Return the comparisons of identifiability."""
     rows = []
     for case in settings.cases:
-        four = [row for row in findings.told if row.case == case.name]
+        four = [row for row in findings.identifiability if row.case == case.name]
         stated = _four(four, lambda row: row.stated) if case.stated else ""
         lost = "; ".join(f"{_kind(row)}: {', '.join(row.lost)}" for row in four if row.lost)
         together = "; ".join(
@@ -414,7 +421,7 @@ def _ranks(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
         )
         rows.append(
             Comparison(
-                quantity=f"told of {len(settings.parameters)}, {case.name}: no spin with {four[0].measured} and "
+                quantity=f"determined of {len(settings.parameters)}, {case.name}: no spin with {four[0].measured} and "
                 f"{four[1].measured} forces; spin with {four[2].measured} and {four[3].measured}",
                 stated=f"{stated} ({settings.stated.ranks_by})" if stated else "",
                 ours=_four(four, lambda row: row.rank),
@@ -437,28 +444,31 @@ def _four(rows: list[Told], of: object) -> str:
 def _needed(
     settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
 ) -> list[Comparison]:
-    """What would tell the rest."""
+    """Return the comparisons of data that would determine the other parameters."""
     sizes = np.abs(findings.built)
     spread = np.array([estimate.by_noise for estimate in findings.estimates])
     best = spread.argmin(axis=0)
-    factor = spread.min(axis=0) / (settings.told * np.maximum(sizes, np.finfo(float).tiny))
+    factor = spread.min(axis=0) / (
+        settings.determined_deviation * np.maximum(sizes, np.finfo(float).tiny)
+    )
     rows = []
     for which, estimate in enumerate(findings.estimates):
         known = [
             n
             for n, x, s in zip(settings.parameters, spread[which], sizes, strict=True)
-            if x < settings.told * s
+            if x < settings.determined_deviation * s
         ]
         rows.append(
             Comparison(
-                quantity=f"told to {settings.told:.0%} of the value by noise alone, {estimate.name}",
+                quantity=f"determined to {settings.determined_deviation:.0%} of the value by noise alone, "
+                f"{estimate.name}",
                 ours=f"{len(known)}: {', '.join(known)}",
             )
         )
     for k in np.flatnonzero(factor > 1.0):
         rows.append(
             Comparison(
-                quantity=f"{settings.parameters[k]}: not told by any; needed",
+                quantity=f"{settings.parameters[k]}: not determined by any; needed",
                 ours=f"{factor[k]:.3g} times the effect over noise",
                 why=f"best ± {spread[best[k], k]:.2g} {squared(units[k])} ({findings.estimates[best[k]].name}) of "
                 f"{findings.built[k]:.3g}: accelerations {factor[k]:.3g} times as large at equal strokes, records "
@@ -475,7 +485,7 @@ def _each(sizes: Mapping[str, float]) -> str:
 def choices(
     settings: TwoRunSettings, plant: Plant, mechanism: Mechanism, growth: np.ndarray
 ) -> tuple[str, ...]:
-    """What the paper leaves open and we chose; `growth` as in the findings."""
+    """Return our choices that the paper leaves open; `growth` as in the findings."""
     low, middle, high = np.quantile(growth[settings.error_scales.index(1)], (0.1, 0.5, 0.9))
     built, drive, frame, recording = (
         settings.built,
@@ -487,36 +497,36 @@ def choices(
     bristles = drive.bristles
     geometry = _each(built.geometry)
     strokes, moving = _each(sines.strokes), _each(sines.moving)
-    lengths = "; ".join(", ".join(f"{x:g}" for x in held or ()) for held in settings.training)
+    lengths = "; ".join(_row(held or (), "g") for held in settings.training)
     masses = ", ".join(f"{name} {value:.2f}" for name, value in plant.masses.items())
     return (
-        f"layout of the machine: {mechanism.name} (its file says what was chosen); links with universal joints spin",
+        f"layout of the machine: {mechanism.name} (its file states our choices); links with universal joints spin",
         f"errors of hand measurement (standard deviations): masses {built.mass:.0%}, radii of gyration "
-        f"{built.radius:.0%}, mass centres {built.center:g} m, geometry (m) {geometry}; equal links are not equal",
-        f"masses that were drawn (kg, seed {settings.seed}): {masses}",
+        f"{built.radius:.0%}, mass centres {built.center:g} m, geometry (m) {geometry}; equal links differ",
+        f"drawn masses (kg, seed {settings.seed}): {masses}",
         f"seed {settings.seed} is the one of twelve whose rows of Table 1 are nearest to print; over "
         f"{settings.scale_draws} other machines with errors of this size the row 5-DOF I has a median of {middle:.1f} "
         f"%, and from 10 to 90 % of them {low:.1f} to {high:.1f} %",
         f"own of the actuators: {drive.mass:g} kg; LuGre friction, stiffness {bristles.stiffness:g} N/m, damping "
         f"{bristles.damping:g} N s/m, viscous {bristles.viscous:g} N s/m, Coulomb {bristles.coulomb:g} N, static "
-        f"{bristles.static:g} N, Stribeck speed {bristles.stribeck:g} m/s; Coulomb friction grows by "
-        f"{bristles.load_share:.1%} of the structure's force, which the disconnected run cannot show",
+        f"{bristles.static:g} N, Stribeck speed {bristles.stribeck:g} m/s; Coulomb friction increases by "
+        f"{bristles.load_share:.1%} of the structure's force, which the disconnected run does not contain",
         f"frame: one mode along {frame.direction}, {frame.mass:g} kg, {frame.frequency:g} Hz, damping "
-        f"{frame.damping:g}, pushed by the measured actuators",
+        f"{frame.damping:g}, driven by the measured actuators",
         f"records: {recording.periods} periods of {recording.period:g} s at {recording.rate:g} Hz in each run, force "
-        f"noise {recording.noise:g} N, encoder steps {recording.resolution:g} m; motion kept up to "
+        f"noise {recording.noise:g} N, encoder steps {recording.resolution:g} m; motion filtered to "
         f"{recording.highest:g} Hz",
         f"motions by eq. 2: {sines.terms} terms between {sines.lowest:g} and {sines.highest:g} Hz, multiples of "
         f"1/period (the paper avoids periods; averages need them); strokes (m) {strokes}; "
         f"where all move {moving} too",
         f"fixed lengths (m) of the training sets {lengths}; of the hold-out set {_row(settings.validation or (), 'g')}",
         "rows 1 and 2 of Table 1 use one motion; eq. 3 divides by the structure's largest measured force",
-        f"3-dof model: {settings.simple} with the links of each cluster added up",
+        f"3-dof model: {settings.simple} with the sum of the links of each cluster",
         f"optimised motions: {limits.harmonics} harmonics, period {limits.period:g} s, D-optimal for "
         f"{len(settings.measured)} forces; "
         f"stroke (m) {_each(limits.stroke)}, acceleration (m/s²) {_each(limits.acceleration)}, else the machine file's "
         f"limits; best of {settings.search.random} random series, then "
         f"{' or '.join(str(design.iterations) for design in settings.designs)} iterations, stopped before an optimum",
-        "parameters as built in Table 2 are those nearest to all dynamic parameters of the machine as built; those of "
-        "the consistent fits are read off its bodies, moments of inertia about their mass centres",
+        "parameters as built in Table 2 are nearest to all dynamic parameters of the machine as built; those of "
+        "the consistent fits follow from its bodies, moments of inertia about their mass centres",
     )

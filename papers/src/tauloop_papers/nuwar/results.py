@@ -1,4 +1,4 @@
-"""What comes out of the strokes: torques, round trips, and operations."""
+"""Results of the strokes: torques, round trips, and operations."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tauloop_papers.reproduction import Reproduction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A stroke there and back on a machine.
+    """A stroke back and forth on a machine.
 
     Attributes:
-        machine: its name.
-        time: s (N,).
-        position: of the plate (N, 3), m.
-        torque: N m (N, 3).
+        machine: name of the machine.
+        time: times (N,), s.
+        position: position of the plate (N, 3), m.
+        torque: torques (N, 3), N m.
         peaks: largest torque of every motor, with its sign, N m.
         one_way, shortest: duration of one direction, and at the motors' limit, s.
-        spread: largest difference between Hamilton's and Newton and Euler's torques, N m.
+        spread: largest difference between Hamilton's and Newton-Euler torques, N m.
     """
 
     machine: str
@@ -41,14 +41,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trip:
-    """A motion through inverse and forward dynamics.
+    """A motion by inverse dynamics and then forward dynamics.
 
     Attributes:
-        path, law, route: their names.
+        path, law, route: names of path, law and route.
         peak: largest torque, N m.
         one_way: duration of one direction, s.
-        time: s (N,).
-        error: what came back less what was wanted (N, 3), m.
+        time: times (N,), s.
+        error: simulated minus given positions (N, 3), m.
         residual: largest residual of the loops, m.
     """
 
@@ -72,18 +72,18 @@ class Strokes(Reproduction):
     """The experiment's results.
 
     Attributes:
-        settings: of the experiment.
-        fits: by machine, the largest scale at which the printed ellipse is in reach, and by how
-            much the legs miss it.
-        runs: Figure 2.
+        settings: settings of the experiment.
+        fits: by machine, the largest scale at which the printed ellipse is in reach, and the
+            distance by which the legs miss it.
+        runs: strokes of Figure 2.
         turned: largest torque by reading of the forearm's mass, machine and direction of the
             stroke, N m.
         trips: Figure 3: routes of the ellipse, then other paths and laws.
         shapes: points of the paths (N, 3), m.
-        operations: of one sample of inverse dynamics on NUWAR, by formulation.
-        coordinates: of the extended space.
-        fastest: acceleration from rest at the motors' limit on the machine's axis, the largest
-            there, m/s^2.
+        operations: operations of one sample of inverse dynamics on NUWAR, by formulation.
+        coordinates: number of coordinates of the extended space.
+        fastest: largest acceleration from rest at the motors' limit on the machine's axis,
+            m/s^2.
     """
 
     settings: StrokeSettings

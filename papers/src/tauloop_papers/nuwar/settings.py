@@ -1,4 +1,4 @@
-"""What the NUWAR paper says, and what it leaves open."""
+"""Values of the NUWAR paper, and our choices."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ class StrokeSettings:
     """The strokes of section 6, and the machines that run them.
 
     Attributes:
-        machine, other: NUWAR, and the Delta beside it.
+        machine, other: NUWAR, and the Delta for comparison.
         prototype: printed dimensions, mm, kg and kg m^2, by parameter of the machine file, with the
-            paper's words.
-        spacing: printed, of the two forearms of a pair, m.
-        half_width, bottom, rise: of the ellipse, m.
-        acceleration: its largest, m/s^2.
+            paper's names.
+        spacing: printed spacing of the two forearms of a pair, m.
+        half_width, bottom, rise: dimensions of the ellipse, m.
+        acceleration: largest acceleration, m/s^2.
         peaks: printed largest torques of the two machines, N m.
-        limit: of the motors, N m.
+        limit: torque limit of the motors, N m.
         capable: printed acceleration that the machine can reach, m/s^2.
         joints, relative: printed numbers of its revolute joints and of relative coordinates.
-        cycle: printed time after which a control signal should come, s.
+        cycle: printed period of the control signal, s.
         saving: printed share of operations that Hamilton's equations save against Lagrange's.
-        scale: of the ellipse that is run, because the printed one is out of reach.
+        scale: scale of the simulated ellipse, because the printed one is out of reach.
         turns: directions of the stroke from the first leg, deg.
-        readings: of the mass of a forearm, over that of the machine file.
-        shear: of the sheared ellipse.
-        curvature: of the clothoid at both of its ends, 1/m.
-        tolerance: of the integrator, relative and absolute.
-        samples: of a figure.
+        readings: readings of the mass of a forearm, relative to the machine file.
+        shear: shear of the sheared ellipse.
+        curvature: curvatures at both ends of the clothoid, 1/m.
+        tolerance: relative and absolute tolerances of the integrator.
+        samples: number of samples in a figure.
     """
 
     machine: str = "nuwar"
@@ -69,7 +69,7 @@ class StrokeSettings:
 
     @property
     def printed_peaks(self) -> Mapping[str, float]:
-        """Largest torques that the paper prints of the two machines, N m."""
+        """Largest torques of the two machines in the paper, N m."""
         return dict(zip((self.machine, self.other), self.peaks, strict=True))
 
 

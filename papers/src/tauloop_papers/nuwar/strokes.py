@@ -1,8 +1,8 @@
-"""Strokes of NUWAR: torques by inverse dynamics (Figure 2), and the stroke back by forward dynamics (Figure 3).
+"""Strokes of NUWAR: inverse dynamics (Figure 2), and round trips (Figure 3).
 
-The paper's ellipse as printed is out of reach of the printed geometry, so it is run scaled. The
-round trip goes by Hamilton's equations with Baumgarte's stabilisation, as in the paper, and by
-independent coordinates beside it.
+The ellipse as printed is out of reach of the printed geometry, so it is scaled. The round trip uses
+Hamilton's equations with Baumgarte's stabilisation, as in the paper, and independent coordinates
+for comparison.
 """
 
 from __future__ import annotations
@@ -45,20 +45,21 @@ from tauloop_papers.nuwar.table import LAWS_USED, choices, comparisons, printed
 from tauloop_papers.reproduction import EXPERIMENTS, Progress
 
 COLUMNS = ("platform.x", "platform.y", "platform.z")
-#: Formulations must agree to this share of the largest torque; a round trip shall return to within
-#: so many metres.
-AGREEMENT, RETURNED = 1e-10, 1e-9
-#: At which accelerations are looked at.
+#: Largest difference of torques by two formulations, relative to the largest torque.
+TORQUE_AGREEMENT = 1e-10
+#: Largest position error of a round trip, m.
+ROUND_TRIP_TOLERANCE = 1e-9
+#: Number of heights at which accelerations are computed.
 HEIGHTS = 25
 
 
 def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
-    """Run the strokes of section 6."""
+    """Simulate the strokes of section 6."""
     own = tl.load(settings.machine)
     machines = {settings.machine: own, settings.other: of_same_parts(settings.other, own)}
     models = {name: tl.Model(machine) for name, machine in machines.items()}
     model = models[settings.machine]
-    progress("how far the printed ellipse is out of reach")
+    progress("checking the reach for the printed ellipse")
     fits = {name: printed_ellipse(single_model, settings) for name, single_model in models.items()}
     progress("torques (Figure 2)")
     stroke = ellipse(settings, settings.scale)
@@ -111,17 +112,17 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
         fastest=fastest(model, settings),
         diagnostics=(
             diagnostic(
-                "torques by Hamilton and by Newton and Euler: difference over the largest",
+                "torques by Hamilton and by Newton-Euler: relative difference",
                 max(single_model.spread / single_model.peak for single_model in runs),
-                at_most=AGREEMENT,
-                advice="two formulations disagree: this is a fault in Tauloop",
+                at_most=TORQUE_AGREEMENT,
+                advice="report this fault of Tauloop: two formulations disagree",
             ),
             diagnostic(
                 "largest error of a round trip",
                 max(single_model.largest for single_model in trips),
-                at_most=RETURNED,
+                at_most=ROUND_TRIP_TOLERANCE,
                 unit="m",
-                advice="inverse and forward dynamics disagree, or the tolerances are too wide",
+                advice="tighten the tolerances; otherwise inverse and forward dynamics disagree",
             ),
         ),
         provenance=provenance(
@@ -132,9 +133,9 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
 
 
 def fastest(model: tl.Model, settings: StrokeSettings) -> float:
-    """Largest acceleration from rest that the motors' limit gives, on the axis over the heights of the stroke, m/s^2.
+    """Return the largest acceleration from rest on the axis of the machine, m/s^2.
 
-    It is linear in the torques, so some corner of their cube gives the largest.
+    It is linear in the torques, so that a corner of their cube has the largest value.
     """
     corners = settings.limit * np.array(list(product((-1.0, 1.0), repeat=3)))
     heights = settings.scale * (settings.bottom + settings.rise * np.linspace(0.0, 1.0, HEIGHTS))
@@ -148,14 +149,14 @@ def fastest(model: tl.Model, settings: StrokeSettings) -> float:
 
 
 def ellipse(settings: StrokeSettings, scale: float, direction: float = 90.0) -> Ellipse:
-    """The paper's half ellipse, scaled; `direction` in degrees from x about z, along y without it."""
+    """Return the paper's half ellipse, scaled; `direction` in degrees from x about z."""
     along = np.array([np.cos(np.radians(direction)), np.sin(np.radians(direction)), 0.0])
     center, up = np.array([[0.0, 0.0, settings.bottom], [0.0, 0.0, settings.rise]]) * scale
     return Ellipse(center, -settings.half_width * scale * along, up, 0.0, np.pi)
 
 
 def paths(settings: StrokeSettings) -> dict[str, Path]:
-    """The four shapes of section 6, between the same points or as wide."""
+    """Return the four shapes of section 6, between the same points or of the same width."""
     scale = settings.scale
     arc = ellipse(settings, scale)
     start, end = (arc.at(np.array([u])).position[0] for u in (0.0, 1.0))
@@ -174,7 +175,7 @@ def paths(settings: StrokeSettings) -> dict[str, Path]:
 
 
 def printed_ellipse(model: tl.Model, settings: StrokeSettings) -> tuple[float, tuple[str, ...]]:
-    """The largest scale at which the ellipse is in reach, by bisection, and what each leg misses of the printed one."""
+    """Return the largest scale of an ellipse in reach, and distances to the printed one."""
     low, high = settings.scale, 1.0
     try:
         stroke(model, ellipse(settings, 1.0), COLUMNS, ranges=False)
@@ -196,13 +197,13 @@ def printed_ellipse(model: tl.Model, settings: StrokeSettings) -> tuple[float, t
 def planned(
     model: tl.Model, path: Path, law: Law, settings: StrokeSettings, *, ranges: bool = True
 ) -> Trajectory:
-    """A stroke there and back with the printed largest acceleration."""
+    """Return a stroke back and forth with the printed largest acceleration."""
     placed = stroke(model, path, COLUMNS, ranges=ranges)
     return plan(placed, law, PeakAcceleration(settings.acceleration), returns=True)
 
 
 def torques(model: tl.Model, path: Path, settings: StrokeSettings, machine: str) -> Run:
-    """The torques of a stroke there and back, by two formulations; `machine` is a name or a file."""
+    """Return the torques of a stroke by two formulations; `machine` is a name or a file."""
     trajectory = planned(model, path, POLYNOMIAL_345, settings)
     motion = trajectory.at(np.linspace(0.0, trajectory.total, settings.samples))
     sampled = (motion.position, motion.velocity, motion.acceleration)
@@ -225,24 +226,17 @@ def torques(model: tl.Model, path: Path, settings: StrokeSettings, machine: str)
 def _turned(
     machines: Mapping[str, tl.Mechanism], factor: float, settings: StrokeSettings
 ) -> dict[str, tuple[float, ...]]:
-    """Largest torque of each machine by direction of the stroke, N m."""
+    """Return the largest torque of each machine by direction of the stroke, N m."""
     table = {}
     for name, machine in machines.items():
         mass = machine.parameters["forearm_mass"].value
         model = tl.Model(machine.with_values({"forearm_mass": factor * mass}))
-        made = [
-            planned(
-                model,
-                ellipse(settings, settings.scale, turn),
-                POLYNOMIAL_345,
-                settings,
-                ranges=False,
-            )
-            for turn in settings.turns
-        ]
-        table[name] = tuple(
-            max(abs(peak.force) for peak in run_made.peak_forces()) for run_made in made
-        )
+        peaks = []
+        for turn in settings.turns:
+            path = ellipse(settings, settings.scale, turn)
+            trajectory = planned(model, path, POLYNOMIAL_345, settings, ranges=False)
+            peaks.append(max(abs(peak.force) for peak in trajectory.peak_forces()))
+        table[name] = tuple(peaks)
     return table
 
 
@@ -255,7 +249,7 @@ def trip(
     route: Route,
     settings: StrokeSettings,
 ) -> Trip:
-    """Torques by inverse dynamics, and the stroke that they give by forward dynamics."""
+    """Compute torques by inverse dynamics, and simulate the stroke with them."""
     trajectory = planned(model, path, LAWS[law], settings)
     rtol, atol = settings.tolerance
     duration = trajectory.total if name == "ellipse" else trajectory.duration

@@ -1,4 +1,4 @@
-"""Figures 2 and 3 of the NUWAR paper, and the shapes that it names."""
+"""Figures 2 and 3 of the NUWAR paper, and the shapes that it mentions."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from tauloop.display import LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL,
 from tauloop.viewer import Playback, View
 from tauloop_papers.nuwar.results import Strokes
 
-COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED)
-#: What each figure shows.
+MOTOR_COLORS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED)
+#: Captions of the figures.
 CAPTIONS = {
     "machine": "As the paper's Figure 1a: the layout, drawn from the model, in which one rod stands for each "
     "parallelogram of forearms.",
     "torques": "As the paper's Figure 2: torques of the motors over the elliptical stroke and back, with the motors' "
-    "limit (dashed); beside it the Delta, of which the paper prints the largest torque alone. The shape of the stroke "
+    "limit (dashed); next to it the Delta, for which the paper prints only the largest torque. The shape of the stroke "
     "is the paper's, its size is not.",
-    "round-trip": "As the paper's Figure 3: the stroke that forward dynamics makes of these torques, less the stroke "
-    "that they were computed for. The paper says that they match exactly.",
-    "shapes": "The shapes that section 6 names and does not show, in the plane of the stroke.",
+    "round-trip": "As the paper's Figure 3: the stroke by forward dynamics with these torques, minus the stroke "
+    "that they were computed for. The paper states an exact match.",
+    "shapes": "The shapes that section 6 mentions but does not show, in the plane of the stroke.",
 }
-#: Figures of the paper that hold no data.
-UNDRAWN = {"Figure 1b": "a photograph of the prototype; its model is drawn and moves above"}
+#: Figures of the paper without data.
+UNDRAWN = {"Figure 1b": "a photograph of the prototype; its model is shown and moves above"}
 
-#: What the routes back are called.
+#: Names of the routes in captions.
 ROUTES = {"independent": "independent coordinates"}
 
-#: What each film shows.
-FILMS = {"stroke": "The stroke of Figure 2, which the paper animated in Matlab. Drag to turn it."}
+#: Captions of the films.
+FILMS = {"stroke": "The stroke of Figure 2, which the paper animated in Matlab. Drag to rotate it."}
 
 
 def films(strokes: Strokes) -> dict[str, View]:
-    """All motions of the experiment by the ending of their files' names."""
+    """Return all motions of the experiment, by the suffix of their file names."""
     run = strokes.runs[0]
     model = tl.Model(tl.load(run.machine))
     played = Playback(time=run.time, q=model.platform.track(run.position).q)
@@ -40,7 +40,7 @@ def films(strokes: Strokes) -> dict[str, View]:
 
 
 def figures(strokes: Strokes) -> dict[str, Figure]:
-    """All figures of the experiment by the ending of their files' names."""
+    """Return all figures of the experiment, by the suffix of their file names."""
     return {
         "machine": tl.view(tl.load(strokes.settings.machine)).picture(),
         "torques": _torques(strokes),
@@ -58,7 +58,7 @@ def _torques(strokes: Strokes) -> Figure:
         for bound in (-settings.limit, settings.limit):
             name = f"limit, {settings.limit:g} N m" if bound > 0 else None
             axes.axhline(bound, color=TEXT, linewidth=0.8, linestyle="--", label=name)
-        for i, colour in enumerate(COLOURS[:3]):
+        for i, colour in enumerate(MOTOR_COLORS[:3]):
             axes.plot(
                 run.time, run.torque[:, i], color=colour, linewidth=1.4, label=f"motor {i + 1}"
             )
@@ -76,7 +76,7 @@ def _round_trip(strokes: Strokes) -> Figure:
     panels = figure.subplots(1, 2)
     for axes, trip in zip(panels, strokes.trips, strict=False):
         clean(axes)
-        for i, colour in enumerate(COLOURS[:3]):
+        for i, colour in enumerate(MOTOR_COLORS[:3]):
             axes.plot(
                 trip.time, 1e12 * trip.error[:, i], color=colour, linewidth=1.1, label="xyz"[i]
             )
@@ -93,7 +93,7 @@ def _shapes(strokes: Strokes) -> Figure:
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")
     axes = figure.add_subplot()
     clean(axes)
-    for (name, points), colour in zip(strokes.shapes.items(), COLOURS, strict=True):
+    for (name, points), colour in zip(strokes.shapes.items(), MOTOR_COLORS, strict=True):
         axes.plot(points[:, 1], points[:, 2], color=colour, linewidth=1.6, label=name)
     axes.set_aspect("equal")
     axes.set_xlabel("y [m]", color=TEXT, fontsize=NORMAL)

@@ -1,4 +1,4 @@
-"""The strokes as rows of stated and own figures, as the paper's list of dimensions, and as a list of choices."""
+"""The strokes as comparisons, as the paper's list of dimensions, and as a list of choices."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from tauloop_papers.nuwar.results import Strokes
 from tauloop_papers.nuwar.settings import StrokeSettings
 from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable
 
-#: The laws that the paper names, with its words.
+#: The motion laws in the paper, with its names.
 LAWS_USED = {"parabolic": "parabolic", "cycloidal": "cycloidal", "3-4-5": "fifth order"}
-#: The reason that all torques share.
-OTHER_STROKE = (
-    "the printed ellipse cannot be run with the printed geometry, so the stroke is another"
-)
+#: The common reason for different torques.
+OTHER_STROKE = "the printed ellipse is out of reach of the printed geometry, so the stroke differs"
 
 
 def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
-    """Rows of "stated, ours, why they differ"."""
+    """Return the comparisons of stated and our values."""
     settings, runs = strokes.settings, {run.machine: run for run in strokes.runs}
     own, other = runs[settings.machine], runs[settings.other]
     rows = [
@@ -39,21 +37,21 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             unit="m",
             stated=f"{settings.spacing:g}",
             ours="without effect",
-            why="the plate only translates, so both forearms of a pair move alike",
+            why="the plate only translates, so both forearms of a pair have the same motion",
         ),
         Comparison(
             quantity="acceleration from rest at the motors' limit, on the axis, the largest over the stroke's heights",
             unit="m/s²",
             stated=f"{settings.capable:g} (the machine is capable of)",
             ours=f"{strokes.fastest:.0f}",
-            why=f"by the printed masses and {settings.limit:g} N m; the paper does not say where, nor with which peak "
+            why=f"by the printed masses and {settings.limit:g} N m; the paper states neither the position nor the peak "
             "torque of the motors",
         ),
         Comparison(
             quantity="time between control signals; operations of a sample",
             stated=f"{1e3 * settings.cycle:g} ms, approximately",
             ours=f"{strokes.operations['hamilton, sampled']} operations",
-            why="calculation takes considerably less, the paper says; ours is timed at the end of the page",
+            why="the paper states that calculation takes considerably less; our times are at the end of the page",
         ),
     ]
     straight = f"straight down the plate reaches {_reach(settings):.4f} m"
@@ -95,13 +93,13 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             unit="m/s²",
             stated=f"{settings.acceleration:.2f}",
             ours=f"{settings.acceleration:.2f}",
-            why=f"asked for: it sets the duration of one way, {1e3 * own.one_way:.1f} ms",
+            why=f"given: it determines the duration of one direction,  {1e3 * own.one_way:.1f} ms",
         ),
         Comparison(
             quantity=f"one way at the motors' limit of {settings.limit:g} N m",
             unit="ms",
             ours=f"{1e3 * own.shortest:.1f}; {settings.other} {1e3 * other.shortest:.1f}",
-            why=f"the paper is close to the limit, too: {printed_peak / settings.limit:.0%} of it",
+            why=f"the paper is also close to the limit: {printed_peak / settings.limit:.0%} of it",
         ),
     ]
     for reading, machines in strokes.turned.items():
@@ -124,7 +122,7 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             quantity="operations of inverse dynamics that Hamilton's equations save against Lagrange's",
             stated=f"{settings.saving:.0%}",
             ours=f"{1 - sampled / lagrange:.0%} ({sampled} against {lagrange})",
-            why="Miller's way without accelerations, two-point differences included; with exact rates of the momenta "
+            why="Miller's method without accelerations, two-point differences included; with exact rates of momenta "
             f"{operations['hamilton']} ({1 - operations['hamilton'] / lagrange:.0%} saved), by generalized momentum "
             f"{operations['generalized-momentum']}, by Newton and Euler {operations['newton-euler']}: his equations "
             "were Mathematica's",
@@ -134,7 +132,7 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
 
 
 def _round_trips(strokes: Strokes) -> list[Comparison]:
-    """Figure 3, then the other shapes and laws that section 6 names."""
+    """Return the comparisons of Figure 3, and of the other shapes and laws in section 6."""
     rows = [
         Comparison(
             quantity=f"round trip of the ellipse by {trip.route}: largest error (Figure 3)",
@@ -153,14 +151,14 @@ def _round_trips(strokes: Strokes) -> list[Comparison]:
             quantity=f"the same of {len(others)} other strokes: largest error",
             unit="m",
             ours=f"{worst.largest:.1e}",
-            why=f"{worst.path}, {worst.law} law; peaks of all stand in the table of shapes and laws",
+            why=f"{worst.path}, {worst.law} law; the table of shapes and laws has the peaks of all",
         )
     )
     return rows
 
 
 def printed(result: Strokes, model: tl.Model) -> tuple[PrintedTable, ...]:
-    """The list of section 6, and the largest torques."""
+    """Return the list of section 6, and the largest torques."""
     settings, values = result.settings, model.mechanism.parameters
     dimensions = tuple(
         PrintedRow(
@@ -168,69 +166,62 @@ def printed(result: Strokes, model: tl.Model) -> tuple[PrintedTable, ...]:
         )
         for parameter, (name, unit, stated) in settings.prototype.items()
     )
-    peaks = tuple(
-        PrintedRow(
-            name=run.machine,
-            stated=("", "", "", f"{settings.printed_peaks[run.machine]:.2f}"),
-            ours=(*(f"{peak:.2f}" for peak in run.peaks), f"{run.peak:.2f}"),
+    peaks = []
+    for run in result.runs:
+        ours = [f"{peak:.2f}" for peak in (*run.peaks, run.peak)]
+        stated_peak = f"{settings.printed_peaks[run.machine]:.2f}"
+        peaks.append(
+            PrintedRow(name=run.machine, stated=("", "", "", stated_peak), ours=tuple(ours))
         )
-        for run in result.runs
-    )
     strokes = {(trip.path, trip.law): trip for trip in result.trips}
-    shapes = tuple(
-        PrintedRow(
-            name=name,
-            stated=("",) * len(LAWS_USED),
-            ours=tuple(
-                f"{strokes[name, law].peak:.2f} ({1e3 * strokes[name, law].one_way:.1f})"
-                for law in LAWS_USED
-            ),
-        )
-        for name in result.shapes
-    )
+    shapes = []
+    for name in result.shapes:
+        trips = [strokes[name, law] for law in LAWS_USED]
+        cells = [f"{trip.peak:.2f} ({1e3 * trip.one_way:.1f})" for trip in trips]
+        shapes.append(PrintedRow(name=name, stated=("",) * len(LAWS_USED), ours=tuple(cells)))
     return (
         PrintedTable(
             name="Section 6",
             title="the prototype",
             columns=("", "value"),
             rows=dimensions,
-            why="The machine file holds the printed figures. The moment of inertia is printed without its axis; it is "
+            why="The machine file has the printed values. The moment of inertia is printed without its axis; it is "
             "read as that about the motor's, because m L²/12 and m L²/3 lie on either side of it.",
         ),
         PrintedTable(
             name="Figure 2",
             title="largest torques of the elliptical stroke, N m",
             columns=("machine", "motor 1", "motor 2", "motor 3", "largest"),
-            rows=peaks,
-            why=f"The paper prints the largest of all. {OTHER_STROKE.capitalize()}.",
+            rows=tuple(peaks),
+            why=f"The paper prints only the largest of all. {OTHER_STROKE.capitalize()}.",
         ),
         PrintedTable(
             name="Section 6",
             title="shapes and motion programs: largest torque, N m (duration of one way, ms)",
             columns=("shape", *LAWS_USED.values()),
-            rows=shapes,
-            why=f"Named in the paper, without figures. All have its largest acceleration, {settings.acceleration:g} "
-            f"m/s²; what needs more than {settings.limit:g} N m is beyond the motors.",
+            rows=tuple(shapes),
+            why=f"Mentioned in the paper, without values. All have its largest acceleration, {settings.acceleration:g} "
+            f"m/s²; larger torques than {settings.limit:g} N m exceed the motors.",
         ),
     )
 
 
 def choices(settings: StrokeSettings) -> tuple[str, ...]:
-    """What the paper leaves open."""
+    """Return our choices that the paper leaves open."""
     return (
         f"the ellipse is scaled by {settings.scale:g} about the motors' height: the printed one is out of reach",
-        "the stroke lies along y from the first leg's x, as its coordinates say; other directions beside it",
-        "the forearm's mass is counted once for each pair; per rod beside it",
+        "the stroke lies along y from the first leg's x, as in its coordinates; other directions for comparison",
+        "the forearm's mass is counted once for each pair; per rod for comparison",
         "the arm's mass centre is in its middle; forearms are uniform bars; the elbow is a point mass",
         f"sizes of the other shapes: a shear of {settings.shear:g}, a clothoid of {settings.curvature[0]:g} to "
         f"{settings.curvature[1]:g} 1/m as wide as the ellipse from its first end on, the line and "
         "the sheared ellipse between both ends",
-        f"steps by Dormand and Prince with tolerances {settings.tolerance[0]:g} and {settings.tolerance[1]:g}",
+        f"Dormand-Prince steps with tolerances {settings.tolerance[0]:g} and {settings.tolerance[1]:g}",
     )
 
 
 def _reach(settings: StrokeSettings) -> float:
-    """How far the plate reaches straight down: sqrt((L + l)^2 - (R - r)^2), m."""
+    """Return the largest depth of the plate on the axis, sqrt((L + l)^2 - (R - r)^2), m."""
     size = tl.load(settings.machine).parameters.values
     across = size["motor_radius"] - size["plate_radius"]
     return float(np.sqrt((size["arm_length"] + size["forearm_length"]) ** 2 - across**2))

@@ -1,1 +1,1 @@
-"""Lopes and Almeida: the RCID by generalized momentum, what strokes it needs, and what it is for."""
+"""Lopes and Almeida: the RCID by generalized momentum, its strokes, and its tasks."""

@@ -1,4 +1,4 @@
-"""The RCID: strokes that its prescribed poses ask for, operations by two methods, and a surface that it touches."""
+"""The RCID: strokes for its prescribed poses, operations by two methods, and contact tasks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from tauloop_papers.rcid.settings import SETTINGS, ImpedanceSettings, Task
 from tauloop_papers.rcid.table import PARTS, choices, comparisons, printed
 from tauloop_papers.reproduction import EXPERIMENTS, Progress
 
-#: Forces by two formulations must agree to this share of the largest; a task may miss its target by
-#: so many metres.
-AGREEMENT, ON_TARGET = 1e-10, 1e-6
+#: Largest difference of forces by two formulations, relative to the largest force.
+FORCE_AGREEMENT = 1e-10
+#: Largest distance of a task from its target, m.
+TARGET_TOLERANCE = 1e-6
 
 
 def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance:
-    """Find strokes, count operations, and touch a surface."""
+    """Compute strokes, count operations, and simulate contact with a surface."""
     mechanism = tl.load(settings.machine)
     model = tl.Model(mechanism)
     reaches = []
@@ -49,7 +50,7 @@ def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance
         }
     touches = []
     for task in settings.tasks:
-        progress(f"touching a surface: {task.name} control")
+        progress(f"simulating contact with a surface: {task.name} control")
         touches.append(touch(model, task, settings))
     results = Impedance(
         experiment=EXPERIMENTS["rcid"],
@@ -70,15 +71,15 @@ def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance
             diagnostic(
                 "drive forces by generalized momentum and by Lagrange: difference over the largest",
                 spread(model),
-                at_most=AGREEMENT,
-                advice="two formulations disagree: this is a fault in Tauloop",
+                at_most=FORCE_AGREEMENT,
+                advice="report this fault of Tauloop: two formulations disagree",
             ),
             diagnostic(
                 "platform and the task's own mass, spring and damper: largest distance",
                 max(item.miss for item in touches),
-                at_most=ON_TARGET,
+                at_most=TARGET_TOLERANCE,
                 unit="m",
-                advice="the model in the controller does not cancel the machine's, or the step is too long",
+                advice="check the controller's model and the step: it does not cancel the machine's dynamics",
             ),
         ),
         provenance=provenance(
@@ -88,13 +89,13 @@ def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance
     return replace(results, comparisons=comparisons(results), printed=printed(results, model))
 
 
-#: Rotations from three numbers, of which each is at most one: about any axis, or by Euler angles ψ,
+#: Rotations from three numbers of at most one: about any axis, or by Euler angles ψ,
 #: θ, φ.
 ABOUT_ANY_AXIS, BY_EULER_ANGLES = (
     Rotation.from_rotvec,
     lambda angles: Rotation.from_euler("ZYX", angles),
 )
-#: Sets of poses: whether the position, and whether the rotation, lies in a ball rather than in a
+#: Sets of poses: whether the position, and whether the rotation, is in a ball instead of a
 #: cube.
 READINGS: dict[str, tuple[bool, bool]] = {
     "position in the sphere, turned about any axis": (True, True),
@@ -106,12 +107,12 @@ READINGS: dict[str, tuple[bool, bool]] = {
 def reach(
     model: tl.Model, name: str, balls: tuple[bool, bool], settings: ImpedanceSettings
 ) -> Reach:
-    """Extreme heights of all carriages over a set of poses: the best of many, polished."""
+    """Return extreme heights of all carriages over a set of poses, by random and local search."""
     home = model.platform_position(model.assembly.q)
     turned: Callable[[np.ndarray], Rotation] = ABOUT_ANY_AXIS if balls[1] else BY_EULER_ANGLES
 
     def heights(poses: np.ndarray) -> np.ndarray:
-        """Of the carriages (N, 6) at poses (N, 6) in units of radius and turn."""
+        """Return the heights of the carriages (N, 6) at scaled poses (N, 6)."""
         turns = turned(settings.turn * poses[:, 3:]).as_quat(scalar_first=True)
         position = np.hstack([home[:3] + settings.radius * poses[:, :3], turns])
         return model.actuator_position(model.inverse_kinematics(position).q)
@@ -142,7 +143,7 @@ def reach(
 
 
 def spread(model: tl.Model) -> float:
-    """Largest difference of drive forces by generalized momentum and by Lagrange over the largest force, moving."""
+    """Return the relative difference of drive forces by generalized momentum and by Lagrange."""
     rng = np.random.default_rng(0)
     position = np.array([model.platform_position(q) for q in model.assembly.states])
     velocity, acceleration = rng.normal(size=(2, len(position), 6)) * [[[0.1]], [[1.0]]]
@@ -156,18 +157,18 @@ def spread(model: tl.Model) -> float:
 
 
 class Controller(ForceLaw):
-    """A platform that answers a surface as the task's mass, spring and damper would: by inverse dynamics.
+    """A controller that makes the platform behave as a mass, spring and damper.
 
-    It measures the drives and the force at the platform, as the RCID does.
+    It measures the drives and the force at the platform, as on the RCID.
     """
 
     def __init__(self, model: tl.Model, task: Task, settings: ImpedanceSettings) -> None:
-        """Keep the model, and where the platform stands at first."""
+        """Store the model, and the initial position of the platform."""
         self._model, self._task, self._settings = model, task, settings
         self._home = model.platform.tool(model.platform_position(model.assembly.q)).place
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Forces that give the platform the acceleration of the task."""
+        """Return the forces that give the platform the acceleration of the task."""
         task, (inertia, drag, twist) = self._task, self._settings.turning
         platform = self._model.platform
         position, velocity = self._model.platform_position(q), v[list(platform.ports.v)]
@@ -188,14 +189,14 @@ class Controller(ForceLaw):
 
 
 def reference(time: float, task: Task, settings: ImpedanceSettings) -> np.ndarray:
-    """Position, velocity and acceleration of a task's reference from home (3, 3): on its way, then at rest."""
+    """Return position, velocity and acceleration of a task's reference from home (3, 3)."""
     at = POLYNOMIAL_345.at(np.array([min(time / settings.duration, 1.0)]))
     parts = (at.s[0], at.first[0] / settings.duration, at.second[0] / settings.duration**2)
     return np.outer(parts, task.way)
 
 
 def pressed(height: float, speed: float, settings: ImpedanceSettings) -> float:
-    """With what force the tool presses on the surface, N; the surface does not pull."""
+    """Return the force with which the tool presses on the surface, N, which is never negative."""
     depth = height - settings.surface
     return (
         max(settings.surface_stiffness * depth + settings.surface_damping * speed, 0.0)
@@ -207,7 +208,7 @@ def pressed(height: float, speed: float, settings: ImpedanceSettings) -> float:
 def surface(
     home: np.ndarray, settings: ImpedanceSettings
 ) -> Callable[[float, ToolMotion], np.ndarray]:
-    """What a smooth surface above the tool does to it (6,)."""
+    """Return the wrench (6,) of a smooth surface above the tool."""
 
     def acts(_: float, tool: ToolMotion) -> np.ndarray:
         push = pressed(tool.place[2] - home[2], tool.twist[2], settings)
@@ -217,7 +218,7 @@ def surface(
 
 
 def touch(model: tl.Model, task: Task, settings: ImpedanceSettings) -> Touch:
-    """Simulate a task, and beside it the mass, spring and damper that the platform shall be like."""
+    """Simulate a task, and the mass, spring and damper that the platform should imitate."""
     home = model.platform.tool(model.platform_position(model.assembly.q)).place
     simulator = Simulator(model, integrator=RungeKutta4(step=settings.step), with_wrench=True)
     law = Controller(model, task, settings)
@@ -238,7 +239,7 @@ def touch(model: tl.Model, task: Task, settings: ImpedanceSettings) -> Touch:
 
 
 def target(task: Task, time: np.ndarray, settings: ImpedanceSettings) -> np.ndarray:
-    """Places (N, 3) of the task's own mass, spring and damper against the same surface, by SciPy."""
+    """Return positions (N, 3) of the task's mass, spring and damper on the surface, by SciPy."""
 
     def rate(t: float, y: np.ndarray) -> np.ndarray:
         place, speed = y[:3], y[3:]

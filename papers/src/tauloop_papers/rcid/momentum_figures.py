@@ -1,4 +1,4 @@
-"""The RCID's experiment: strokes, Table 2 as bars, and the surface that it touches."""
+"""The RCID's experiment: strokes, Table 2 as bars, and contact with a surface."""
 
 from __future__ import annotations
 
@@ -11,35 +11,38 @@ from tauloop.viewer import Playback, View
 from tauloop_papers.rcid.results import Impedance
 from tauloop_papers.rcid.table import METHODS, PARTS
 
-#: Of the drives, of which two and two may have the same force.
-COLOURS, STYLES = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a"), ("-", "--")
-#: What each figure shows.
+#: Colors and line styles of the drives, of which pairs may have the same force.
+DRIVE_COLORS, DRIVE_STYLES = (
+    (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a"),
+    ("-", "--"),
+)
+#: Captions of the figures.
 CAPTIONS = {
     "machine": "As the paper's Figure 2: the machine, drawn from its model, level and in mid-stroke.",
-    "figure-3": "As the paper's Figure 3: where the legs stand on base and platform, with the angles of Table 1; from "
+    "figure-3": "As the paper's Figure 3: positions of the legs on base and platform, with the angles of Table 1; from "
     "the machine file.",
     "strokes": "Heights that the carriages need, from the lowest to the highest of all six, for three readings of the "
     "prescribed poses, with the machine's stroke (dashed) around its middle.",
     "operations": "Table 2 as bars: operations of the Coriolis and centripetal terms, by part and method.",
-    "touch": "The kind of task that the machine was built for: the platform meets a surface under impedance control "
-    "and under force control. Dotted lines are the mass, spring and damper that it shall be like.",
+    "touch": "The intended kind of task of the machine: the platform meets a surface under impedance control "
+    "and under force control. Dotted lines are the mass, spring and damper that it should imitate.",
 }
-#: Figures of the paper that hold no data.
+#: Figures of the paper without data.
 UNDRAWN = {
-    "Figure 1": "a photograph of the prototype; its model is drawn and moves above",
-    "Figure 4": "where b_cm is counted from, of which no value is printed; the machine file puts the mass centres of "
+    "Figure 1": "a photograph of the prototype; its model is shown and moves above",
+    "Figure 4": "the definition of b_cm, whose value is not printed; the machine file puts the mass centres of "
     "links in their middle",
 }
-#: What each film shows.
+#: Captions of the films.
 FILMS = {
-    "touch": "The platform meets the surface under impedance control, ten times slower. Drag to turn it."
+    "touch": "The platform meets the surface under impedance control, ten times slower. Drag to rotate it."
 }
-#: A film is slower than the task by this; pictures per second of the film.
+#: Slow-motion factor of a film, and its pictures per second.
 SLOWER, PICTURES = 10.0, 20.0
 
 
 def films(results: Impedance) -> dict[str, View]:
-    """All motions of the experiment by the ending of their files' names."""
+    """Return all motions of the experiment, by the suffix of their file names."""
     touch, model = results.touches[0], tl.Model(tl.load(results.settings.machine))
     position = np.tile(model.platform_position(model.assembly.q), (len(touch.time), 1))
     position[:, :3] += touch.place
@@ -49,7 +52,7 @@ def films(results: Impedance) -> dict[str, View]:
 
 
 def figures(results: Impedance) -> dict[str, Figure]:
-    """All figures of the experiment by the ending of their files' names."""
+    """Return all figures of the experiment, by the suffix of their file names."""
     view = tl.view(tl.load(results.settings.machine))
     return {
         "machine": view.picture(),
@@ -61,7 +64,7 @@ def figures(results: Impedance) -> dict[str, Figure]:
 
 
 def _points(view: View) -> Figure:
-    """Where the legs stand on base (B) and platform (P), seen along z, with the angles between neighbours."""
+    """Draw the legs' joints on base (B) and platform (P) along z, with the angles between them."""
     figure = Figure(figsize=(9.0, 4.6), layout="constrained")
     rods = 1e3 * view.geometry.of_kind("rod")[0, :, :, :2]
     for axes, points, letter, name in zip(
@@ -72,7 +75,7 @@ def _points(view: View) -> Figure:
         around = np.linspace(0.0, 2 * np.pi, 181)
         axes.plot(radius * np.cos(around), radius * np.sin(around), color=FAINT, linewidth=1.0)
         axes.plot(*points.T, "o", color=PREDICTED, markersize=6)
-        # joints that stand on one place have one name
+        # joints at the same position share a label
         at: dict[tuple[int, int], list[str]] = {}
         for k, point in enumerate(points):
             at.setdefault((round(point[0]), round(point[1])), []).append(f"{letter}{k + 1}")
@@ -90,7 +93,7 @@ def _points(view: View) -> Figure:
                 color=RESIDUAL,
                 linewidth=0.9,
             )
-        shown = f"2φ_B = {between:.0f}°" if between else "2φ_P = 0°: two links stand on one place"
+        shown = f"2φ_B = {between:.0f}°" if between else "2φ_P = 0°: two links share a position"
         axes.annotate(
             shown,
             (0.4 * radius, 0) if between else (0, 0),
@@ -198,11 +201,11 @@ def _touch(results: Impedance) -> Figure:
         )
         place.set_title(f"{touch.task.name} control", fontsize=LARGE, color=TEXT, loc="left")
         force.plot(touch.time, touch.pressure, color=RESIDUAL, linewidth=1.4)
-        for k, colour in enumerate(COLOURS):
+        for k, colour in enumerate(DRIVE_COLORS):
             drives.plot(
                 touch.time,
                 touch.force[:, k],
-                STYLES[k % 2],
+                DRIVE_STYLES[k % 2],
                 color=colour,
                 linewidth=1.2,
                 label=f"drive {k + 1}",

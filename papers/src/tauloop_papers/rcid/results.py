@@ -1,4 +1,4 @@
-"""What comes out of the RCID's experiment: strokes, operation counts, and tasks."""
+"""Results of the RCID's experiment: strokes, operation counts, and tasks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tauloop_papers.reproduction import Reproduction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The strokes that a set of poses asks for.
+    """The strokes required by a set of poses.
 
     Attributes:
-        poses: the set, in words.
+        poses: description of the set.
         low, high: least and largest height of each carriage (6,), m.
-        sampled: stroke over the random poses from which these were sought, m.
+        sampled: stroke over the random poses at which the search started, m.
     """
 
     poses: str
@@ -27,7 +27,7 @@ class Reach:
 
     @property
     def stroke(self) -> float:
-        """Of the actuators, which are alike and mounted alike, m."""
+        """Stroke of the actuators, which are all mounted alike, m."""
         return float(self.high.max() - self.low.min())
 
 
@@ -36,14 +36,14 @@ class Touch:
     """A task simulated on the machine.
 
     Attributes:
-        task: which one.
-        time: s (N,).
-        place: of the tool from its home (N, 3), m.
-        pressure: with which it presses on the surface (N,), N.
-        force: of the drives (N, 6), N.
-        speed: of the drives (N, 6), m/s.
-        target: where the task's own mass, spring and damper would be (N, 3), m.
-        energy_error: of the simulation, over its largest kinetic energy.
+        task: name of the task.
+        time: times (N,), s.
+        place: position of the tool relative to its home (N, 3), m.
+        pressure: force on the surface (N,), N.
+        force: forces of the drives (N, 6), N.
+        speed: speeds of the drives (N, 6), m/s.
+        target: positions of the task's mass, spring and damper (N, 3), m.
+        energy_error: energy error of the simulation, divided by its largest kinetic energy.
     """
 
     task: Task
@@ -66,12 +66,12 @@ class Impedance(Reproduction):
     """The experiment's results.
 
     Attributes:
-        settings: of the experiment.
+        settings: settings of the experiment.
         reaches: strokes by reading of the prescribed poses.
         counts: additions, multiplications and divisions of velocity matrices in Euler angles, by
             method and part.
         touches: the tasks.
-        masses: of all bodies and rods without the payload, kg.
+        masses: masses of all bodies and rods without the payload, kg.
     """
 
     settings: ImpedanceSettings

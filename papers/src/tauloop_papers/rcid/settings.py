@@ -1,4 +1,4 @@
-"""What the RCID paper says, and what it leaves open."""
+"""Values of the RCID paper, and our choices."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A way of touching a surface: the motion of a mass on a spring and a damper, with a push.
+    """A contact task: the motion of a mass on a spring and a damper, with a pushing force.
 
-    M (x'' - r'') + D (x' - r') + K (x - r) = f + push, where r is the reference and f what the
-    surface does.
+    M (x'' - r'') + D (x' - r') + K (x - r) = f + push, where r is the reference and f the
+    force of the surface.
 
     Attributes:
-        name: of the task.
-        mass: M, kg.
+        name: name of the task.
+        mass: mass M, kg.
         damping, stiffness: D and K along x, y, z, N s/m and N/m.
-        way: of the reference from home, m.
-        push: along z, N.
+        way: displacement of the reference from home, m.
+        push: pushing force along z, N.
     """
 
     name: str
@@ -33,28 +33,28 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpedanceSettings:
-    """The machine, the printed tables, and a task of the kind that the machine was built for.
+    """The machine, the printed tables, and contact tasks of the intended kind.
 
     Attributes:
         machine: the RCID.
         geometry: Table 1 by parameter of the machine file: the paper's symbol, unit, factor from SI
             and value.
         stroke: printed displacement of the actuators, m.
-        radius, turn: of the sphere and of the rotation that they shall reach, m and rad.
-        total_mass, payload, speed: printed, kg and m/s.
-        height, diameter: printed, of the machine with its platform up, m.
-        acceleration_range, force_range: printed, of the sensors on drives and platform, m/s^2 and
-            N.
+        radius, turn: sphere and rotation that the actuators must reach, m and rad.
+        total_mass, payload, speed: printed values, kg and m/s.
+        height, diameter: printed dimensions of the machine with its platform up, m.
+        acceleration_range, force_range: printed ranges of the sensors on drives and platform, m/s^2
+            and N.
         singular: printed pitch at which the Euler angles are singular, rad.
         poses, seed: random poses from which the search for extreme strokes starts.
-        surface: height above the platform's home at which it is touched, m.
-        surface_stiffness, surface_damping: of what is touched, N/m and N s/m.
-        duration: that the reference moves, s.
-        end: of a simulation, s.
-        step: of the integrator, s.
+        surface: height of the surface above the platform's home, m.
+        surface_stiffness, surface_damping: stiffness and damping of the surface, N/m and N s/m.
+        duration: duration of the reference motion, s.
+        end: duration of a simulation, s.
+        step: step of the integrator, s.
         turning: moment of inertia, damping and stiffness of the platform's rotation, kg m^2, N m s,
             N m.
-        tasks: impedance control, and force control along z with impedance across.
+        tasks: impedance control, and force control along z with impedance control in x and y.
     """
 
     machine: str = "rcid"

@@ -1,4 +1,4 @@
-"""The RCID's experiment as the paper's tables, as rows of stated and own figures, and as a list of choices."""
+"""The RCID's experiment as the paper's tables, as comparisons, and as a list of choices."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tauloop_papers.rcid.results import Impedance, Touch
 from tauloop_papers.rcid.settings import ImpedanceSettings
 from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable
 
-#: All parts with what they need each.
+#: The sum of all parts.
 TOTAL = "all, added up"
-#: Lagrange's method and generalized momentum, as operations are counted by.
+#: Lagrange's method and generalized momentum, as named in the counts of operations.
 METHODS = ("lagrange on the platform", "generalized-momentum")
 Counts = tuple[int, int, int]
-#: Rows of Table 2: the part as operations are counted by, the paper's word, and its figures by both
+#: Rows of Table 2: the part as named in the counts, the paper's name, and its numbers by both
 #: methods.
 PARTS: dict[str, tuple[str, Counts, Counts]] = {
     "platform": ("Mobile platform", (310, 590, 0), (94, 226, 0)),
@@ -23,7 +23,7 @@ PARTS: dict[str, tuple[str, Counts, Counts]] = {
     "one rod's rotation": ("Rotating link", (2180, 3711, 7), (355, 664, 7)),
     TOTAL: ("Total operations", (20924, 36733, 108), (3734, 6824, 84)),
 }
-#: What the three readings of the prescribed poses are.
+#: Descriptions of the three readings of the prescribed poses.
 MEANINGS = (
     "the prescribed poses taken by the letter",
     "most likely what the paper means: each coordinate may be 10 mm off",
@@ -32,7 +32,7 @@ MEANINGS = (
 
 
 def comparisons(results: Impedance) -> tuple[Comparison, ...]:
-    """Rows of "stated, ours, why they differ"."""
+    """Return the comparisons of stated and our values."""
     settings = results.settings
     rows = [
         Comparison(
@@ -60,7 +60,7 @@ def comparisons(results: Impedance) -> tuple[Comparison, ...]:
             unit="kg",
             stated=f"{settings.total_mass:g}",
             ours=f"{results.masses:.3g}",
-            why="how it is shared among the parts is chosen",
+            why="its distribution among the parts is our choice",
         ),
         Comparison(
             quantity="maximal height: platform level and up, above the lowest place of its carriages",
@@ -90,7 +90,7 @@ def comparisons(results: Impedance) -> tuple[Comparison, ...]:
 
 
 def _arch(settings: ImpedanceSettings) -> float:
-    """Height of the level platform above its carriages, m: sqrt(L^2 - |P_i - B_i|^2)."""
+    """Return the height of the level platform above its carriages, sqrt(L^2 - |P_i - B_i|^2), m."""
     base, plate, length = (
         1e-3 * settings.geometry[name][3] for name in ("base_radius", "plate_radius", "link_length")
     )
@@ -110,13 +110,13 @@ def _touch_rows(touch: Touch, settings: ImpedanceSettings) -> list[Comparison]:
             quantity=f"{task.name} control: force on the surface at the end (by formula, and simulated)",
             unit="N",
             ours=f"{expected:.2f}; {touch.pressure[-1]:.2f}",
-            why=f"{why}; the paper names the task and prints no figure of one",
+            why=f"{why}; the paper names the task but prints no values",
         ),
         Comparison(
             quantity=f"{task.name} control: from the task's mass, spring and damper (largest distance)",
             unit="µm",
             ours=f"{1e6 * touch.miss:.2g}",
-            why="inverse dynamics makes the machine like them; they are solved beside it by SciPy",
+            why="inverse dynamics makes the machine imitate these; SciPy solves their motion",
         ),
         Comparison(
             quantity=f"{task.name} control: largest acceleration of a drive; largest force on the surface",
@@ -136,7 +136,7 @@ def _touch_rows(touch: Touch, settings: ImpedanceSettings) -> list[Comparison]:
 
 
 def printed(results: Impedance, model: tl.Model) -> tuple[PrintedTable, ...]:
-    """Tables 1 and 2."""
+    """Return Tables 1 and 2."""
     settings, values = results.settings, model.mechanism.parameters
     geometry = [
         PrintedRow(
@@ -150,14 +150,16 @@ def printed(results: Impedance, model: tl.Model) -> tuple[PrintedTable, ...]:
     geometry.append(
         PrintedRow(name="Δl_i", stated=(f"{1e3 * settings.stroke:g} mm",), ours=(f"{strokes} mm",))
     )
-    operations = [
-        PrintedRow(
-            name=word,
-            stated=tuple(map(str, (*lagrange, *momentum))),
-            ours=tuple(str(count) for method in METHODS for count in results.counts[method][part]),
+    operations = []
+    for part, (word, lagrange, momentum) in PARTS.items():
+        counts = [count for method in METHODS for count in results.counts[method][part]]
+        operations.append(
+            PrintedRow(
+                name=word,
+                stated=tuple(map(str, (*lagrange, *momentum))),
+                ours=tuple(map(str, counts)),
+            )
         )
-        for part, (word, lagrange, momentum) in PARTS.items()
-    ]
     kinds = ("Add.", "Mult.", "Div.")
     return (
         PrintedTable(
@@ -165,8 +167,8 @@ def printed(results: Impedance, model: tl.Model) -> tuple[PrintedTable, ...]:
             title="RCID main kinematic parameters",
             columns=("Parameter", "Value"),
             rows=tuple(geometry),
-            why="The machine file holds the printed geometry. The stroke follows from it and from the poses that the "
-            "actuators shall reach, which can be read in three ways: " + "; ".join(MEANINGS) + ".",
+            why="The machine file has the printed geometry. The stroke follows from it and from the poses that the "
+            "actuators must reach, which can be read in three ways:  " + "; ".join(MEANINGS) + ".",
         ),
         PrintedTable(
             name="Table 2",
@@ -178,17 +180,19 @@ def printed(results: Impedance, model: tl.Model) -> tuple[PrintedTable, ...]:
             ),
             rows=tuple(operations),
             why="Ours are counted after sharing of common subexpressions, with kinematics in every row and 1 to 32 "
-            "roots more. So platform, actuators and a link's translation alone take more than by Maple; in all there "
-            "are fewer additions and multiplications, and more divisions. Totals add up the rows with six links, as "
+            "roots more. Therefore platform, actuators and a link's translation alone need more than with Maple; in "
+            "total "
+            "there are fewer additions and multiplications, and more divisions. Totals add up the rows with six "
+            "links, as "
             "the paper's do.",
         ),
     )
 
 
 def choices(settings: ImpedanceSettings) -> tuple[str, ...]:
-    """What the paper leaves open."""
+    """Return our choices that the paper leaves open."""
     return (
-        "all masses but the total: the machine file says which; operations do not depend on them",
+        "all masses except the total: see the machine file; operations do not depend on them",
         f"the task: a smooth surface {1e3 * settings.surface:g} mm above the tool, of "
         f"{settings.surface_stiffness:g} N/m and {settings.surface_damping:g} N s/m",
         *(

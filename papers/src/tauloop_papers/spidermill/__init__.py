@@ -1,1 +1,1 @@
-"""Kroneis, Müller and Liu: the SpiderMill's reduced model is identified."""
+"""Kroneis, Müller and Liu: identification of the SpiderMill's reduced model."""

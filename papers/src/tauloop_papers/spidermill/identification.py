@@ -1,8 +1,8 @@
-"""A machine of parallel cranks is identified with its reduced model on an excitation, and judged on another motion.
+"""Identification of a machine with parallel cranks by its reduced model.
 
-The plant is the unreduced machine with what the reduced model leaves out. The model is written in
-products of the paper's parameters and regrouped analytically; its forces with the parameters of the
-full machine are compared with those of the estimated ones.
+The plant is the unreduced machine with the effects that the reduced model neglects. The model is
+written in products of the paper's parameters and regrouped analytically. Its forces with the
+parameters of the full machine are compared with those of the estimated parameters.
 """
 
 from __future__ import annotations
@@ -44,13 +44,12 @@ from tauloop_papers.spidermill.results import (
 from tauloop_papers.spidermill.settings import SETTINGS, ReducedSettings
 from tauloop_papers.spidermill.table import choices, comparisons, printed_tables
 
-#: A plant without what the model leaves out has the forces of the model, to this share of the
-#: largest.
-SAME = 1e-9
+#: Largest difference of model and plant without neglected effects, relative to the largest force.
+EXACT_TOLERANCE = 1e-9
 
 
 def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIdentification:
-    """Excite, identify, verify, and compare.
+    """Plan the excitation, identify, verify, and compare.
 
     Raises:
         IdentificationError: the limits cannot be met, or a regrouping has no formulas.
@@ -78,7 +77,7 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
         _fit(settings, reduced, case, u, base, estimate)
         for case, u in zip((first, second), forces, strict=True)
     )
-    progress("asking what the errors follow from")
+    progress("varying the neglected effects")
     growth = _growth(settings, reduced, first, second, base)
     values = reduced.products.values()
     estimated = {**reduced.mechanism.parameters.values, **settings.stated.estimated}
@@ -88,7 +87,7 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
         )
         for case in (identification, verification)
     ]
-    progress("reading masses and centres out of the parameters")
+    progress("computing masses and centres from the parameters")
     calculated = base.regroup(values)
     matrix = regrouped.other.matrix()
     printed = matrix @ reduced.products.values(estimated)
@@ -135,7 +134,7 @@ def _regrouped(settings: ReducedSettings, reduced: Reduced) -> Regrouped:
     in_model = SetColumns.of(reduced.products, settings.printed.members, settings.printed.units)
 
     def regrouping(columns: ProductColumns | SetColumns) -> AnalyticRegrouping:
-        # the same geometries for all, which need not be assembled again
+        # the same geometries for all, to avoid repeated assembly
         rng = np.random.default_rng(settings.seed)
         return analytic_regrouping(columns, columns.quantities, reduced.lengths, rng)
 
@@ -160,10 +159,10 @@ def _task(settings: ReducedSettings) -> ExcitationTask:
 
 
 def motions(settings: ReducedSettings, reduced: Reduced, rng: np.random.Generator) -> Excited:
-    """Return the motions: those of the settings, or optimised ones where there are none or the machine is another.
+    """Return the motions of the settings, or optimised ones without them or for another machine.
 
-    An optimised series is a local optimum. Another version or another processor ends at another
-    one, and the errors follow in their second digit; so the settings keep it.
+    An optimised series is a local optimum, which differs between versions and processors and
+    changes the second digit of the errors. Therefore the settings store it.
     """
     task = _task(settings)
     problem = ExcitationProblem(reduced.driven_mechanism, task)
@@ -188,7 +187,7 @@ def motions(settings: ReducedSettings, reduced: Reduced, rng: np.random.Generato
 def _test_series(
     settings: ReducedSettings, reduced: Reduced, task: ExcitationTask, rng: np.random.Generator
 ) -> FourierSeries:
-    """The liveliest of further random series under the limits of the excitation: of the largest accelerations (RMS)."""
+    """Return the random series within limits with the largest accelerations (RMS)."""
     problem = ExcitationProblem(reduced.driven_mechanism, task)
     search = [
         problem.series(coefficient)
@@ -224,7 +223,7 @@ def _growth(
     second: Trajectory,
     base: BaseParameters,
 ) -> Growth:
-    """Errors on the verification trajectory of plants that differ from the model by more or less."""
+    """Return the errors on the verification trajectory by the size of the neglected effects."""
     training, held_out = (reduced.columns(case, reduced.products) for case in (first, second))
     before = held_out @ reduced.products.values()
     Y = training[..., base.independent].reshape(-1, base.rank)
@@ -256,20 +255,20 @@ def _growth(
 def _diagnostics(
     settings: ReducedSettings, findings: Findings, base: BaseParameters
 ) -> tuple[Diagnostic, ...]:
-    """Cuts of the error, and that the model is right where the plant has nothing that it leaves out."""
+    """Return diagnostics of the reduction of errors, and of the model without neglected effects."""
     matrix = findings.regrouped.model.matrix()
     same = (
         np.abs(matrix - base.regrouping).max() if matrix.shape == base.regrouping.shape else np.inf
     )
     if not np.isfinite(same):
-        what = f"the trajectory tells {base.rank} parameters, random states {len(matrix)}"
+        what = f"the trajectory determines {base.rank} parameters, random states {len(matrix)}"
         raise IdentificationError.of("excitation", what, "wider limits")
     cuts = [
         diagnostic(
             f"share of the relative error cut on the verification trajectory, {name}",
             cut,
             at_least=least,
-            advice="the estimates do not carry over: excite more, or the plant has too much that the model leaves out",
+            advice="excite more, or include neglected effects in the model: the estimates do not generalise",
         )
         for name, cut, least in zip(
             findings.actuators, findings.verification.cuts, settings.cuts, strict=True
@@ -278,16 +277,16 @@ def _diagnostics(
     return (
         *cuts,
         diagnostic(
-            "model against the unreduced machine without what is left out, share of the largest force",
+            "model against the unreduced machine without neglected effects, share of the largest force",
             findings.growth.bare,
-            at_most=SAME,
-            advice="the reduction is not exact: this is a fault in Tauloop",
+            at_most=EXACT_TOLERANCE,
+            advice="report this fault of Tauloop: the reduction is not exact",
         ),
         diagnostic(
             "regrouping by formulas against that of the trajectory's regressor",
             same,
-            at_most=SAME,
-            advice="the trajectory excites too little, or a formula is wrong",
+            at_most=EXACT_TOLERANCE,
+            advice="use a trajectory with more excitation; otherwise a formula is wrong",
         ),
         *findings.regrouped.model.diagnostics[:1],
     )

@@ -1,4 +1,4 @@
-"""Figures of an identification with a reduced model: forces and errors, and what the errors follow from."""
+"""Figures of an identification with a reduced model: forces, errors, and causes of the errors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tauloop_papers.spidermill.models import Fit
 from tauloop_papers.spidermill.results import Findings, ReducedIdentification
 from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
 
-#: Limits of the relative errors that are drawn, %.
-SHOWN = (1e-5, 200.0)
-#: What each figure shows.
+#: Range of the relative errors in figures, %.
+ERROR_RANGE = (1e-5, 200.0)
+#: Captions of the figures.
 CAPTIONS = {
     "figure-1": "As the paper's Figure 1: the machine in space with its 17 bodies and the ball screws, drawn from the "
     "model.",
-    "figure-2": "As the paper's Figure 2: the planar model, in which what stands behind each other is one body. It is "
+    "figure-2": "As the paper's Figure 2: the planar model, in which parts behind each other are one body. It is "
     "the plant of the experiment.",
     "figure-4": "As the paper's Figure 4: the M-structure with its actuation, as `tauloop model reduce` makes it. "
     "Point "
@@ -30,29 +30,29 @@ CAPTIONS = {
     "the test trajectory, with the parameters of the full machine (dashed) and with the "
     "estimated ones (solid).",
     "identification": "As the paper's Figure 7: the same on the trajectory that the parameters were identified from.",
-    "readout": "Not in the paper: the five figures that Table 1 reads out. Forces leave all values of a bar open, "
-    "but one figure that is stated says the others of the family.",
-    "causes": "Not in the paper: what the errors before and after follow from, and the minimal parameters beside those "
+    "readout": "Not in the paper: the five values of Table 1. Forces leave all values of a bar open, "
+    "but one given value determines the others of the family.",
+    "causes": "Not in the paper: causes of the errors before and after, and the minimal parameters next to those "
     "printed.",
 }
-#: Figures of the paper that hold no data.
+#: Figures of the paper without data.
 UNDRAWN = {
-    "Figure 3": "how the M-structure comes about step by step; the steps are those of "
+    "Figure 3": "the derivation of the M-structure step by step; the steps are those of "
     "`tauloop model reduce`, and Figures 2 "
-    "and 4 above are its ends",
+    "and 4 above are its start and end",
     "Figure 5": "the forces and moments on one link, which eqs. 2 and 3 name; Tauloop needs no diagram of them",
 }
 
-#: What each film shows, and its pictures per second.
+#: Captions of the films, and their pictures per second.
 FILMS = {
     "identification": "The unreduced machine on the identification trajectory of Figure 7: spindles push, triangles "
-    "and coupling elements keep the platform level. Drag to turn it."
+    "and coupling elements keep the platform level. Drag to rotate it."
 }
 PICTURES = 20.0
 
 
 def films(result: ReducedIdentification) -> dict[str, View]:
-    """All motions of the experiment by the ending of their files' names."""
+    """Return all motions of the experiment, by the suffix of their file names."""
     run = result.findings.identification.trajectory
     each = max(1, round(result.settings.frequency / PICTURES))
     model = tl.Model(tl.load(result.settings.machine))
@@ -61,7 +61,7 @@ def films(result: ReducedIdentification) -> dict[str, View]:
 
 
 def figures(identification: ReducedIdentification) -> dict[str, Figure]:
-    """All figures of the experiment by the ending of their files' names."""
+    """Return all figures of the experiment, by the suffix of their file names."""
     settings = identification.settings
     stated, results = settings.stated, identification.findings
     options = tl.ReductionOptions(
@@ -82,10 +82,12 @@ def figures(identification: ReducedIdentification) -> dict[str, Figure]:
 
 
 def _readout(findings: Findings, settings: ReducedSettings) -> Figure:
-    """Interval of every figure of Table 1, with the value once one is stated, and the paper's two."""
+    """Draw the interval of every value of Table 1, and its values by us and in the paper."""
     read, printed = findings.read_out, settings.stated.estimated
     figure = Figure(figsize=(10.0, 3.6), layout="constrained")
-    figure.suptitle("What the minimal parameters leave open of Table 1", fontsize=LARGE, color=TEXT)
+    figure.suptitle(
+        "Values of Table 1 that the minimal parameters leave open", fontsize=LARGE, color=TEXT
+    )
     known = read.stated.known
     for axes, name in zip(figure.subplots(1, len(printed)), printed, strict=True):
         clean(axes)
@@ -133,7 +135,7 @@ def _readout(findings: Findings, settings: ReducedSettings) -> Figure:
 def _trajectory(
     findings: Findings, fit: Fit, printed: PrintedErrors, settings: ReducedSettings
 ) -> Figure:
-    """Joint angles, forces and relative errors of one trajectory, as in the paper's Figures 6 and 7."""
+    """Draw joint angles, forces and relative errors of a trajectory, as in Figures 6 and 7."""
     figure = Figure(figsize=(10.0, 8.4), layout="constrained")
     axes = figure.subplots(3, 2, sharex=True, height_ratios=(0.8, 1.2, 1.2))
     used = "was identified" if fit is findings.identification else "was not identified"
@@ -197,7 +199,7 @@ def _trajectory(
 
 
 def _relative(axes: Axes, fit: Fit, printed: PrintedErrors, i: int) -> None:
-    """Relative errors before and after; samples of small force are gaps."""
+    """Draw relative errors before and after, with gaps at small forces."""
     time = fit.trajectory.time
     cases = (
         ("before", fit.before, printed.before[i], "--", RESIDUAL),
@@ -209,7 +211,7 @@ def _relative(axes: Axes, fit: Fit, printed: PrintedErrors, i: int) -> None:
         label = f"{name}: mean {mean:.3g} % (paper {stated:.2f} %)"
         shown = np.where(fit.counted[:, i], 100 * share, np.nan)
         axes.semilogy(time, shown, style, color=colour, linewidth=1.2, label=label)
-    axes.set_ylim(*SHOWN)
+    axes.set_ylim(*ERROR_RANGE)
     axes.set_yticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
     axes.legend(
         fontsize=SMALL, facecolor="white", edgecolor="none", framealpha=0.85, loc="lower left"
@@ -217,7 +219,7 @@ def _relative(axes: Axes, fit: Fit, printed: PrintedErrors, i: int) -> None:
 
 
 def _causes(findings: Findings, settings: ReducedSettings) -> Figure:
-    """What the errors before and after follow from, and the minimal parameters beside the printed ones."""
+    """Draw the causes of the errors, and the minimal parameters next to the printed ones."""
     figure = Figure(figsize=(10.0, 7.2), layout="constrained")
     grid = figure.add_gridspec(2, 2)
     growth, stated = findings.growth, settings.stated
@@ -268,7 +270,7 @@ def _growth(
 
 
 def _minimal(axes: Axes, findings: Findings) -> None:
-    """Changes of the minimal parameters against those calculated from the machine's."""
+    """Draw changes of the minimal parameters from those calculated for the machine."""
     clean(axes)
     names = [
         f"p{k + 1} [{squared(parameter.unit)}]"
@@ -332,7 +334,7 @@ def _rank(axes: Axes, findings: Findings, stated: int) -> None:
     axes.set_xlabel("number", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("singular value, unit-norm columns", fontsize=NORMAL, color=TEXT)
     axes.set_title(
-        f"{len(findings.regrouped.model.base)} parameters can be told, {stated} in print",
+        f"{len(findings.regrouped.model.base)} parameters can be determined, {stated} in print",
         fontsize=NORMAL,
         color=TEXT,
         loc="left",

@@ -1,4 +1,4 @@
-"""Plant and reduced model of one machine: the same motion for both, their forces, and how far the model is off."""
+"""Plant and reduced model of one machine: their forces on the same motion, and the errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tauloop_papers.spidermill.settings import ReducedSettings
 def displaced_ends(
     mechanism: Mechanism, offsets: Mapping[str, tuple[float, float, float]]
 ) -> Mechanism:
-    """The machine with the far ends of some rods displaced (m, in the frame of the body they stand on)."""
+    """Return the machine with displaced far ends of some rods (m, in the frame of their body)."""
     rods = []
     for rod in mechanism.rods:
         if rod.name in offsets:
@@ -32,13 +32,13 @@ def displaced_ends(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trajectory:
-    """One motion of the active joints and what it does to the platform.
+    """A motion of the active joints and of the platform.
 
     Attributes:
-        name: what it is for.
-        time: (N,), s.
+        name: purpose of the motion.
+        time: times (N,), s.
         joints: angles (N, n), rad.
-        position, velocity, acceleration: of the platform (N, n), SI.
+        position, velocity, acceleration: motion of the platform (N, n), SI.
     """
 
     name: str
@@ -50,10 +50,10 @@ class Trajectory:
 
 
 class Reduced:
-    """The reduced model: driven at the joints for motions, in products of parameters for forces."""
+    """The reduced model: actuated joints for motions, products of parameters for forces."""
 
     def __init__(self, settings: ReducedSettings) -> None:
-        """Reduce the machine; nothing of the plant's offset is in it."""
+        """Reduce the machine, without the offset of the plant."""
         options = ReductionOptions(
             massless_rods=settings.massless, shares_parameters=True, seed=settings.seed
         )
@@ -72,10 +72,10 @@ class Reduced:
         return {name: self.mechanism.parameters.values[name] for name in self.settings.lengths}
 
     def trajectory(self, name: str, series: FourierSeries) -> Trajectory:
-        """One period of a series of the active joints, and the platform's motion.
+        """Return one period of a series of the active joints, with the platform's motion.
 
         Raises:
-            PoseError: it leaves the workspace.
+            PoseError: the motion leaves the workspace.
         """
         count = int(np.ceil(series.period * self.settings.frequency - 1e-9))
         motion = series.sample(np.arange(count) / self.settings.frequency)
@@ -95,14 +95,14 @@ class Reduced:
         )
 
     def columns(self, trajectory: Trajectory, columns: ProductColumns) -> np.ndarray:
-        """Regressor (N, n_u, n_products) of a trajectory in the products."""
+        """Return the regressor (N, n_u, n_products) of a trajectory in the products."""
         Y = self.model.platform.regressor(
             trajectory.position, trajectory.velocity, trajectory.acceleration
         )
         return np.asarray(Y @ columns.shares(self.model, Y.reshape(-1, Y.shape[-1]), self.lengths))
 
     def data(self, trajectory: Trajectory, forces: np.ndarray) -> RegressionData:
-        """Regression data in the products."""
+        """Return regression data in the products."""
         outputs, units = self.model.output_ports("actuators")
         return RegressionData(
             regressor=self.columns(trajectory, self.products),
@@ -116,14 +116,14 @@ class Reduced:
 
 
 class Plant:
-    """The unreduced machine, with what the reduced model leaves out."""
+    """The unreduced machine, with the effects that the reduced model neglects."""
 
     def __init__(self, settings: ReducedSettings, size: float | None = None) -> None:
-        """Build it.
+        """Build the plant.
 
         Args:
-            settings: the experiment's.
-            size: of every offset, m; as in the settings without it.
+            settings: settings of the experiment.
+            size: size of every offset, m; as in the settings by default.
         """
         offsets = settings.contact_offset
         if size is not None:
@@ -134,7 +134,7 @@ class Plant:
         )
 
     def forces(self, trajectory: Trajectory, factors: tuple[float, ...] = (1.0,)) -> np.ndarray:
-        """Actuator forces (n_factors, N, n_u), with the masses of the neglected rods times factors.
+        """Return actuator forces (n_factors, N, n_u) for scaled masses of the neglected rods.
 
         Raises:
             PoseError: the trajectory is out of reach.
@@ -148,14 +148,14 @@ class Plant:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
-    """Forces of plant and model on one trajectory, and their differences; everything by actuator.
+    """Forces of plant and model on one trajectory, and their differences, by actuator.
 
     Attributes:
         trajectory: the motion.
         measured: forces of the plant (N, n_u), N.
-        before, after: of the model with the parameters of the full machine, and with the estimated
-            ones.
-        counted: which samples (N, n_u) count in relative errors.
+        before, after: forces of the model with the parameters of the full machine, and with the
+            estimated ones.
+        counted: whether samples (N, n_u) count in relative errors.
     """
 
     trajectory: Trajectory
@@ -165,27 +165,27 @@ class Fit:
     counted: np.ndarray
 
     def relative(self, predicted: np.ndarray) -> np.ndarray:
-        """Mean relative errors (n_u,) of the samples that count."""
+        """Return mean relative errors (n_u,) of the samples that count."""
         return mean_relative(self.measured, predicted, self.counted)
 
     def rms(self, predicted: np.ndarray) -> np.ndarray:
-        """Root mean square errors (n_u,) over the largest force, all samples."""
+        """Return root mean square errors (n_u,) of all samples, divided by the largest force."""
         error = np.sqrt(((predicted - self.measured) ** 2).mean(axis=0))
         return np.asarray(error / np.abs(self.measured).max(axis=0))
 
     @property
     def cuts(self) -> np.ndarray:
-        """Shares (n_u,) of the mean relative errors that the estimation took away."""
+        """Reduction of the mean relative errors by the estimation, as shares (n_u,)."""
         return np.asarray(1.0 - self.relative(self.after) / self.relative(self.before))
 
 
 def counted(forces: np.ndarray, least: float) -> np.ndarray:
-    """Samples (N, n_u) whose force is at least a share of the largest."""
+    """Return which samples (N, n_u) have a force of at least a share of the largest."""
     return np.asarray(np.abs(forces) >= least * np.abs(forces).max(axis=-2, keepdims=True))
 
 
 def mean_relative(measured: np.ndarray, predicted: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Means (..., n_u) of |predicted - measured| / |measured| over the samples (..., N, n_u) that count."""
+    """Return means (..., n_u) of |predicted - measured| / |measured| over the counted samples."""
     shares = np.abs(predicted - measured) / np.where(counts, np.abs(measured), np.inf)
     return np.asarray(shares.sum(axis=-2) / counts.sum(axis=-2))
 

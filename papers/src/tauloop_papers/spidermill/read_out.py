@@ -1,4 +1,4 @@
-"""The physical read-out of the minimal parameters: what follows once one figure is stated, and what does without."""
+"""Physical parameters from the minimal ones, with one given value and without."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class ReadOut:
     """Table 1's right column, from our estimates and from the printed ones.
 
     Attributes:
-        unstated: ours, with what the paper takes for known: one parameter determined, a family of
-            four.
+        unstated: ours, with the parameters that the paper assumes known: one parameter determined,
+            a family of four.
         stated: ours, with one of the family from the drawing.
-        masses: values (n,) of that one for which the next are worked out.
-        printed: by name the values (n,) that the printed estimates have with each, in the reading
-            of eq. 16.
-        change: largest change of a force among these, over the largest force.
+        masses: values (n,) of this one for which the printed estimates are evaluated.
+        printed: values (n,) by name that follow from the printed estimates, in the reading of
+            eq. 16.
+        change: largest change of a force among these, divided by the largest force.
         equations: Newton-Euler equations of the machine in space: stage, links, equations.
     """
 
@@ -44,14 +44,14 @@ def read_out(
     printed: BaseEstimates,
     on: Trajectory,
 ) -> ReadOut:
-    """Read the minimal parameters of the reduced model as masses, centres and inertias of links.
+    """Compute masses, centres and inertias of links from the minimal parameters.
 
     Args:
-        settings: the experiment's.
+        settings: settings of the experiment.
         reduced: the reduced model.
-        estimates: ours.
-        printed: the paper's, in the reading of eq. 16.
-        on: motion on which forces are compared.
+        estimates: our estimates.
+        printed: the paper's estimates, in the reading of eq. 16.
+        on: motion for the comparison of forces.
 
     Raises:
         IdentificationError: no links have these values.

@@ -1,4 +1,4 @@
-"""What an identification with a reduced model finds."""
+"""Results of an identification with a reduced model."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tauloop_papers.spidermill.settings import ReducedSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Regrouped:
-    """The minimal parameters, found three times.
+    """The minimal parameters, computed in three ways.
 
     Attributes:
-        model: of the reduced model.
-        other: of its other reading.
-        printed: of the paper's minimal set, in the other reading.
-        misfits: shares of the columns that the printed set cannot give: of the model, and of the
-            other reading.
+        model: those of the reduced model.
+        other: those of its other reading.
+        printed: those of the paper's minimal set, in the other reading.
+        misfits: shares of the columns that the printed set cannot represent: of the model, and of
+            the other reading.
     """
 
     model: AnalyticRegrouping
@@ -34,15 +34,15 @@ class Regrouped:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Growth:
-    """How the errors on the verification trajectory follow from what the model leaves out; mean relative, (n, n_u).
+    """Mean relative verification errors (n, n_u) by size of the neglected effects.
 
     Attributes:
-        factors: of the neglected rods' masses.
-        before_by_factor, after_by_factor: with the parameters of the full machine and with
+        factors: factors of the neglected rods' masses.
+        before_by_factor, after_by_factor: errors with the parameters of the full machine and with
             estimated ones, no offset.
-        sizes: of the offset, m.
+        sizes: sizes of the offset, m.
         before_by_size, after_by_size: the same, with the masses as they are.
-        bare: largest difference of model and plant where the plant has neither, over the largest
+        bare: largest difference of model and plant without both effects, divided by the largest
             force.
     """
 
@@ -60,10 +60,10 @@ class Excited:
     """The motions of the active joints.
 
     Attributes:
-        series: for identification, and for verification.
-        conditions: of the first.
-        search: what was searched for them: random series, and an optimised one where the settings
-            have none.
+        series: series for identification and verification.
+        conditions: condition numbers of the first.
+        search: results of the search: random series, and an optimised one if the settings have
+            none.
     """
 
     series: tuple[FourierSeries, FourierSeries]
@@ -73,22 +73,22 @@ class Excited:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Findings:
-    """Everything that was found.
+    """All results of the identification.
 
     Attributes:
         excited: the motions of the active joints.
         identification, verification: forces on the two trajectories.
-        estimate: the minimal parameters, estimated on the first trajectory and judged on the
+        estimate: the minimal parameters, estimated on the first trajectory and verified on the
             second.
         regrouped: the minimal parameters as formulas.
-        calculated, elsewhere: their values with the parameters of the full machine, and in the
+        calculated, elsewhere: values of these with the parameters of the full machine, and in the
             other reading, SI.
         printed: their values as they follow from the paper's estimates (in the other reading), SI.
         other_errors: mean relative errors (2, n_u) of the other reading on both trajectories, not
             estimated.
         read_out: masses, centres and inertias that follow from the minimal parameters.
-        growth: what the errors follow from.
-        actuators: their names.
+        growth: errors by size of the neglected effects.
+        actuators: names of the actuators.
     """
 
     excited: Excited

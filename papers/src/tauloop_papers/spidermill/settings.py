@@ -1,4 +1,4 @@
-"""Sections 4 and 5 of the paper on the unreduced machine: all that it says or leaves open; SI."""
+"""Sections 4 and 5 of the paper on the unreduced machine: its values, and our choices; SI."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ class PrintedErrors:
     """Mean relative errors of the actuators' forces in percent, as printed.
 
     Attributes:
-        before, after: by actuator, with the parameters of the full machine and with the estimated
-            ones.
+        before, after: errors by actuator, with the parameters of the full machine and with the
+            estimated ones.
     """
 
     before: tuple[float, ...]
     after: tuple[float, ...]
 
     def cut(self, actuator: int) -> float:
-        """Share of the error that the estimation took away."""
+        """Return the reduction of the error by the estimation, as a share."""
         return 1.0 - self.after[actuator] / self.before[actuator]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
-    """What the paper states.
+    """Values stated in the paper.
 
     Attributes:
-        by: where.
+        by: source of the values.
         identification, verification: errors on the two trajectories.
         condition: condition number of the information matrix.
         minimal: number of minimal parameters.
@@ -55,39 +55,38 @@ class PrintedSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReducedSettings:
-    """Everything that the paper says or leaves open; SI.
+    """Values of the paper, and our choices; SI.
 
     Attributes:
         machine: the unreduced machine.
         contact_offset: displacement of rods' far ends in the plant alone, m, in the frame of the
-            body they stand on.
-        massless: rods that the reduced model takes for massless.
-        parts, actuators: what these rods, and the actuators, are called.
-        readings: what the reduced model, and the other reading of it (`placed`), are called.
-        readings_in_print: where the paper has which.
-        expected: what the paper expects of an exact plant, and what is so.
+            body.
+        massless: massless rods of the reduced model.
+        parts, actuators: names of these rods, and of the actuators.
+        readings: names of the reduced model, and of its other reading (`placed`).
+        readings_in_print: where the paper uses which reading.
+        expected: the paper's expectation for an exact plant, and the result.
         joints: coordinates whose motion is given and measured.
         harmonics, period, stroke, speed, acceleration: of both trajectories, and limits of the
             joints.
-        frequency: samples per second, Hz.
-        seed: of all random numbers.
-        random, starts: of the excitation.
+        frequency: sample rate, Hz.
+        seed: seed of all random numbers.
+        random, starts: numbers of random series and of starts of the excitation.
         series: coefficients (n, 2 K + 1) of the identification and of the verification trajectory,
-            as `FourierSeries.of` takes them; none where they are to be found.
+            as `FourierSeries.of` takes them; empty to search for them.
         least_force: share of the largest force below which a sample is left out of relative errors.
-        products: parameters in which the reduced model is written, expressions.
+        products: expressions of the parameters in which the reduced model is written.
         lengths: parameters on which coefficients of the regrouping depend.
         placed: the other reading of the reduced model.
         printed: the paper's minimal set.
         spindle_factors, offset_sizes: factors of the massless rods' masses in the plant, and sizes
             (m) of the offset.
-        cuts: least cuts of the verification errors, by actuator: what docs/reproductions claims,
-            rounded as there.
-        known: parameters that the paper takes for known when it reads out the others.
-        drawn: the parameter that is stated besides, from the drawing.
-        masses: of it, for which the printed estimates are read out too.
+        cuts: smallest reductions of the verification errors by actuator, as stated on the page.
+        known: parameters that the paper assumes known to compute the others.
+        drawn: the parameter that is also given, from the drawing.
+        masses: its values for which the printed estimates are evaluated.
         spatial: the machine in space, with all its bodies.
-        stated: what the paper says.
+        stated: values of the paper.
     """
 
     machine: str
@@ -127,7 +126,7 @@ class ReducedSettings:
 
 SETTINGS = ReducedSettings(
     machine="spidermill",
-    # The paper names a small offset of the spindles from the axes of the cranks, and leaves it out
+    # The paper names a small offset of the spindles from the axes of the cranks, and omits it
     # of the reduced model, as it does the masses of the spindles. Offsets in the crank's frame,
     # towards the spindle's foot.
     contact_offset={"side1.spindle": (0, 0.01, 0), "side2.spindle": (0, -0.01, 0)},
@@ -278,7 +277,7 @@ SETTINGS = ReducedSettings(
     ),
     spindle_factors=(0, 0.5, 1, 2, 4),
     offset_sizes=(0, 0.005, 0.01, 0.02, 0.04),
-    # the document says 94 and 89 %
+    # the page states 94 and 89 %
     cuts=(0.935, 0.885),
     known=("m1", "m3", "d_c1"),
     drawn="m4",

@@ -1,4 +1,4 @@
-"""Identification with a reduced model as rows of stated and own figures, and as a list of choices."""
+"""Identification with a reduced model as comparisons, and as a list of choices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
 
 
 def comparisons(settings: ReducedSettings, findings: Findings) -> tuple[Comparison, ...]:
-    """Rows of "stated, ours, why they differ"."""
+    """Return the comparisons of stated and our values."""
     return (
         *_errors(settings, findings, findings.identification, settings.stated.identification),
         *_errors(settings, findings, findings.verification, settings.stated.verification),
@@ -44,8 +44,8 @@ def _errors(
                 ours=f"{before[i]:.2f} -> {after[i]:.3g}, cut by {fit.cuts[i]:.1%}",
                 why=f"{counts:.0%} of the samples count (force at least {settings.least_force:.0%} of the largest); "
                 f"before, the error follows from the masses of the {settings.parts} and the motion, both chosen; cut "
-                f"{'more' if least else 'less'} than in print, since a rigid planar plant has less that four "
-                "parameters cannot take up",
+                f"{'more' if least else 'less'} than in print, since a rigid planar plant has fewer effects that four "
+                "parameters cannot represent",
             )
         )
         rows.append(
@@ -88,8 +88,8 @@ def _causes(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
             unit="%",
             stated=f"{np.mean(stated.after):.2f}",
             ours=left,
-            why=f"as in print at {sizes} mm; the paper takes the offset for marginal, so most of its remaining error "
-            "should have other causes, which a rigid planar plant does not have",
+            why=f"as in print at {sizes} mm; the paper considers the offset marginal, so most of its remaining error "
+            "must have other causes, which a rigid planar plant does not have",
         ),
         Comparison(
             quantity=f"model against the plant without masses of the {settings.parts} and offset, share of the "
@@ -101,7 +101,7 @@ def _causes(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
 
 
 def _reached(x: np.ndarray, errors: np.ndarray, wanted: float) -> str:
-    """Where errors that grow with x reach a value."""
+    """Return where errors that grow with x reach a value."""
     return f"over {x.max():g}" if wanted > errors.max() else f"{np.interp(wanted, errors, x):.3g}"
 
 
@@ -141,7 +141,8 @@ def _minimal(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
             unit="%",
             stated=f"{_listed(stated.before)}; {_listed(settings.stated.verification.before)}",
             ours=f"{_listed(other[0])}; {_listed(other[1])}",
-            why=f"with {settings.readings[0]} it is as above; which one the printed errors belong to is not said",
+            why=f"with {settings.readings[0]} it is as above; the paper does not state which one the printed errors "
+            "belong to",
         ),
     ]
 
@@ -178,7 +179,7 @@ def _values(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
 
 
 def _read_out(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
-    """Four of the five figures of Table 1 follow once one is stated; without, they are a family."""
+    """Return the comparisons of Table 1's five values: one given value determines the others."""
     read, drawn, known = findings.read_out, settings.drawn, ", ".join(settings.known)
     (family,) = read.unstated.families
     confidence = read.unstated.provenance.options["confidence"]
@@ -212,7 +213,8 @@ def _read_out(settings: ReducedSettings, findings: Findings) -> list[Comparison]
             unit=squared(free.unit),
             stated=f"{settings.stated.estimated[drawn]:g}",
             ours=f"{free.lower:.4g} to {free.upper:.4g}",
-            why="no force tells it, links that can exist bound it; eq. 16 seems to, by its dependent column",
+            why="no force determines it, but links that can exist bound it; eq. 16 only seems to determine it, by "
+            "its dependent column",
         )
     )
     for k, mass in enumerate(read.masses):
@@ -243,7 +245,7 @@ def _without(parameter: LinkParameter, drawn: str) -> str:
 
 
 def printed_tables(settings: ReducedSettings, findings: Findings) -> tuple[PrintedTable, ...]:
-    """Tables 1 and 2 in the paper's layout."""
+    """Return Tables 1 and 2 in the paper's layout."""
     stated, read = settings.stated, findings.read_out
     machine = dict(read.unstated.known) | {
         parameter.name: (parameter.file or 0.0, 0.0) for parameter in read.unstated.parameters
@@ -275,22 +277,26 @@ def printed_tables(settings: ReducedSettings, findings: Findings) -> tuple[Print
         (findings.identification, stated.identification),
         (findings.verification, stated.verification),
     )
-    second = [
-        PrintedRow(
-            name=f"{word} {side}",
-            stated=tuple(f"{getattr(printed, which)[i]:.2f} %" for _, printed in pairs),
-            ours=tuple(f"{100 * fit.relative(getattr(fit, which))[i]:.2f} %" for fit, _ in pairs),
-        )
-        for word, which in cases
-        for i, side in enumerate(settings.actuators)
-    ]
+    second = []
+    for word, which in cases:
+        for i, side in enumerate(settings.actuators):
+            stated_cells = [f"{getattr(printed, which)[i]:.2f} %" for _, printed in pairs]
+            our_errors = [100 * fit.relative(getattr(fit, which))[i] for fit, _ in pairs]
+            second.append(
+                PrintedRow(
+                    name=f"{word} {side}",
+                    stated=tuple(stated_cells),
+                    ours=tuple(f"{error:.2f} %" for error in our_errors),
+                )
+            )
     return (
         PrintedTable(
             name="Table 1",
             title="MSC.ADAMS parameters and estimated parameters",
             columns=("parameter", "MSC.ADAMS parameters", "estimated parameters"),
             rows=tuple(first),
-            why=f"Four base parameters cannot tell five figures. Ours are with {settings.drawn} from the drawing, so "
+            why=f"Four base parameters cannot determine five values. Ours are with {settings.drawn} from the "
+            "drawing, so "
             "that is not estimated; the paper's came through a dependent column. The paper prints kg m for inertias.",
         ),
         PrintedTable(
@@ -298,8 +304,8 @@ def printed_tables(settings: ReducedSettings, findings: Findings) -> tuple[Print
             title="average relative errors of the spindle forces",
             columns=("", "identification", "verification"),
             rows=tuple(second),
-            why=f"Ours leave out samples under {settings.least_force:.0%} of the largest force. The paper's spatial "
-            "plant has more that four parameters cannot take up.",
+            why=f"Ours omit samples under {settings.least_force:.0%} of the largest force. The paper's spatial "
+            "plant has more effects that four parameters cannot represent.",
         ),
     )
 
@@ -318,7 +324,7 @@ def _condition(settings: ReducedSettings, findings: Findings) -> Comparison:
 
 
 def choices(settings: ReducedSettings, findings: Findings) -> tuple[str, ...]:
-    """What the paper leaves open and we chose."""
+    """Return our choices that the paper leaves open."""
     offsets = ", ".join(
         f"{name} {1e3 * float(np.linalg.norm(offset)):g} mm"
         for name, offset in settings.contact_offset.items()
@@ -328,22 +334,22 @@ def choices(settings: ReducedSettings, findings: Findings) -> tuple[str, ...]:
         for limit in findings.excited.search.limits
         if limit.lower is not None and limit.upper is not None and limit.name.startswith("position")
     )
-    used = [
-        " and ".join(f"{angle:.1f}" for angle in np.degrees(np.ptp(fit.trajectory.joints, axis=0)))
-        for fit in (findings.identification, findings.verification)
-    ]
+    used = []
+    for fit in (findings.identification, findings.verification):
+        ranges = np.degrees(np.ptp(fit.trajectory.joints, axis=0))
+        used.append(" and ".join(f"{angle:.1f}" for angle in ranges))
     return (
-        f"plant: {settings.machine} with masses of its {settings.parts} (its file says what was chosen), and with the "
+        f"plant: {settings.machine} with masses of its {settings.parts} (its file states our choices), and with the "
         f"contact points off the cranks' axes: {offsets}; no friction, no noise, as in the paper's simulation",
-        f"reduced model: exact but for massless {', '.join(settings.massless)} and contact points on the axes; "
+        f"reduced model: exact except for massless {', '.join(settings.massless)} and contact points on the axes; "
         f"{settings.readings[0]}; {settings.readings_in_print}; Table 1 before identification",
         f"active joints {', '.join(settings.joints)}: at most ±{settings.stroke:g} rad from the reference pose, "
         f"{settings.speed:g} rad/s, {settings.acceleration:g} rad/s²; the machine file's limits: {limits}",
         f"identification: condition number in SI units of the {len(findings.calculated)} parameters represented by "
         f"{', '.join(settings.representatives)}, optimised from {settings.starts} start(s) out of {settings.random} "
-        f"random series, seed {settings.seed}; it goes over {used[0]} deg",
+        f"random series, seed {settings.seed}; its range is {used[0]} deg",
         f"verification: of {settings.random} further random series under the same limits the one with the largest "
-        f"accelerations (RMS); it goes over {used[1]} deg",
+        f"accelerations (RMS); its range is {used[1]} deg",
         f"both: one period at {settings.frequency:g} Hz, starting and ending at rest; joint angles and their "
         "derivatives exact, forces of all actuators, ordinary least squares",
         f"the printed estimates: {', '.join(f'{k} = {v:g}' for k, v in settings.stated.estimated.items())}, the rest "

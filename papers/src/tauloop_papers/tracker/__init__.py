@@ -1,1 +1,1 @@
-"""Dressler, Schiffer and Robertsson, section 3: the Gantry-Tau is calibrated with a laser tracker."""
+"""Dressler, Schiffer and Robertsson, section 3: calibration of the Gantry-Tau."""

@@ -1,9 +1,9 @@
-"""A machine whose parts are off is measured with a laser tracker, and calibrated with two models.
+"""Calibration of a machine with part errors by two models, from measurements with a laser tracker.
 
 The machine as built is simulated: lengths, joints and tracks have errors, so its platform tilts.
-Every second pose fits, the others judge. The first model has one link per cluster and a platform
-that keeps its orientation (eq. 1 of the paper): the tilt stays as its error. The second has all
-links and priors from the parts' tolerances.
+Every second pose is fitted, the others verify. The first model has one link per cluster and a
+platform of constant orientation (eq. 1 of the paper): the tilt remains as its error. The second has
+all links, and priors from the tolerances of the parts.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from tauloop_papers.tracker.fits import (
 from tauloop_papers.tracker.settings import SETTINGS, TrackerSettings
 from tauloop_papers.tracker.table import choices, comparisons, printed
 
-#: Written-back machines and the fit's own equations must place the platform alike, m.
+#: Largest difference of positions by the written machine and by the fit's equations, m.
 AGREEMENT = 1e-9
-#: Hold-out errors of the full model over what noise and the fit's own covariance make of them: 264
-#: readings scatter by 4 %, of which three are allowed.
+#: Largest ratio of the full model's hold-out errors to those from noise and covariance: 264
+#: readings scatter by 4 %, and three times this is allowed.
 AS_EXPECTED = 1.13
 
 
@@ -44,15 +44,15 @@ class TrackerCalibration(Reproduction):
     """The experiment's results.
 
     Attributes:
-        settings: of the experiment.
+        settings: settings of the experiment.
         simple, full: the two models.
-        second: errors (N_held, 3) of eq. 1 fitted by another program to the same poses, m.
-        loose: the full model with priors so loose that they only keep the fit from breaking down.
-        sizes: the simple model at several sizes of part errors.
+        second: errors (N_held, 3) of eq. 1 fitted to the same poses by another program, m.
+        loose: the full model with priors that are only tight enough to keep the fit regular.
+        sizes: results of the simple model for several sizes of part errors.
         ranks: identifiability of the full model.
         tilt: angle of the true platform from its nominal orientation at every pose (N,), rad.
-        noise: of the tracker, m.
-        part_errors: what was added to each parameter of the machine as built, SI.
+        noise: noise of the tracker, m.
+        part_errors: errors of the parameters of the machine as built, SI.
         encoders: actuator positions (N, n_u) at which the machine was measured, m.
     """
 
@@ -73,7 +73,7 @@ def run(progress: Progress, settings: TrackerSettings = SETTINGS) -> TrackerCali
     """Measure, calibrate with both models, and compare.
 
     Raises:
-        IdentificationError: no start of a fit leads anywhere.
+        IdentificationError: no start of a fit converges.
     """
     rng = np.random.default_rng(settings.seed)
     progress("measuring the machine as built")
@@ -88,7 +88,7 @@ def run(progress: Progress, settings: TrackerSettings = SETTINGS) -> TrackerCali
     loose = full_fit(settings, session, looser=settings.loose_priors)
     progress("fitting one link per cluster at other sizes of part errors")
     sizes = size_points(settings, session)
-    progress("asking what can be told")
+    progress("computing which parameters can be determined")
     ranks = ranks_told(settings, session, rng)
     floor = full.rms / (full.expected or settings.noise)
     return TrackerCalibration(
@@ -113,13 +113,13 @@ def run(progress: Progress, settings: TrackerSettings = SETTINGS) -> TrackerCali
                 disagreement(problem, simple),
                 at_most=AGREEMENT,
                 unit="m",
-                advice="the fit and the written-back machine disagree: this is a fault in Tauloop",
+                advice="report this fault of Tauloop: the fit and the written machine disagree",
             ),
             diagnostic(
                 "hold-out error of the full model over that of noise and covariance, RMS",
                 floor,
                 at_most=AS_EXPECTED,
-                advice="the full model leaves more than noise: a wrong optimum, or part errors beyond the priors",
+                advice="try other starts or wider priors: the full model leaves more than noise",
             ),
         ),
         provenance=provenance(

@@ -1,4 +1,4 @@
-"""Figures of the tracker experiment: errors before and after, what they follow from, and what can be told."""
+"""Figures of the tracker experiment: errors before and after, their causes, and identifiability."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ from tauloop.viewer import Playback, View
 from tauloop_papers.tracker.calibration import TrackerCalibration
 
 MICRO = 1e6
-#: Poses that the film passes, and pictures from one to the next.
+#: Number of poses in the film, and of pictures from one pose to the next.
 FILMED, BETWEEN = 12, 12
 #: Seconds from pose to pose in the film.
 PACE = 0.8
-#: What each figure shows.
+#: Captions of the figures.
 CAPTIONS = {
     "machine": "The machine of the paper's Figures 1 and 2, drawn from the model: carts at X_i on tracks along c_i, "
-    "and six links in clusters of 3, 2 and 1. Links of a cluster are parallel, so one with L_i stands for it in eq. 1.",
+    "and six links in clusters of 3, 2 and 1. Links of a cluster are parallel, so one with L_i represents them in "
+    "eq. 1.",
     "figure-4": "As the paper's Figure 4: position errors of the validation poses after calibration, by one program "
     "(solid) and by another that shares no code with it (dashed).",
-    "part-errors": "What the paper leaves open: how eq. 1's error follows from the part errors. Median and range from "
+    "part-errors": "Left open by the paper: the error of eq. 1 as a function of the part errors. Median and range from "
     "10 to 90 % of all draws; dashed is the printed error.",
-    "models": "Not in the paper: the same poses with the nominal geometry, and with all six links calibrated. Beside "
-    "it the platform's tilt, which eq. 1 takes for constant.",
-    "observability": "Not in the paper: which directions of the 51 parameters the poses show, and what priors hold.",
+    "models": "Not in the paper: the same poses with the nominal geometry, and with all six links calibrated. Next to "
+    "it the platform's tilt, which eq. 1 assumes constant.",
+    "observability": "Not in the paper: the directions of the 51 parameters that the poses determine, and the "
+    "effect of priors.",
 }
-#: Figures of the paper that hold no data.
+#: Figures of the paper without data.
 UNDRAWN = {
-    "Figure 1": "a photograph of the machine; its model is drawn and moves above",
-    "Figure 3": "the diagram of the Modelica model, whose place the machine file takes",
+    "Figure 1": "a photograph of the machine; its model is shown and moves above",
+    "Figure 3": "the diagram of the Modelica model, which the machine file replaces",
 }
-#: What each film shows.
-FILMS = {"poses": f"The machine passes the first {FILMED} poses of the session. Drag to turn it."}
+#: Captions of the films.
+FILMS = {"poses": f"The machine passes the first {FILMED} poses of the session. Drag to rotate it."}
 
 
 def films(calibration: TrackerCalibration) -> dict[str, View]:
-    """All motions of the experiment by the ending of their files' names."""
+    """Return all motions of the experiment, by the suffix of their file names."""
     stops = calibration.encoders[:FILMED]
     # from rest to rest by a fifth-order polynomial
     s = np.linspace(0.0, 1.0, BETWEEN, endpoint=False)[:, None]
@@ -55,7 +57,7 @@ def films(calibration: TrackerCalibration) -> dict[str, View]:
 
 
 def figures(calibration: TrackerCalibration) -> dict[str, Figure]:
-    """All figures of the experiment by the ending of their files' names."""
+    """Return all figures of the experiment, by the suffix of their file names."""
     return {
         "machine": tl.view(tl.load(calibration.settings.machine)).picture(),
         "figure-4": _figure_4(calibration),
@@ -66,7 +68,7 @@ def figures(calibration: TrackerCalibration) -> dict[str, Figure]:
 
 
 def _numbers(calibration: TrackerCalibration) -> np.ndarray:
-    """Numbers of the validation poses."""
+    """Return the numbers of the validation poses."""
     return np.asarray(2 * np.arange(len(calibration.simple.after)) + 2)
 
 
@@ -110,10 +112,11 @@ def _growth(calibration: TrackerCalibration) -> Figure:
     clean(axes)
     stated, draws = calibration.settings.stated.error, len(calibration.sizes[0].errors)
     size = np.array([point.size for point in calibration.sizes]) * 1e3
-    low, middle, high = (
-        np.array([point.quantile(q) for point in calibration.sizes]) * MICRO
-        for q in (0.1, 0.5, 0.9)
-    )
+    quantiles = []
+    for share in (0.1, 0.5, 0.9):
+        errors = [point.quantile(share) for point in calibration.sizes]
+        quantiles.append(np.array(errors) * MICRO)
+    low, middle, high = quantiles
     axes.fill_between(
         size, low, high, color=PREDICTED, alpha=0.18, linewidth=0.0, label=f"80 % of {draws} draws"
     )
@@ -196,7 +199,7 @@ def _tilt(calibration: TrackerCalibration, axes: Axes) -> None:
 
 
 def _told(calibration: TrackerCalibration) -> Figure:
-    """Singular values at the nominal geometry, and the estimates' errors with and without priors."""
+    """Draw singular values, and errors of estimates with and without priors."""
     figure = Figure(figsize=(9.4, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
     clean(left)
@@ -220,9 +223,7 @@ def _told(calibration: TrackerCalibration) -> Figure:
     left.text(1, 1.6, "standard deviation = 1 mm or mrad", fontsize=SMALL, color=TEXT)
     left.set_xlabel("direction in the space of the parameters", fontsize=NORMAL, color=TEXT)
     left.set_ylabel("singular value [noise per mm or mrad]", fontsize=NORMAL, color=TEXT)
-    left.set_title(
-        "What the poses show at the nominal geometry", fontsize=LARGE, color=TEXT, loc="left"
-    )
+    left.set_title("Observability at the nominal geometry", fontsize=LARGE, color=TEXT, loc="left")
     left.set_ylim(1e-14, 1e7)
     left.legend(fontsize=SMALL, frameon=False, loc="upper right")
     clean(right)
@@ -236,6 +237,8 @@ def _told(calibration: TrackerCalibration) -> Figure:
     bars = right.bar(list(fits), values, color=(FAINT, PREDICTED, RESIDUAL), width=0.6)
     right.bar_label(bars, labels=[f"{value:.2g}" for value in values], fontsize=SMALL, color=TEXT)
     right.set_yscale("log")
-    right.set_ylabel("estimates less truth over tolerance, RMS", fontsize=NORMAL, color=TEXT)
-    right.set_title("Priors hold what is not shown", fontsize=LARGE, color=TEXT, loc="left")
+    right.set_ylabel("errors of estimates over tolerance, RMS", fontsize=NORMAL, color=TEXT)
+    right.set_title(
+        "Effect of priors on unobservable directions", fontsize=LARGE, color=TEXT, loc="left"
+    )
     return figure

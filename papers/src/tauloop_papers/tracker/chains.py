@@ -1,13 +1,14 @@
-"""A linear start for the calibration of one chain of a translational machine: a cart on a track and one link.
+"""Linear start values for one chain of a translational machine: a cart on a track and one link.
 
 With the platform's joint at X and the cart's at o + q c, the link's equation
 
     |X|^2 - 2 X.(o + q c) + q^2 c.c + 2 q o.c + (o.o - L^2) = 0
 
 is linear in o, c and three lumped constants k = (c.c, 2 o.c, o.o - L^2), nine unknowns of which
-seven are free. The lumped constants are estimated as if they were independent, so noise and model
-errors are amplified: a start, no more. From there eq. 1's own cost is minimised with its seven
-unknowns, which needs nothing of Tauloop.
+seven are free. The lumped constants are estimated as if they were independent, which amplifies
+noise and model errors: the result is only a start. From there the cost of eq. 1 is minimised with
+    its
+seven unknowns, without code of Tauloop.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tauloop.common.errors import IdentificationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """One chain: the cart's joint is at offset + q c, the platform's at X, the distance is the length.
+    """One chain: cart joint at offset + q c, platform joint at X, and their distance.
 
     Attributes:
         offset: o (3,), m.
@@ -42,17 +43,17 @@ class Chain:
 
     @property
     def yaw(self) -> float:
-        """First turn of the track, about z, rad."""
+        """First rotation of the track, about z, rad."""
         return float(np.arctan2(self.direction[1], self.direction[0]))
 
     @property
     def pitch(self) -> float:
-        """Second turn of the track, about its own y, rad."""
+        """Second rotation of the track, about its own y, rad."""
         return float(-np.arcsin(self.direction[2] * self.gain))
 
 
 def linear_chain(X: np.ndarray, q: np.ndarray) -> Chain:
-    """Fit one chain linearly.
+    """Fit one chain by linear least squares.
 
     Args:
         X: positions of the platform's joint (N, 3), m.
@@ -60,7 +61,7 @@ def linear_chain(X: np.ndarray, q: np.ndarray) -> Chain:
 
     Raises:
         IdentificationError: the poses do not determine the nine unknowns, or the squared length
-            comes out negative.
+            is negative.
     """
     matrix = np.column_stack([-2 * X, -2 * X * q[:, None], q**2, q, np.ones_like(q)])
     scale = np.linalg.norm(matrix, axis=0)
@@ -73,20 +74,20 @@ def linear_chain(X: np.ndarray, q: np.ndarray) -> Chain:
     offset, direction, constant = solution[:3], solution[3:6], float(solution[8])
     squared = float(offset @ offset) - constant
     if not squared > 0:
-        what = f"the squared length of the link comes out as {squared:.3g} m^2"
+        what = f"the squared length of the link is {squared:.3g} m^2"
         raise IdentificationError.of("linear start", what, "start from the nominal geometry")
     return Chain(offset=offset, direction=direction, length=float(np.sqrt(squared)))
 
 
 def fitted_chain(X: np.ndarray, q: np.ndarray) -> Chain:
-    """The chain with the least sum of squares of eq. 1's residuals L^2 - |X - o - q c|^2, from the linear one.
+    """Return the chain with the least squares of L^2 - |X - o - q c|^2 (eq. 1).
 
     Args:
         X: positions of the platform's joint (N, 3), m.
         q: motor positions (N,), m.
 
     Raises:
-        IdentificationError: as `linear_chain`.
+        IdentificationError: see `linear_chain`.
     """
 
     def residual(x: np.ndarray) -> np.ndarray:
@@ -104,12 +105,12 @@ def fitted_chain(X: np.ndarray, q: np.ndarray) -> Chain:
 
 
 def meeting(chains: Sequence[Chain], q: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """Where the ends of three links meet (N, 3), m: of the two points on all three spheres that which is nearer.
+    """Return the points (N, 3) at which three links meet, m: the nearer of two on three spheres.
 
     Args:
-        chains: three.
+        chains: three chains.
         q: motor positions (N, 3), m.
-        near: positions (N, 3), m.
+        near: positions near the result (N, 3), m.
     """
     a, b, c = (chain.offset + q[:, i, None] * chain.direction for i, chain in enumerate(chains))
     along = (b - a) / np.linalg.norm(b - a, axis=1, keepdims=True)

@@ -33,9 +33,8 @@ from tauloop_papers.alike import one_link_per_cluster
 from tauloop_papers.tracker.chains import fitted_chain, linear_chain, meeting
 from tauloop_papers.tracker.settings import TrackerSettings
 
-#: Costs that are equal to this factor belong to one optimum; fits end when the cost changes by less
-#: than 1e-10.
-SAME_COST = 1.0 + 1e-6
+#: Largest ratio of costs of the same optimum; fits end when the cost changes by less than 1e-10.
+SAME_OPTIMUM_RATIO = 1.0 + 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,10 +43,10 @@ class Session:
 
     Attributes:
         nominal: the machine as drawn.
-        series: what encoders and tracker read.
+        series: readings of encoders and tracker.
         true: true positions (N, 3), m.
         tilt: angle of the platform from its nominal orientation (N,), rad.
-        errors: what was added to each parameter of the machine as built, SI.
+        errors: errors of the parameters of the machine as built, SI.
     """
 
     nominal: Mechanism
@@ -63,9 +62,9 @@ class Start:
 
     Attributes:
         name: nominal or linear.
-        distance: of the start from the true machine's readings, mean position error over the poses
-            of the fit, m; None where the start closes no loops.
-        cost: weighted sum of squares at the optimum; None where there is none.
+        distance: mean position error at the start over the fitted
+            poses, m; None if the start does not close the loops.
+        cost: weighted sum of squares at the optimum; None if there is none.
     """
 
     name: str
@@ -75,21 +74,21 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFit:
-    """One model before and after calibration, on the poses that were not used.
+    """One model before and after calibration, on the poses that were not fitted.
 
     Attributes:
-        name: of the model.
+        name: name of the model.
         unknowns: number of parameters.
-        correction: of the parameters, SI.
+        correction: correction of the parameters, SI.
         before, after: position errors (N, 3) of the hold-out poses against the readings, m.
         true_after: the same after calibration against the true positions, m.
-        starts: what was tried.
+        starts: the starts of the fit.
         kept: name of the better start.
-        parameter_error: RMS of estimate less truth in tolerances; None where the machine has no
-            such parameters.
-        unfitted_error: the same before.
-        expected: RMS of the hold-out errors per component that noise and the fit's covariance give,
-            m; None where the model is known to be wrong.
+        parameter_error: RMS error of the estimates in tolerances; None if the machine has no such
+            parameters.
+        unfitted_error: the same before the fit.
+        expected: RMS of the hold-out errors per component from noise and covariance, m; None if the
+            model is known to be wrong.
     """
 
     name: str
@@ -105,7 +104,7 @@ class ModelFit:
     expected: float | None = None
 
     def mean(self, which: np.ndarray) -> float:
-        """Mean length of errors (N, 3), m."""
+        """Return the mean length of errors (N, 3), m."""
         return float(np.linalg.norm(which, axis=1).mean())
 
     @property
@@ -116,12 +115,12 @@ class ModelFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizePoint:
-    """The simple model's hold-out errors at another size of part errors.
+    """The simple model's hold-out errors for another size of part errors.
 
     Attributes:
         size: standard deviation of the lengths' errors, m.
         errors: mean position error after calibration for several draws, m.
-        starts: what was tried in each draw.
+        starts: the starts of each draw.
     """
 
     size: float
@@ -129,7 +128,7 @@ class SizePoint:
     starts: tuple[tuple[Start, ...], ...]
 
     def quantile(self, share: float) -> float:
-        """Error below which this share of the draws is, m."""
+        """Return the error below which this share of the draws is, m."""
         return float(np.quantile(self.errors, share))
 
     @property
@@ -137,18 +136,18 @@ class SizePoint:
         """Whether all starts of every draw end at the same cost."""
         for draw in self.starts:
             costs = [start.cost for start in draw if start.cost is not None]
-            if len(costs) < len(draw) or max(costs) > SAME_COST * min(costs):
+            if len(costs) < len(draw) or max(costs) > SAME_OPTIMUM_RATIO * min(costs):
                 return False
         return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """What kinds of measurement tell about the parameters of the full model.
+    """Identifiability of the full model by kind of measurement.
 
     Attributes:
         poses, positions: with complete poses, and with positions only, at the session's poses.
-        narrow: with positions only, at half as many poses in the volume of whoever states the
+        narrow: with positions only, at half as many poses in the volume of the source of the stated
             ranks.
     """
 
@@ -158,7 +157,7 @@ class Ranks:
 
 
 def planned_encoders(settings: TrackerSettings, rng: np.random.Generator) -> np.ndarray:
-    """Actuator positions (N, n_u) that the controller sends, from the nominal geometry."""
+    """Return the commanded actuator positions (N, n_u), from the nominal geometry."""
     return candidate_poses(
         Model(load(settings.machine)), settings.poses, rng, limits=settings.limits
     ).encoders
@@ -167,12 +166,12 @@ def planned_encoders(settings: TrackerSettings, rng: np.random.Generator) -> np.
 def measured(
     settings: TrackerSettings, encoders: np.ndarray, rng: np.random.Generator, *, scale: float = 1.0
 ) -> Session:
-    """The machine as built, measured where the controller sends it.
+    """Measure the machine as built at the commanded positions.
 
     Args:
         settings: sizes of part errors, and the tracker's noise.
         encoders: actuator positions (N, n_u).
-        rng: draws part errors and noise.
+        rng: generator of part errors and noise.
         scale: factor of the part errors.
     """
     nominal = load(settings.machine)
@@ -195,7 +194,7 @@ def measured(
 def _part_errors(
     settings: TrackerSettings, nominal: Mechanism, rng: np.random.Generator
 ) -> dict[str, float]:
-    """What is added to each parameter of the machine as built, SI."""
+    """Draw the errors of the parameters of the machine as built, SI."""
     return {
         p.name: float(rng.normal(0.0, deviation))
         for p in nominal.parameters
@@ -207,7 +206,7 @@ def _part_errors(
 def _halves(
     problem: CalibrationProblem,
 ) -> tuple[CalibrationProblem, CalibrationProblem, np.ndarray]:
-    """Poses that fit (every second), poses that judge, and the numbers of the latter."""
+    """Return the poses for fit (every second) and verification, and the latter's numbers."""
     everything = np.arange(problem.n_poses)
     return problem.take(everything[::2]), problem.take(everything[1::2]), everything[1::2]
 
@@ -217,7 +216,7 @@ def _errors(problem: CalibrationProblem, correction: np.ndarray) -> np.ndarray:
 
 
 def simple_problem(settings: TrackerSettings, session: Session) -> CalibrationProblem:
-    """One link per cluster, at all poses."""
+    """Return the problem of one link per cluster, at all poses."""
     mechanism = one_link_per_cluster(settings.model, session.nominal)
     return calibration_problem(mechanism, [session.series], settings.model_parameters)
 
@@ -225,12 +224,12 @@ def simple_problem(settings: TrackerSettings, session: Session) -> CalibrationPr
 def simple_fit(
     settings: TrackerSettings, problem: CalibrationProblem, true: np.ndarray
 ) -> ModelFit:
-    """One link per cluster, fitted to every second pose from both starts.
+    """Fit one link per cluster to every second pose from both starts.
 
     Args:
-        settings: of the experiment.
+        settings: settings of the experiment.
         problem: `simple_problem`, with the readings of the session.
-        true: positions (N, 3), m.
+        true: true positions (N, 3), m.
     """
     fitting, judging, held = _halves(problem)
     zero, series = np.zeros(len(problem.free)), problem.series[0]
@@ -251,7 +250,7 @@ def simple_fit(
 
 
 def disagreement(problem: CalibrationProblem, fit: ModelFit) -> float:
-    """How far the written-back machine places the platform from where the fit's equations do, m."""
+    """Return the largest difference of positions by the written machine and by the fit, m."""
     series, held = problem.series[0], np.arange(1, problem.n_poses, 2)
     written = Model(problem.mechanism.with_values(problem.values(fit.correction)))
     q = written.forward_kinematics(series.encoders[held]).q
@@ -263,10 +262,10 @@ def disagreement(problem: CalibrationProblem, fit: ModelFit) -> float:
 
 
 def second_program(settings: TrackerSettings, problem: CalibrationProblem) -> np.ndarray:
-    """Errors (N_held, 3), m, of a fit that shares no code with Tauloop's: eq. 1's own cost, chain by chain.
+    """Return the errors (N_held, 3) of a fit of eq. 1's cost without code of Tauloop, m.
 
-    The sum of the squared residuals of eq. 1, instead of squared position errors, is least; then
-    three spheres meet.
+    It minimises the sum of the squared residuals of eq. 1, chain by chain, instead of squared
+    position errors; three spheres then intersect.
     """
     series, mechanism = problem.series[0], problem.mechanism
     tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
@@ -278,7 +277,7 @@ def second_program(settings: TrackerSettings, problem: CalibrationProblem) -> np
 def _spread_start(
     settings: TrackerSettings, session: Session, problem: CalibrationProblem
 ) -> np.ndarray | None:
-    """The chains' linear start over all links: those of a cluster get the same length and the same A - B."""
+    """Return the linear start for all links: those of a cluster have equal lengths and A - B."""
     chains = simple_problem(settings, session)
     start = _linear_start(settings, chains)
     if start is None:
@@ -298,7 +297,7 @@ def _spread_start(
 
 
 def _linear_start(settings: TrackerSettings, problem: CalibrationProblem) -> np.ndarray | None:
-    """Corrections from the linear fit of each chain to every second pose; None where one fails."""
+    """Return corrections from the linear fit of each chain; None if one fails."""
     mechanism, series = problem.mechanism, problem.series[0]
     series = series.take(np.arange(0, len(series), 2))
     tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
@@ -327,10 +326,10 @@ def _linear_start(settings: TrackerSettings, problem: CalibrationProblem) -> np.
 def _best(
     problem: CalibrationProblem, guesses: Mapping[str, np.ndarray | None]
 ) -> tuple[Solution, tuple[Start, ...], str]:
-    """The better optimum of several starts.
+    """Return the best optimum of several starts.
 
     Raises:
-        IdentificationError: none of them leads to one.
+        IdentificationError: none of them converges.
     """
     starts: list[Start] = []
     best: dict[str, Solution] = {}
@@ -354,7 +353,7 @@ def _best(
 
 
 def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -> ModelFit:
-    """All links with priors, from both starts."""
+    """Fit all links with priors, from both starts."""
     sizes = {name: looser * size for name, size in settings.part_errors.items()}
     tolerances = Tolerances(named=sizes, priors=("*",))
     problem = calibration_problem(
@@ -367,7 +366,7 @@ def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -
     judged = judging.evaluate(solution.correction)
     after = judged.states[0].errors
     truth = np.array([session.errors[name] for name in problem.names])
-    # whitened residuals are errors over the noise, so one is the noise's own share
+    # whitened residuals are errors divided by the noise, of which one is due to the noise itself
     J = judging.jacobian(judged) * problem.tolerances
     information = solution.information * np.outer(problem.tolerances, problem.tolerances)
     share = float((J * np.linalg.solve(information, J.T).T).sum() / len(J))
@@ -393,7 +392,7 @@ def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -
 
 
 def size_points(settings: TrackerSettings, session: Session) -> tuple[SizePoint, ...]:
-    """The simple model with part errors scaled: several draws, which differ from size to size by the scale alone."""
+    """Fit the simple model for scaled part errors; draws of all sizes differ only by scale."""
     built = calibration_problem(session.nominal, [session.series], settings.machine_parameters)
     simple = simple_problem(settings, session)
 
@@ -419,7 +418,7 @@ def size_points(settings: TrackerSettings, session: Session) -> tuple[SizePoint,
 
 
 def ranks_told(settings: TrackerSettings, session: Session, rng: np.random.Generator) -> Ranks:
-    """Ranks at the nominal geometry and away from it, at the session's poses and in a smaller volume."""
+    """Return ranks at and away from the nominal geometry, for the session and a smaller volume."""
     nominal = Model(session.nominal)
     q = nominal.forward_kinematics(session.series.encoders).q
     noise, turn = settings.noise, settings.pose_turn_noise

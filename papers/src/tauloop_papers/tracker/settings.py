@@ -1,4 +1,4 @@
-"""Section 3 of the paper with a simulated tracker: all that it says or leaves open; SI."""
+"""Section 3 of the paper with a simulated tracker: its values, and our choices; SI."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from tauloop.calibration import PoseLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
-    """What others state, and who.
+    """Values stated by others, with their sources.
 
     Attributes:
         error: mean position error after calibration, m.
-        error_by: who says so.
-        ranks_by: who states the ranks.
-        rank_poses, rank_positions: of the full model at the nominal geometry, by what is measured.
-        rank_with_errors: with positions, away from the nominal geometry.
-        unobservable: directions with a standard deviation above
+        error_by: source of the error.
+        ranks_by: source of the ranks.
+        rank_poses, rank_positions: ranks of the full model at the nominal geometry, by kind of
+            measurement.
+        rank_with_errors: rank with positions, away from the nominal geometry.
+        unobservable: number of directions with a standard deviation above
             `TrackerSettings.practical_tolerance`.
     """
 
@@ -33,25 +34,25 @@ class Stated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerSettings:
-    """Everything that the paper says or leaves open; SI.
+    """Values of the paper, and our choices; SI.
 
     Attributes:
-        machine, model: the machine as it is built, and the one that the simple model takes it for.
-        poses: how many are measured.
-        seed: of all random numbers.
-        limits: what poses must keep.
-        noise, pose_turn_noise: of the tracker, m; of orientations, for the ranks with complete
-            poses, rad.
+        machine, model: the machine as built, and the machine of the simple model.
+        poses: number of measured poses.
+        seed: seed of all random numbers.
+        limits: limits of the poses.
+        noise, pose_turn_noise: noise of the tracker, m; and of orientations, for the ranks with
+            complete poses, rad.
         part_errors: standard deviations by pattern of parameter names.
         error_scales, scale_draws: factors of the part errors for the simple model's curve, and
-            draws for each.
-        loose_priors: factor of the priors that shows what they do.
+            number of draws for each.
+        loose_priors: factor of loosened priors, to show their effect.
         chains: prefixes of the simple model's chains, in the order of the actuators.
-        links: the links of the machine that each chain stands for.
+        links: links of the machine that each chain represents.
         model_parameters, machine_parameters: unknowns of both models.
         practical_tolerance: correction (m, rad, 1) above which a direction counts as unobservable.
-        ranks_ranges: the smaller volume in which the ranks are looked at too.
-        stated: what others say.
+        ranks_ranges: a smaller volume, in which ranks are also computed.
+        stated: values of others.
     """
 
     machine: str
@@ -99,15 +100,15 @@ SETTINGS = TrackerSettings(
         "track*.pitch": 0.2e-3,
         "track*.gain": 0.2e-3,
     },
-    # the eq. 1 fit again with all part errors scaled, and the full fit with priors scaled to as
-    # good as none
+    # the fit of eq. 1 with scaled part errors, and the full fit with priors scaled to nearly
+    # none
     error_scales=(0.25, 0.5, 1, 2, 3, 4, 6),
     scale_draws=128,
     loose_priors=1000,
     # eq. 1: per chain length, offset (3) and c (3) = (cos yaw cos pitch, sin yaw cos pitch, -sin
     # pitch) / gain
     chains=("track1", "track2", "track3"),
-    # the linear start of the fit of all links takes a cluster's links as equal
+    # the linear start of the fit of all links assumes equal links of a cluster
     links={
         "track1": ("triple1", "triple2", "triple3"),
         "track2": ("pair1", "pair2"),
@@ -124,7 +125,7 @@ SETTINGS = TrackerSettings(
     ),
     machine_parameters=("*.length", "*.A_?", "*.B_?", "track*.yaw", "track*.pitch", "track*.gain"),
     practical_tolerance=1e-3,
-    # the work volume that the notes ask for, in which they may have counted
+    # the work volume of the notes, in which they may have computed the ranks
     ranks_ranges={
         "platform.x": (-0.2, 0.2),
         "platform.y": (-0.15, 0.15),

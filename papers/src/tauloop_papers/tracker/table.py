@@ -1,4 +1,4 @@
-"""The tracker experiment as rows of stated and own figures, and as a list of choices."""
+"""The tracker experiment as comparisons, and as a list of choices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _um(value: float) -> str:
 def printed(
     simple: ModelFit, second: np.ndarray, settings: TrackerSettings
 ) -> tuple[PrintedTable, ...]:
-    """What section 3.1 states in running text, and Figure 4 shows."""
+    """Return the values of section 3.1's text and of Figure 4."""
     held, poses = len(simple.after), settings.poses
     counts = (str(simple.unknowns), str(poses), str(poses - held), str(held))
     rows = (
@@ -53,7 +53,7 @@ def printed(
             ),
             rows=rows,
             why="The error follows from the machine's part errors, which the paper does not print; a figure below "
-            "shows how. Tauloop makes squared position errors least, the second program the paper's cost: squared "
+            "shows how. Tauloop minimises squared position errors, the second program the paper's cost: squared "
             "residuals of eq. 1, which weigh directions differently. On a machine that eq. 1 describes they agree.",
         ),
     )
@@ -68,34 +68,34 @@ def comparisons(
     sizes: tuple[SizePoint, ...],
     ranks: Ranks,
 ) -> tuple[Comparison, ...]:
-    """Rows of "stated, ours, why they differ"."""
+    """Return the comparisons of stated and our values."""
     stated = settings.stated
     noise = settings.noise
     notes = stated.ranks_by
     count = len(simple.after)
     # normal approximation of the median's rank among n draws: n / 2 +- 1.96 sqrt(n) / 2
-    beside = min(0.98 / float(np.sqrt(len(sizes[0].errors))), 0.5)
+    half_width = min(0.98 / float(np.sqrt(len(sizes[0].errors))), 0.5)
     drawn = float(np.sqrt(((full.true_after - full.after) ** 2).mean())) / noise
     return (
         Comparison(
             quantity=f"mean absolute position error, {count} hold-out poses, nominal geometry",
             unit="µm",
             ours=_um(simple.mean(simple.before)),
-            why="follows from the part errors, which the paper does not state",
+            why="depends on the part errors, which the paper does not state",
         ),
         Comparison(
             quantity=f"the same after calibration of {simple.unknowns} parameters (eq. 1)",
             unit="µm",
             stated=f"{_um(float(stated.error))} ({stated.error_by})",
             ours=_um(simple.mean(simple.after)),
-            why="what is left is the tilt that eq. 1 leaves out; it grows with part errors and volume, our choices",
+            why="the remainder is the tilt that eq. 1 neglects; it grows with part errors and volume, our choices",
         ),
         Comparison(
-            quantity="size of part errors at which that error is as stated",
+            quantity="size of part errors at which that error has the stated value",
             unit="mm",
             ours=_reached(sizes, stated.error, 0.5),
             why=f"median of {len(sizes[0].errors)} draws at each of {len(sizes)} sizes, known to 95 % between "
-            f"{_reached(sizes, stated.error, 0.5 + beside)} and {_reached(sizes, stated.error, 0.5 - beside)}; "
+            f"{_reached(sizes, stated.error, 0.5 + half_width)} and {_reached(sizes, stated.error, 0.5 - half_width)}; "
             f"a tenth of the machines have that error from {_reached(sizes, stated.error, 0.9)} mm on, nine tenths "
             f"from {_reached(sizes, stated.error, 0.1)} mm",
         ),
@@ -138,20 +138,20 @@ def comparisons(
             quantity="the same against the true positions (no noise), mean",
             unit="µm",
             ours=_um(full.mean(full.true_after)),
-            why="what calibration leaves of the machine's error",
+            why="the remaining error after calibration",
         ),
         Comparison(
-            quantity=f"estimates less truth over tolerance, RMS of {full.unknowns}: nominal, fitted, "
+            quantity=f"errors of estimates over tolerance, RMS of {full.unknowns}: nominal, fitted, "
             f"fitted with priors {settings.loose_priors:g} times looser",
             ours=f"{full.unfitted_error:.2f}, {full.parameter_error:.2f}, {loose.parameter_error:.3g}",
-            why="without priors unobservable directions take any value, and positions hardly show it "
+            why="without priors, unobservable directions can take any value with little effect on positions "
             f"({_um(loose.mean(loose.after))} µm)",
         ),
         Comparison(
             quantity="rank with complete poses, nominal geometry",
             stated=f"{stated.rank_poses} ({notes})",
             ours=str(ranks.poses.rank),
-            why="equal links of a cluster show only A - B",
+            why="equal links of a cluster determine only A - B",
         ),
         Comparison(
             quantity="rank with positions, nominal geometry",
@@ -163,21 +163,21 @@ def comparisons(
             stated=f"{stated.rank_with_errors} ({notes})",
             ours=str(ranks.positions.generic_rank),
             why=f"{len(ranks.positions.gauge)} gauge freedoms: {'; '.join(d.name for d in ranks.positions.gauge)} "
-            f"(all B turn alike); with complete poses {len(ranks.poses.gauge)}",
+            f"(all B rotate equally); with complete poses {len(ranks.poses.gauge)}",
         ),
         Comparison(
             quantity="directions seen, but with a standard deviation above 1 mm or mrad at this noise",
             stated=f"{stated.unobservable} ({notes})",
             ours=str(len(ranks.positions.weak)),
-            why="practically unobservable, not gauge: a matter of noise, poses and layout, mended by priors; the next "
+            why="practically unobservable, not gauge: it depends on noise, poses and layout, and priors help; the next "
             "row has fewer poses in a smaller volume",
         ),
         Comparison(
             quantity=f"the same with {settings.poses // 2} poses in {_volume(settings.ranks_ranges)}",
             stated=f"{stated.unobservable} ({notes})",
             ours=str(len(ranks.narrow.weak)),
-            why="the volume that the notes ask for, and as many poses as fit here: links turn less in it, and it is "
-            "their turning that tells one parameter from another",
+            why="the volume of the notes, and as many poses as in our fit: links rotate less in it, and "
+            "only their rotation distinguishes parameters",
         ),
     )
 
@@ -189,7 +189,7 @@ def _volume(ranges: Mapping[str, tuple[float, float]]) -> str:
 
 
 def _reached(sizes: tuple[SizePoint, ...], error: float, share: float) -> str:
-    """Size of part errors (mm) at which this quantile of the errors reaches a value."""
+    """Return the size of part errors (mm) at which this quantile of the errors reaches a value."""
     errors = [point.quantile(share) for point in sizes]
     if not errors[0] <= error <= errors[-1]:
         return f"outside {sizes[0].size * 1e3:g} to {sizes[-1].size * 1e3:g}"
@@ -197,7 +197,7 @@ def _reached(sizes: tuple[SizePoint, ...], error: float, share: float) -> str:
 
 
 def _spread(settings: TrackerSettings, sizes: tuple[SizePoint, ...]) -> str:
-    """Quantiles over draws with part errors of the session's size."""
+    """Return quantiles over draws with part errors of the session's size."""
     alike = [point for scale, point in zip(settings.error_scales, sizes, strict=True) if scale == 1]
     return "; ".join(
         f"{_um(point.quantile(0.5))}; {_um(point.quantile(0.1))} to {_um(point.quantile(0.9))}"
@@ -226,18 +226,18 @@ def _told(start: Start) -> str:
 def choices(
     settings: TrackerSettings, session: Session, simple: ModelFit, sizes: tuple[SizePoint, ...]
 ) -> tuple[str, ...]:
-    """What the paper leaves open and we chose."""
+    """Return our choices that the paper leaves open."""
     spread = settings.part_errors
     deviations = ", ".join(f"{pattern} {deviation:g}" for pattern, deviation in spread.items())
     drawn = ", ".join(f"{name} {error * 1e6:+.0f}" for name, error in session.errors.items())
     volume = _volume(settings.limits.ranges or {})
     return (
         f"standard deviations of part errors (m, rad, 1): {deviations}; they are the priors of the full fit too",
-        f"the part errors that were drawn (µm, µrad, 1e-6): {drawn}",
+        f"the drawn part errors (µm, µrad, 1e-6): {drawn}",
         f"tracker noise {settings.noise:g} m per component; encoders exact; tracker frame and target known",
         f"{settings.poses} poses spread over {volume}, seed {settings.seed}",
-        f"seed {settings.seed} and the volume were settled after others had been tried, so "
+        f"seed {settings.seed} and the volume were chosen after others had been tried, so "
         f"{_um(simple.mean(simple.after))} µm is one draw of many: over {len(sizes[0].errors)} draws of equal size the "
         f"median and the range from 10 to 90 % are {_spread(settings, sizes)} µm",
-        f"layout of the machine: {settings.machine} (its file says what was chosen)",
+        f"layout of the machine: {settings.machine} (its file states our choices)",
     )
