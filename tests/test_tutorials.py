@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from extras import extra
 from page_code import is_output
-from tutorial_pages import FOLDER, PAGES, blocks, notebook, page, pictures, run, written
+from tutorial_pages import FOLDER, TUTORIALS, blocks, notebook, page, pictures, run, written
 from walk import disagreeing, readme_commands, tutorial_commands
 
 from conftest import ROOT
@@ -28,7 +28,7 @@ NEEDS = {
     "name",
     [
         pytest.param(name, marks=() if name == QUICK else pytest.mark.nightly, id=name)
-        for name in PAGES
+        for name in TUTORIALS
     ],
 )
 def test_a_page_prints_what_it_says_and_its_notebook_runs(name: str, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_page_prints_what_it_says_and_its_notebook_runs(name: str, tmp_path: P
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", TUTORIALS)
 def test_a_notebook_is_that_of_its_page(name: str) -> None:
     """`python tools/tutorial_pages.py` writes it; it has no outputs, and its blocks in their order."""
     assert (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8") == written(name)
@@ -61,7 +61,7 @@ def test_a_notebook_is_that_of_its_page(name: str) -> None:
     assert f"({name}.ipynb)" in page(name)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", TUTORIALS)
 def test_pictures_of_a_page_are_there_and_made_by_its_own_code(name: str) -> None:
     code = "".join(block.code for block in blocks(page(name)))
     for picture in pictures(page(name)):
@@ -70,7 +70,7 @@ def test_pictures_of_a_page_are_there_and_made_by_its_own_code(name: str) -> Non
     assert len(re.findall(r"!\[", page(name))) == len(pictures(page(name)))
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", TUTORIALS)
 def test_lines_fit_a_terminal(name: str) -> None:
     for block in blocks(page(name)):
         lines = (block.prints + block.code * (block.language == "bash")).splitlines()
@@ -79,8 +79,11 @@ def test_lines_fit_a_terminal(name: str) -> None:
 
 def test_tutorials_stand_right_behind_the_first_page() -> None:
     order = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    assert order[: 1 + len(PAGES)] == ["index.md", *(f"tutorials/{name}.md" for name in PAGES)]
-    assert {path.stem for path in FOLDER.glob("*.md")} == set(PAGES)
+    assert order[: 1 + len(TUTORIALS)] == [
+        "index.md",
+        *(f"tutorials/{name}.md" for name in TUTORIALS),
+    ]
+    assert {path.stem for path in FOLDER.glob("*.md")} == set(TUTORIALS)
 
 
 def test_the_walk_takes_its_commands_from_the_readme_and_the_first_tutorial() -> None:

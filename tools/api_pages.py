@@ -1,4 +1,4 @@
-"""``python tools/api_pages.py``: bring docs/api/*.md to the public names that there are; a test says when to."""
+"""``python tools/api_pages.py``: update docs/api/*.md to the current public names; a test fails if they differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tauloop
 
-PAGES = Path(__file__).parents[1] / "docs" / "api"
+API_PAGES = Path(__file__).parents[1] / "docs" / "api"
 #: The names that mkdocstrings shows: members of the page's package, the first list of the page.
 MEMBERS = re.compile(r"(::: (tauloop[\w.]*)\n    options:\n      members:\n)((?:        - \w+\n)*)")
 #: How a page shows a name: as a member, as a function that has its module's name, or in a table.
@@ -19,7 +19,7 @@ SHOWN = re.compile(
 
 
 def public() -> dict[str, list[str]]:
-    """Public names by the page that they belong on: `simulation` and `tauloop` pass on what others define."""
+    """Return the public names by the page that lists them; re-exports of `simulation` and `tauloop` are skipped."""
     names = [
         item.name for item in pkgutil.walk_packages(tauloop.__path__, "tauloop.") if item.ispkg
     ]
@@ -37,8 +37,8 @@ def public() -> dict[str, list[str]]:
 
 
 def index() -> str:
-    """The first page: every package that has a page, with the first sentence of its docstring."""
-    stems = {path.stem for path in PAGES.glob("*.md")} - {"index", "tauloop"}
+    """Return the first page: every package that has a page, with the first sentence of its docstring."""
+    stems = {path.stem for path in API_PAGES.glob("*.md")} - {"index", "tauloop"}
     table = ""
     for stem, name in [
         ("tauloop", "tauloop"),
@@ -46,13 +46,13 @@ def index() -> str:
     ]:
         sentence = (importlib.import_module(name).__doc__ or "").splitlines()[0]
         table += f"| [{name}]({stem}.md) | {sentence} |\n"
-    text = (PAGES / "index.md").read_text(encoding="utf-8")
+    text = (API_PAGES / "index.md").read_text(encoding="utf-8")
     return re.sub(r"(\|---\|---\|\n)(?:\|.*\n)*", lambda match: match[1] + table, text, count=1)
 
 
 def main() -> None:
-    """Write what has changed."""
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in PAGES.glob("*.md")}
+    """Write the pages that have changed."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in API_PAGES.glob("*.md")}
     everywhere = {name for names in public().values() for name in names}
     for page, names in public().items():
         text = (
@@ -74,7 +74,7 @@ def main() -> None:
     )
     texts["index"] = index()
     for page, text in texts.items():
-        (PAGES / f"{page}.md").write_text(text, encoding="utf-8")
+        (API_PAGES / f"{page}.md").write_text(text, encoding="utf-8")
     print(f"{len(everywhere)} public names on {len(texts)} pages")
 
 

@@ -20,7 +20,7 @@ from tauloop.common.options import KEY
 
 DOCS = Path(__file__).parents[1] / "docs"
 #: The overview, and the folder of the pages of sections and groups.
-PAGE, FOLDER = DOCS / "command-line.md", DOCS / "commands"
+OVERVIEW_PAGE, FOLDER = DOCS / "command-line.md", DOCS / "commands"
 #: Lines of the overview between which the generated part is.
 START, END = (
     "<!-- written by tools/command_pages.py: start -->\n",
@@ -45,7 +45,7 @@ EXPLAINED_VALUES = {
 }
 #: Endings of files whose content the overview explains.
 EXPLAINED_ENDINGS = {".csv", ".json", ".nc", ".png", ".yaml"}
-#: A statement is cut at a colon behind at least this number of words.
+#: A statement is cut at a colon after at least this number of words.
 MIN_WORDS = 4
 #: Options of all commands.
 EVERYWHERE = {"--json", "--quiet"}
@@ -55,7 +55,7 @@ COMMON = "options-of-many-commands"
 #: and on another one.
 MIN_EQUAL_ON_PAGE, MIN_EQUAL_ELSEWHERE = 2, 3
 #: Pages of the site that explain a command.
-PAGES = {
+EXPLAINING_PAGES = {
     "machine-file.md": "new",
     "check.md": "check",
     "verify.md": "verify",
@@ -296,11 +296,11 @@ def paragraphs(name: str) -> Iterator[str]:
 
 def pages_about(name: str) -> list[str]:
     """Return the pages of the site that explain a command."""
-    return [page for page, commands in PAGES.items() if name in commands.split(", ")]
+    return [page for page, commands in EXPLAINING_PAGES.items() if name in commands.split(", ")]
 
 
 def renamed(options: type, path: str = "") -> Iterator[tuple[str, str]]:
-    """Options whose fields have other names in Python: what they are called there, with the fields that they lie in."""
+    """Yield options whose fields have other names in Python, with the path of the field."""
     own, hints = flags_of(options), get_type_hints(options)
     for item in fields(options):
         inner = options_class(hints[item.name])
@@ -434,8 +434,10 @@ def page(title: str, names: list[str]) -> str:
 
 def updated() -> dict[Path, str]:
     """Return the text of each page, brought up to date."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(START)
-    texts = {PAGE: before + START + "\n".join(overview()) + "\n" + END + rest.split(END)[1]}
+    before, rest = OVERVIEW_PAGE.read_text(encoding="utf-8").split(START)
+    texts = {
+        OVERVIEW_PAGE: before + START + "\n".join(overview()) + "\n" + END + rest.split(END)[1]
+    }
     for title, names in pages().items():
         texts[FOLDER / page_of(names[0])] = page(title, names)
     return texts

@@ -1,6 +1,6 @@
-"""Pictures of pages that explain: ``python tools/explanation_pictures.py [NAME ...]`` writes docs/pictures/NAME.png.
+"""Draw the pictures of pages that explain: ``python tools/explanation_pictures.py [NAME ...]`` (docs/pictures/).
 
-Each is drawn from what the library computes, so that a picture shows what the code does.
+Each is drawn from results of the library, so that a picture shows what the code computes.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from tauloop.identification.estimation.error_models import (
 from tauloop.motion.laws import LAWS
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
-#: Apart in grey and for the colour-blind (Okabe and Ito).
+#: Distinguishable in grey and for colour-blind readers (Okabe and Ito).
 BLUE, ORANGE, GREEN, GREY, AMBER = "#0072b2", "#d55e00", "#009e73", "#777777", "#e69f00"
 DRAWN = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": False}
 
 
 def five_bar_masses() -> Figure:
-    """The five-bar as described, and with each link as two point masses and a rotational inertia."""
+    """Draw the five-bar as described, and with each link as two point masses and a rotational inertia."""
     model = tl.Model(tl.load("five_bar"))
     value = {
         parameter.name: number for parameter, number in zip(model.parameters, model.pi, strict=True)
@@ -118,7 +118,7 @@ def five_bar_masses() -> Figure:
 
 
 def error_bars() -> Figure:
-    """Forty estimates of a mean from correlated noise, and the bars of two models of the errors."""
+    """Draw forty estimates of a mean from correlated noise, with the error bars of two models of the errors."""
     rng, runs, samples, mean = np.random.default_rng(4), 40, 300, 12
     white = rng.standard_normal((runs, samples + mean - 1))
     noise = np.stack([np.convolve(row, np.ones(mean), "valid") for row in white]) / mean**0.5
@@ -165,7 +165,7 @@ def _curve(axes: Axes, x: np.ndarray, f: Callable[[ca.SX], ca.SX], **drawn: obje
 
 
 def drive_lines() -> Figure:
-    """Play, friction and switching of two motors, as the equations of drive lines have them."""
+    """Draw backlash, friction and switching of two motors, as in the equations of drive lines."""
     figure = Figure(figsize=(8.6, 3.2), layout="constrained")
     play, friction, switch = figure.subplots(1, 3)
     x = np.linspace(-1.0, 1.0, 801)
@@ -221,7 +221,7 @@ def drive_lines() -> Figure:
 
 
 def motion_laws() -> Figure:
-    """Progress, speed and acceleration of every law over normalised time."""
+    """Draw progress, speed and acceleration of every law over normalised time."""
     figure = Figure(figsize=(8.6, 3.0), layout="constrained")
     panels = figure.subplots(1, 3)
     x = np.linspace(0.0, 1.0, 801)
@@ -242,7 +242,7 @@ def motion_laws() -> Figure:
 def where_circles_meet(
     first: np.ndarray, second: np.ndarray, radii: tuple[float, float], side: float
 ) -> np.ndarray:
-    """The point (2,) at two distances from two centres, on one side of the line between them."""
+    """Return the point (2,) at two distances from two centres, on one side of the line between them."""
     way = second - first
     distance = float(np.hypot(*way))
     along = (radii[0] ** 2 - radii[1] ** 2 + distance**2) / (2 * distance)
@@ -252,13 +252,13 @@ def where_circles_meet(
 
 @cache
 def five_bar_lengths() -> tuple[float, float, float]:
-    """Half the distance of the motors, crank and link of the shipped five-bar, m."""
+    """Return half the distance of the motors, crank and link of the shipped five-bar, m."""
     values = {item.name: item.value for item in tl.load("five_bar").parameters}
     return 0.5 * values["motor_distance"], values["crank_length"], values["link_length"]
 
 
 def elbows(cranks: tuple[float, float]) -> np.ndarray:
-    """Ends (2, 2) of the cranks at two angles, rad."""
+    """Return the ends (2, 2) of the cranks at two angles, rad."""
     half, crank, _ = five_bar_lengths()
     return np.array([[-half, 0.0], [half, 0.0]]) + crank * np.column_stack(
         [np.cos(cranks), np.sin(cranks)]
@@ -268,7 +268,7 @@ def elbows(cranks: tuple[float, float]) -> np.ndarray:
 def five_bar_at(
     axes: Axes, title: str, cranks: tuple[float, float], tip: np.ndarray, below: str
 ) -> None:
-    """A five-bar at two crank angles, rad, with its tip where the links reach."""
+    """Draw a five-bar at two crank angles, rad, with its tip where the links meet."""
     half, _, link = five_bar_lengths()
     base, pins = np.array([[-half, 0.0], [half, 0.0]]), elbows(cranks)
     assert np.allclose(np.linalg.norm(pins - tip, axis=1), link)
@@ -285,7 +285,7 @@ def five_bar_at(
 
 
 def singular_poses() -> Figure:
-    """Two assembly modes of a five-bar, and its parallel and serial singularities."""
+    """Draw two assembly modes of a five-bar, and its parallel and serial singularities."""
     half, crank, link = five_bar_lengths()
     cranks = (2.2, 0.9)
     above, below = (where_circles_meet(*elbows(cranks), (link, link), side) for side in (1.0, -1.0))
@@ -318,7 +318,7 @@ def singular_poses() -> Figure:
 
 
 def calibration_directions() -> Figure:
-    """Singular values of the 51 parameters of the six-link Gantry-Tau seen by a tracker, at the drawing and off it."""
+    """Draw singular values of the 51 parameters of the six-link Gantry-Tau seen by a tracker."""
     name, rng = "gantry_tau_6link", np.random.default_rng(3)
     off = part_errors(name, P51, 1e-3, rng)
     figure = Figure(figsize=(8.6, 3.6), layout="constrained")
@@ -363,7 +363,7 @@ def calibration_directions() -> Figure:
 
 
 def from_file_to_forces() -> Figure:
-    """What each step between a machine file and numbers makes, and the page that explains it."""
+    """Draw what each step between a machine file and numbers makes, with the page that explains it."""
     steps = (
         ("machine.yaml", "YAML, URDF,\nSDF, MJCF", "machine file"),
         ("Mechanism", "checked, frozen", "machine file"),
@@ -394,7 +394,7 @@ def from_file_to_forces() -> Figure:
 
 
 def loop_blocks() -> Figure:
-    """Which loop equation of the unreduced SpiderMill contains which unknown: as they stand, and sorted."""
+    """Draw which loop equation of the unreduced SpiderMill contains which unknown: unsorted and sorted."""
     model = tl.Model(tl.load("spidermill"))
     solved, topology = model.platform.blocks, model.topology
     names = [name for block in solved for name in block.unknowns]
@@ -429,7 +429,7 @@ def loop_blocks() -> Figure:
 
 
 def plan_path() -> Figure:
-    """A stroke of the delta as fast as it can be, and which limit is reached when."""
+    """Draw a time-optimal stroke of the delta, and the limits that it reaches."""
     stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1})
     result = tl.plan_path(
         tl.load("delta"), tl.PathOptions(stroke=stroke, payload=0.1, intervals=200)
@@ -438,14 +438,14 @@ def plan_path() -> Figure:
 
 
 def cycles() -> Figure:
-    """A cycle of the delta between two conveyors, with motors that bear 0.35 of their largest torque."""
+    """Draw a cycle of the delta between two conveyors, with motors that bear 0.35 of their largest torque."""
     path = Path(__file__).parents[1] / "examples" / "cycles" / "conveyor.yaml"
     result = tl.plan_cycle(tl.load("delta"), path, tl.CycleOptions(intervals=100, rated=0.35))
     return drawn("Cycle", result)
 
 
 def predictive_tracking() -> Figure:
-    """A stroke of the delta beyond its torques, under computed torque and under predictive tracking."""
+    """Draw a stroke of the delta beyond its torques, under computed torque and under predictive tracking."""
     stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, share=1.2)
     laws = ("computed-torque", "predictive")
     options = tl.ControlOptions(stroke=stroke, controller=laws)

@@ -16,7 +16,7 @@ from tauloop.formats.xml.foreign_elements import (
     Treatment,
 )
 
-PAGE = Path(__file__).parents[1] / "docs" / "foreign-elements.md"
+ELEMENTS_PAGE = Path(__file__).parents[1] / "docs" / "foreign-elements.md"
 TITLES = {"urdf": "URDF", "sdf": "SDF", "mjcf": "MJCF"}
 HEADINGS = {
     Treatment.READ: "Read",
@@ -82,4 +82,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(text(), encoding="utf-8")
+    ELEMENTS_PAGE.write_text(text(), encoding="utf-8")

@@ -1,9 +1,9 @@
-"""``unshare -rm python full_disks.py FULL LEFT NAME...``: run commands beside a full disk; prints a list of faults.
+"""``unshare -rm python full_disks.py FULL LEFT NAME...``: run commands with a full disk; prints a list of faults.
 
-FULL says which disk takes nothing more: that of the ``outputs``, of the ``cache``, of ``temporary``
-files, or, as one that is read-only, the whole ``home``. LEFT is what is left on that of the outputs
-in one round each, such as 0,4 (KiB). The disks are mounted in a namespace of this process alone,
-and vanish with it.
+FULL is the disk that is full: that of the ``outputs``, of the ``cache`` or of ``temporary`` files;
+``home`` makes the whole home folder read-only. LEFT lists the free space on the disk of the
+outputs, one round each, such as 0,4 (KiB). The disks are mounted in a namespace of this process
+alone, and vanish with it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-#: Everything is below this folder, which is there on every Linux; hidden from all but this process.
+#: Everything is below this folder, which every Linux has; only this process sees the mounts.
 PLACE = Path("/mnt")
-#: Room on a full disk, KiB, and the file that takes it.
+#: Size of a disk, KiB, and the file that fills it.
 SIZE = 64
 FILLER = "filler"
-#: Folders that programs fall back to where TMPDIR takes nothing.
+#: Folders that programs fall back to when TMPDIR is full.
 TEMPORARY = ("/tmp", "/var/tmp", "/usr/tmp")
 
 
@@ -35,7 +35,7 @@ def unmount(folder: Path) -> None:
 
 
 def full(folder: Path, left: int = 0) -> Path:
-    """Fill a small disk until so many KiB are left."""
+    """Fill a small disk until `left` KiB are free."""
     filler = folder / FILLER
     with filler.open("wb", buffering=0) as stream:
         with suppress(OSError):
@@ -46,7 +46,7 @@ def full(folder: Path, left: int = 0) -> Path:
 
 
 def surround(which: str) -> None:
-    """Mount the disks and name them in the environment, before anything is imported that looks there."""
+    """Mount the disks and name them in the environment, before a module that reads the environment is imported."""
     mount(PLACE)
     for name in ("home", "cache", "tmp"):
         (PLACE / name).mkdir()
@@ -64,7 +64,7 @@ def surround(which: str) -> None:
 
 
 def fill_temporary() -> None:
-    """Fill the disk of temporary files, and put it in the place of all that would be tried instead."""
+    """Fill the disk of temporary files, and mount it at all fallback folders."""
     full(mount(PLACE / "tmp", "-o", f"size={SIZE}k"))
     for folder in TEMPORARY:
         needed = any(
@@ -77,7 +77,7 @@ def fill_temporary() -> None:
 
 
 def faults(name: str, which: str, rounds: list[int]) -> list[str]:
-    """Run one command beside the full disk: one line for each thing that is not as it should be."""
+    """Run one command with the full disk; return one line for each unexpected result."""
     words = kills.COMMANDS[name]
     if which != "outputs":
         out = PLACE / f"out-{name}"
@@ -87,7 +87,7 @@ def faults(name: str, which: str, rounds: list[int]) -> list[str]:
     reference.mkdir()
     kills.run(words, reference)
     new = {path.name: path.stat().st_size for path in reference.iterdir()}
-    lines = [] if new else [f"{name}: wrote nothing with room to spare"]
+    lines = [] if new else [f"{name}: wrote nothing although there was space"]
     for left in rounds:
         out = mount(PLACE / "disk", "-o", f"size={SIZE}k")
         for file in new:
@@ -101,7 +101,7 @@ def faults(name: str, which: str, rounds: list[int]) -> list[str]:
 def _judged(
     name: str, words: tuple[str, ...], out: Path, new: dict[str, int], *, refuses: bool
 ) -> list[str]:
-    """Exit code, words and files of one run; `new` are the files that were there before, with their new sizes."""
+    """Check exit code, messages and files of one run; `new` has the files that existed before, with their new sizes."""
     errors = PLACE / "said"
     code = os.waitstatus_to_exitcode(kills.run(words, out, errors=errors)[0])
     text = errors.read_text(errors="replace")
@@ -109,7 +109,7 @@ def _judged(
     if code not in ((2,) if refuses else (0, 1, 2)) or "Traceback" in text:
         lines.append(f"{name}: ended with {code}: {text[-1000:]}")
     if code == 2 and "No space left on device" not in text:
-        lines.append(f"{name}: does not say what is full: {text[-1000:]}")
+        lines.append(f"{name}: the message does not mention the full disk: {text[-1000:]}")
     if code != 2 and not any(out.iterdir()):
         lines.append(f"{name}: ended with {code} and wrote nothing")
     present = {path.name: path.read_bytes() for path in out.iterdir() if path.name != FILLER}
@@ -127,7 +127,7 @@ def _judged(
 if __name__ == "__main__":
     which, rounds, names = sys.argv[1], [int(left) for left in sys.argv[2].split(",")], sys.argv[3:]
     surround(which)
-    import kills  # looks for its folders now
+    import kills  # reads its folders on import
 
     kills.GIVEN.mkdir()
     kills.GIVEN = kills.GIVEN.rename(PLACE / "given")
@@ -135,5 +135,5 @@ if __name__ == "__main__":
         kills.prepare(kills.GIVEN)
     if which == "temporary":
         fill_temporary()
-        kills.tempfile.tempdir = None  # to be looked for again
+        kills.tempfile.tempdir = None  # to be determined again
     print(json.dumps([line for name in names for line in faults(name, which, rounds)], indent=1))

@@ -31,14 +31,14 @@ from tauloop.mechanism.index import first_sentence
 from tauloop.viewer import save_film
 
 ROOT = Path(__file__).parents[1]
-PAGES = ROOT / "docs" / "gallery"
-FILMS, KEPT = PAGES / "films", ROOT / "out" / "films"
-#: What draws films: a change of it makes all again.
+GALLERY = ROOT / "docs" / "gallery"
+FILMS, CACHED_FILMS = GALLERY / "films", ROOT / "out" / "films"
+#: The code that draws films: a change of it makes all films outdated.
 DRAWN_BY = ("src/tauloop/geometry", "src/tauloop/viewer", "tests/support")
-#: Size of pictures, pixels, and of the tiles of the README's.
+#: Size of pictures, pixels, and of the tiles of the README's animation.
 WIDE, HIGH = 480, 384
 TILE, SHOWN, FRAMES = 240, ("irb360", "hexapod", "excavator"), 44
-#: Elevation and azimuth (deg) from which machines show more than from the usual side.
+#: Elevation and azimuth (deg) for machines that the default view shows badly.
 VIEWS = {
     "bennett": (28.0, -20.0),
     "excavator": (18.0, -60.0),
@@ -47,7 +47,7 @@ VIEWS = {
 }
 #: Words of a description that a page shows above the file, which has all of it.
 INTRODUCTION_WORDS = 30
-#: How long a film of one round lasts for each freedom, s.
+#: Duration of one round of a film per degree of freedom, s.
 SECONDS = 2.5
 
 
@@ -114,7 +114,7 @@ FIRST = shipped_machines(gallery=False)[0]
 
 
 def first_page() -> str:
-    """The grid of all machines."""
+    """Return the page with the grid of all machines."""
     cards = "\n".join(
         f"- [![{name}]({name}.png)]({name}.md)\n\n    [{name}]({name}.md): {title_of(load(name).description)}\n"
         for name in shipped_machines()
@@ -132,12 +132,12 @@ A machine's page has its file; its picture leads to a film of each freedom in tu
 
 
 def texts() -> dict[str, str]:
-    """All pages by their file's name."""
+    """Return all pages by file name."""
     return {"index.md": first_page()} | {f"{name}.md": page(name) for name in shipped_machines()}
 
 
 def stage(name: str, q: np.ndarray | None = None) -> Stage:
-    """A machine before the camera."""
+    """Return the drawing of a machine from its view."""
     model = Model(load(name))
     elevation, azimuth = VIEWS.get(name, (22.0, -55.0))
     return Stage(
@@ -148,20 +148,20 @@ def stage(name: str, q: np.ndarray | None = None) -> Stage:
 def draw(name: str) -> str:
     """Write the picture of a machine."""
     image = PIL.Image.fromarray(stage(name).picture(0, WIDE, HIGH))
-    image.quantize(96).save(PAGES / f"{name}.png", optimize=True)
+    image.quantize(96).save(GALLERY / f"{name}.png", optimize=True)
     return name
 
 
 def film(name: str) -> str:
-    """Write the film of a machine, or take the one that is kept."""
+    """Write the film of a machine, or copy the cached one."""
     files = [
         machine_path(name),
         *(path for folder in DRAWN_BY for path in sorted((ROOT / folder).rglob("*.py"))),
     ]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
-    kept = KEPT / f"{name}-{digest}.html"
+    kept = CACHED_FILMS / f"{name}-{digest}.html"
     if not kept.exists():
-        for old in KEPT.glob(f"{name}-*.html"):
+        for old in CACHED_FILMS.glob(f"{name}-*.html"):
             old.unlink()
         model = Model(load(name))
         q = stroke(model)
@@ -176,7 +176,7 @@ def film(name: str) -> str:
 
 
 def tile(name: str) -> list[np.ndarray]:
-    """Pictures of a machine along its stroke."""
+    """Return pictures of a machine along its stroke."""
     q = stroke(Model(load(name)), FRAMES)
     shown = stage(name, q)
     return [shown.picture(int(k), TILE, TILE) for k in np.linspace(0, len(q) - 1, FRAMES + 1)[:-1]]
@@ -194,7 +194,7 @@ def moving_picture(path: Path) -> None:
 
 
 def main() -> None:
-    """Write pages, and what the options ask for."""
+    """Write the pages, and the pictures and films that are asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -209,15 +209,15 @@ def main() -> None:
     )
     parser.add_argument("--readme", action="store_true", help="draw the README's moving picture")
     options = parser.parse_args()
-    PAGES.mkdir(exist_ok=True)
+    GALLERY.mkdir(exist_ok=True)
     for name, text in texts().items():
-        (PAGES / name).write_text(text, encoding="utf-8")
+        (GALLERY / name).write_text(text, encoding="utf-8")
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         if options.pictures is not None:
             list(pool.map(draw, options.pictures or shipped_machines()))
         if options.films:
             FILMS.mkdir(parents=True, exist_ok=True)
-            KEPT.mkdir(parents=True, exist_ok=True)
+            CACHED_FILMS.mkdir(parents=True, exist_ok=True)
             list(pool.map(film, shipped_machines()))
     if options.readme:
         moving_picture(ROOT / "docs" / "moving.gif")

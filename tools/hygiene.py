@@ -1,4 +1,4 @@
-"""What no text file of the repository has; run before a commit on the files that it changes, by `make check` on all."""
+"""Check text files for common faults; run before a commit on the changed files, and by `make check` on all."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Files of which every byte is meant: what broke a reader once.
+#: Files in which every byte is intended, such as inputs that once broke a reader.
 AS_THEY_ARE = ("tests/fuzz/", "tests/cases/", "tests/golden/")
-#: A file is read by people; data lie beside the repository.
+#: Files are for people to read; larger data are not kept in the repository.
 LARGEST = 500_000
-#: What `git merge` leaves where nobody has decided.
+#: Conflict markers that `git merge` leaves.
 CONFLICT = ("<" * 7 + " ", ">" * 7 + " ")
 
 
 def faults(path: Path) -> Iterator[str]:
-    """What is wrong with a text file: a line each."""
+    """Yield a line for each fault of a text file."""
     if path.as_posix().startswith(AS_THEY_ARE):
         return
     content = path.read_bytes()
@@ -28,9 +28,9 @@ def faults(path: Path) -> Iterator[str]:
         yield f"{path}: does not end with one newline"
     for number, line in enumerate(text.splitlines(), 1):
         if line != line.rstrip():
-            yield f"{path}, line {number}: blanks at its end"
+            yield f"{path}, line {number}: trailing blanks"
         if line.startswith(CONFLICT):
-            yield f"{path}, line {number}: an undecided merge"
+            yield f"{path}, line {number}: a conflict marker of a merge"
     if "\r" in text:
         yield f"{path}: carriage returns"
 

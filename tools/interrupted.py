@@ -1,11 +1,11 @@
-"""``python interrupted.py SIGNAL DELAYS NAME...``: send SIGINT (Ctrl-C) or another signal while commands are at work.
+"""``python interrupted.py SIGNAL DELAYS NAME...``: send SIGINT (Ctrl-C) or another signal to running commands.
 
-It prints what happened, as JSON.
+It prints the outcomes as JSON.
 
-A command runs in a forked child of a process that has imported what is slow, with an empty cache,
-so that compilers run too. An entry holds the name, the delay in seconds, the exit code, the seconds
-from the signal to the end, and the command lines of processes that are still there then; the code
-is null where it had to be killed.
+A command runs in a forked child of a process that has imported the slow modules, with an empty
+cache, so that compilers run too. An entry has the name, the delay in seconds, the exit code, the
+seconds from the signal to the end, and the command lines of processes that still exist then; the
+code is null where the command had to be killed.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ COMMANDS = {
     "cost": "model cost spidermill",
     "dynamics": "dynamics spidermill",
 }
-#: Searches with a result to keep, which end with the best so far as soon as others end.
+#: Searches that, when interrupted, end as soon as others but keep the best result so far.
 KEEPING = ("excite", "workers", "tune")
-#: A command that goes on so long after the last interrupt is killed, s.
+#: A command that still runs this long after the last interrupt is killed, s.
 PATIENCE = 30.0
-#: What is killed, or sees that its parent was, is gone a little later, s.
+#: Killed processes, and children that see that their parent was killed, are gone within this time, s.
 LINGERING = 5.0
-#: In the environment of all that a command starts.
+#: In the environment of all processes that a command starts.
 MARK = "TAULOOP_INTERRUPTED"
 #: How often the log of `kills` is repeated: half a million samples.
 REPEATED = 2500
@@ -69,7 +69,7 @@ REPEATED = 2500
 def interrupt(
     ending: signal.Signals, name: str, delay: float, inputs: Path
 ) -> tuple[str, float, int | None, float, list[str]] | None:
-    """What came of one command; None where it had ended by itself before."""
+    """Return the outcome of one command; None where it had ended before the signal."""
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="interrupted-") as folder:
         child = os.fork()
@@ -101,7 +101,7 @@ def interrupt(
 def sooner(
     ending: signal.Signals, name: str, delay: float, inputs: Path
 ) -> tuple[str, float, int | None, float, list[str]] | None:
-    """What came of one command, interrupted ever sooner while it ends by itself before; None where it always does."""
+    """Interrupt one command after ever shorter delays until it still runs; None where it always ends before."""
     for shorter in (delay, delay / 2, delay / 4, delay / 8):
         if (result := interrupt(ending, name, shorter, inputs)) is not None:
             return result
@@ -125,15 +125,15 @@ def _run(words: list[str]) -> None:
 
 
 def processes_of(mark: str) -> list[str]:
-    """Command lines of processes with a mark in the surroundings that they were started in."""
+    """Return the command lines of processes whose initial environment has a mark."""
     rows = []
     for place in Path("/proc").glob("[1-9]*"):
         try:
             if f"{MARK}={mark}".encode() in (place / "environ").read_bytes():
                 rows.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:  # it has ended, or is another user's
+        except OSError:  # the process has ended, or belongs to another user
             continue
-    return [line for line in rows if line]  # one that has ended and was not waited for has none
+    return [line for line in rows if line]  # a zombie process has none
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""``python kills.py KILLS NAME...``: kill commands while they write; prints a JSON list of the files that were harmed.
+"""``python kills.py KILLS NAME...``: kill commands while they write; prints a JSON list of damaged files.
 
-A command runs once, in a forked child of a process that has imported what is slow. Whenever it
+A command runs once, in a forked child of a process that has imported the slow modules. Whenever it
 opens, renames or removes something in the folder of its outputs, it forks: the new process goes on,
-and when that has come to its end, however it did, the folder is laid back and the old one kills
-itself with SIGKILL, there or a little after. So one run gives as many kills as there are such
-moments. Whatever stood in the folder before must then still stand there, or the whole new file.
+and when that has ended, in whatever way, the content of the folder is restored and the old process
+kills itself with SIGKILL, at once or a little later. So one run gives as many kills as there are
+such moments. A file that was in the folder before must then be unchanged, or be the complete new
+file.
 """
 
 from __future__ import annotations
@@ -408,7 +409,7 @@ COMMANDS = {
         *("--out", "{out}/structure.csv", "--out", "{out}/structure.png"),
     ),
 }
-#: Measured steps of a drive line, a machine, and what was identified of it: m c and I + m c^2.
+#: Measured steps of a drive line, a machine, and what was identified from it: m c and I + m c^2.
 STEPS = """
 format: tauloop-steps/1
 steps: {slow: {step: 100 mm, set: {kp: 150, ti: 1.8}, measured: {rise_time: 660 ms}}}
@@ -445,23 +446,23 @@ IDENTIFIED = {
 }
 #: Events of the interpreter that touch files.
 WATCHED = ("open", "os.rename", "os.remove", "os.link", "os.symlink", "os.truncate")
-#: As the CMakeLists.txt of an older package it is that of the same one, which may be replaced.
+#: Old content of files. As a CMakeLists.txt it names the same package, so that it may be replaced.
 OLD = b"what stood here before\nproject(five_bar_description)\n"
-#: A kill comes up to so long after the chosen event, s: the time of writing a figure.
+#: A kill comes at most this long after the chosen event, s: the time of writing a figure.
 AFTER = 0.01
-#: Processes that wait for one another at most, and kills that one run is good for at least.
-MOST, LEAST = 40, 5
+#: Largest number of nested processes, and smallest number of kills asked of one run.
+MAX_PROCESSES, MIN_KILLS = 40, 5
 
 
 def import_all() -> None:
-    """All of Tauloop and its papers, once for all children."""
+    """Import all of Tauloop and its papers, once for all children."""
     for package in (tauloop, tauloop_papers):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
 
 
 def prepare(folder: Path) -> None:
-    """A log of a stroke, and measured poses: what some commands start from."""
+    """Write a log of a stroke, and measured poses: the inputs of some commands."""
     model = Model(load("five_bar"))
     t = np.linspace(0.0, 1.0, 201)[:, None]
     q0 = model.platform.ports.at(model.assembly.q)
@@ -495,7 +496,7 @@ def prepare(folder: Path) -> None:
 
 
 def _saved_fit(model: Model) -> dict[str, Any]:
-    """Return what `identify` would have written had it estimated dry friction alone, with all else as in the file."""
+    """Return what `identify` would have written had it estimated dry friction only."""
     names = ("shoulder_1.coulomb", "shoulder_2.coulomb")
     values = {p.name: model.mechanism.value(p.expression) for p in model.parameters}
     rows = [{"representative": name, "value": values[name], "terms": []} for name in names]
@@ -514,9 +515,9 @@ def _write(path: Path, header: list[str], rows: np.ndarray) -> None:
 
 
 def run(words: Sequence[str], out: Path, *, errors: Path | None = None) -> tuple[int, int]:
-    """Run a command in a child that writes to `out`: its wait status, and how many events it counted.
+    """Run a command in a child that writes to `out`; return its wait status and the number of events.
 
-    What it says as an error goes to the file `said`.
+    Its standard error goes to the file `errors`.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -551,7 +552,7 @@ def _run_in_child(
         if any(
             str(out) in os.fsdecode(part) for part in arguments if isinstance(part, str | bytes)
         ):
-            busy = True  # what this very function opens is no event
+            busy = True  # files that this function itself opens do not count
             happened()
             busy = False
 
@@ -571,13 +572,13 @@ def _run_in_child(
 
 
 class _Killer:
-    """What happens in the processes of one run at each event."""
+    """Forks and kills the processes of one run at each event."""
 
     def __init__(self, out: Path, notes: Path, most: int, rng: np.random.Generator) -> None:
         self._out, self._notes, self._left, self._rng = out, notes, most, rng
 
     def __call__(self) -> None:
-        """Fork, and let the new process go on; then kill this one, at once or a little after."""
+        """Fork, and let the new process go on; then kill this one, at once or a little later."""
         if not self._left:
             return
         self._left -= 1
@@ -596,7 +597,7 @@ class _Killer:
         ).start()
 
     def judge(self, status: int) -> None:
-        """Write down what a process that has ended left in the folder; the first one to end was not killed."""
+        """Record what an ended process left in the folder; the first one to end was not killed."""
         with self._notes.open("ab") as stream:
             pickle.dump((status, _content(self._out)), stream)
 
@@ -608,10 +609,10 @@ def _content(out: Path) -> dict[str, bytes]:
 
 
 def _lay(out: Path, content: dict[str, bytes]) -> None:
-    """Make a folder hold this and nothing else."""
-    for path in sorted(out.rglob("*"), reverse=True):  # what is in a folder before the folder
+    """Make a folder contain exactly these files."""
+    for path in sorted(out.rglob("*"), reverse=True):  # content before its folder
         if path.is_dir():
-            with suppress(OSError):  # something is in it
+            with suppress(OSError):  # it is not empty
                 path.rmdir()
         elif str(path.relative_to(out)) not in content:
             path.unlink()
@@ -621,7 +622,7 @@ def _lay(out: Path, content: dict[str, bytes]) -> None:
 
 
 def harmed(name: str, kills: int, seed: int) -> list[str]:
-    """Kill a command so many times or a little more; one line for each file that was neither old nor new."""
+    """Kill a command at least `kills` times; return one line for each file that was neither old nor new."""
     rng, words, lines, dead = np.random.default_rng(seed), COMMANDS[name], [], 0
     old = _names(words)
     while dead < kills and not lines:
@@ -629,7 +630,7 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
             out, notes, errors = (Path(folder) / part for part in ("out", "notes", "said"))
             out.mkdir()
             _lay(out, dict.fromkeys(old, OLD))
-            killer = _Killer(out, notes, min(MOST, max(kills - dead, LEAST)), rng)
+            killer = _Killer(out, notes, min(MAX_PROCESSES, max(kills - dead, MIN_KILLS)), rng)
             child = os.fork()
             if child == 0:
                 _run_in_child(
@@ -657,24 +658,22 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
             if left.get(file) not in (OLD, written[file])
             and len(left.get(file, b"")) != len(written[file])
         ]
-        lines += [
-            f"{name}: {folder} has some of its files, or of their bytes"
-            for folder in _folders(words)
-            for sizes in (
-                sorted(len(data) for file, data in left.items() if file.startswith(folder))
+        for folder in _folders(words):
+            complete = _sizes_in(folder, written)
+            lines += [
+                f"{name}: {folder} is incomplete"
                 for left in killed
-            )
-            if sizes
-            not in (
-                [],
-                sorted(len(data) for file, data in written.items() if file.startswith(folder)),
-            )
-        ]
+                if _sizes_in(folder, left) not in ([], complete)
+            ]
     return lines
 
 
+def _sizes_in(folder: str, content: dict[str, bytes]) -> list[int]:
+    return sorted(len(data) for file, data in content.items() if file.startswith(folder))
+
+
 def _names(words: Sequence[str]) -> list[str]:
-    """The files that a command writes: those it is told to, or else those that it is seen to."""
+    """Return the files that a command writes: those that its options name, or else those that a run writes."""
     if "{out}" not in words:
         files = [word.removeprefix("{out}/") for word in words if word.startswith("{out}/")]
         return [file for file in files if f"{file}/" not in _folders(words)]
@@ -684,7 +683,7 @@ def _names(words: Sequence[str]) -> list[str]:
 
 
 def _folders(words: Sequence[str]) -> list[str]:
-    """The folders that a command makes, whole or not at all."""
+    """Return the folders that a command must write completely or not at all."""
     return [f"{word.removeprefix('{out}/')}/" for word in words if word.endswith(".rosbag2")]
 
 

@@ -1,4 +1,4 @@
-"""``python licences.py``: write the tables of docs/dependencies.md from pyproject.toml and what is installed."""
+"""``python licences.py``: write the tables of docs/dependencies.md from pyproject.toml and the installed packages."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "dependencies.md"
-#: Between these lines the page is written by this program.
-BEGIN, END = "<!-- written by tools/licences.py -->", "<!-- end -->"
-#: What packages say in their licence file only.
+DEPENDENCIES_PAGE = ROOT / "docs" / "dependencies.md"
+#: This program writes the page between these lines.
+BEGIN, END_OF_TABLES = "<!-- written by tools/licences.py -->", "<!-- end -->"
+#: Licences that packages state only in their licence file.
 IN_FILE = {"atheris": "Apache-2.0", "fmpy": "BSD-2-Clause", "xacro": "BSD-3-Clause"}
-#: Families of licences by what their names hold: copyleft (whoever passes changes on owes their
-#: source), and others.
+#: Families of licences by a pattern of their names: copyleft (those who pass changes on must pass
+#: on the source too), and others.
 COPYLEFT = {
     "LGPL": r"LGPL|Lesser General",
     "GPL": r"(?<!L)GPL|(?<!Lesser )General Public",
@@ -32,9 +32,9 @@ FREE = {
     "CC0": r"CC0",
     "ISC": r"ISC",
 }
-#: Closed ones, free of charge.
+#: Licences of closed software that is free of charge.
 CLOSED = {"closed": r"NVIDIA|Proprietary"}
-#: Extras for work on Tauloop itself: nothing that a user installs or that a wheel holds.
+#: Extras for work on Tauloop itself: users do not install them, and wheels do not contain them.
 INTERNAL = ("dev", "docs", "fuzz", "bench")
 
 
@@ -45,7 +45,7 @@ class Dependency(NamedTuple):
 
 
 def direct() -> list[Dependency]:
-    """All that pyproject.toml names, in its order."""
+    """Return all dependencies that pyproject.toml names, in its order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = {"": project["dependencies"], **project["optional-dependencies"]}
     lines = [
@@ -59,7 +59,7 @@ def direct() -> list[Dependency]:
 
 
 def licence(name: str) -> str | None:
-    """What an installed package says of its licence; None where it is not installed."""
+    """Return the licence that an installed package states; None where it is not installed."""
     try:
         metadata = distribution(name).metadata
     except PackageNotFoundError:
@@ -80,12 +80,12 @@ def licence(name: str) -> str | None:
 
 
 def families(text: str, among: dict[str, str] = COPYLEFT | FREE | CLOSED) -> set[str]:
-    """The families that a licence's text names."""
+    """Return the families that a licence's text names."""
     return {family for family, pattern in among.items() if re.search(pattern, text)}
 
 
 def brought_along(names: list[str]) -> Iterator[tuple[str, str]]:
-    """Packages that these need, and those need, with the first of `names` that does."""
+    """Yield the direct and indirect requirements of packages, each with the first of `names` that needs it."""
     seen = {_plain(name) for name in names}
     for name in names:
         waiting = [name]
@@ -107,18 +107,20 @@ def _plain(name: str) -> str:
 
 
 def written(page: str) -> dict[tuple[str, str], tuple[str, str]]:
-    """The rows of a page: range and licence by name and extra."""
-    rows = (
-        tuple(cell.strip(" `*") for cell in line.strip("|").split("|"))
-        for line in page.splitlines()
-        if "|" in line
-    )
-    return {(row[0], row[2]): (row[1], row[3]) for row in rows if len(row) == 4}
+    """Return the rows of a page: range and licence by name and extra."""
+    rows = {}
+    for line in page.splitlines():
+        cells = [cell.strip(" `*") for cell in line.strip("|").split("|")]
+        if len(cells) == 4:
+            rows[cells[0], cells[2]] = (cells[1], cells[3])
+    return rows
 
 
 def tables() -> str:
-    """The page's tables; a package that is not installed keeps its line."""
-    before = written(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
+    """Return the page's tables; a package that is not installed keeps its line."""
+    before = (
+        written(DEPENDENCIES_PAGE.read_text(encoding="utf-8")) if DEPENDENCIES_PAGE.exists() else {}
+    )
     lines = ["| Package | Range | Extra | Licence |", "| --- | --- | --- | --- |"]
     for name, span, extra in direct():
         text = licence(name) or before.get((name, extra or "always"), ("", "not installed here"))[1]
@@ -126,11 +128,11 @@ def tables() -> str:
         code = f"`{span}`" if span else "any"
         lines.append(f"| {name} | {code} | {extra or 'always'} | {strong}{text}{strong} |")
     names = [need.name for need in direct() if need.extra not in INTERNAL]
-    along = [
-        (other, name, text)
-        for other, name in brought_along(names)
-        if (text := licence(other)) is not None
-    ]
+    along = []
+    for other, name in brought_along(names):
+        text = licence(other)
+        if text is not None:
+            along.append((other, name, text))
     copyleft = [
         f"{other} ({text}, through {name})"
         for other, name, text in along
@@ -146,6 +148,9 @@ def tables() -> str:
 
 
 if __name__ == "__main__":
-    page = PAGE.read_text(encoding="utf-8")
+    page = DEPENDENCIES_PAGE.read_text(encoding="utf-8")
     head, rest = page.split(BEGIN)
-    PAGE.write_text(f"{head}{BEGIN}\n{tables()}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    DEPENDENCIES_PAGE.write_text(
+        f"{head}{BEGIN}\n{tables()}\n{END_OF_TABLES}{rest.split(END_OF_TABLES)[1]}",
+        encoding="utf-8",
+    )

@@ -12,14 +12,14 @@ from typing import Any
 
 from tauloop.mechanism import json_schema
 
-PAGE = Path(__file__).parents[1] / "docs" / "machine-file.md"
+MACHINE_FILE_PAGE = Path(__file__).parents[1] / "docs" / "machine-file.md"
 #: Lines between which the generated part is.
 START = "<!-- written by tools/machine_file_page.py: start -->\n"
 END = "<!-- written by tools/machine_file_page.py: end -->\n"
 SCHEMA = json_schema()
-#: Definitions that stand for a value of any kind.
+#: Definitions that mean a value of any kind.
 VALUES = ("value", "number_or_text")
-#: What a description says of a key that is left out: "origin; zero if absent", "T_i; absent: no
+#: What a description states of an absent key: "origin; zero if absent", "T_i; absent: no
 #: integral part".
 ABSENT = re.compile(r"[;.] (?:(?P<word>[^;.]+) if absent|absent: (?P<meaning>.+))$")
 #: A definition refers to an earlier one for at least this number of equal keys.
@@ -27,13 +27,13 @@ MIN_EQUAL = 3
 
 
 def name_of(node: dict[str, Any]) -> str:
-    """The definition that a node refers to."""
+    """Return the name of the definition that a node refers to."""
     return str(node.get("$ref", "")).rpartition("/")[2]
 
 
 @cache
 def order() -> list[str]:
-    """Definitions as a reader meets them, each once; that of values with what is known about them comes last."""
+    """Return definitions in the order of reading, each once; that of values with sources is the last."""
     listed: list[str] = []
 
     def visit(node: Any) -> None:
@@ -52,12 +52,12 @@ def order() -> list[str]:
 
 
 def article(word: str) -> str:
-    """A word with its article."""
+    """Return a word with its article."""
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 def words(node: dict[str, Any]) -> str:
-    """What stands at a node."""
+    """Return the type of a node in words."""
     if name := name_of(node):
         return (
             "value"
@@ -84,7 +84,7 @@ def words(node: dict[str, Any]) -> str:
 
 
 def facts(node: Any, key: str) -> Iterator[str]:
-    """What a node and those inside it say under a key; a definition that it refers to speaks for itself."""
+    """Yield the entries of a node and of those inside it under a key, without definitions that it refers to."""
     if isinstance(node, dict):
         if key in node:
             yield str(node[key])
@@ -173,11 +173,11 @@ def section(name: str) -> Iterator[str]:
 
 
 def updated() -> str:
-    """The text of the page, brought up to date."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(START)
+    """Return the text of the page, brought up to date."""
+    before, rest = MACHINE_FILE_PAGE.read_text(encoding="utf-8").split(START)
     body = "\n".join(line for name in order() for line in section(name))
     return f"{before}{START}{body}\n\n{END}{rest.split(END)[1]}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(updated(), encoding="utf-8")
+    MACHINE_FILE_PAGE.write_text(updated(), encoding="utf-8")

@@ -17,8 +17,8 @@ from tauloop.common.deprecated import (
     SPLIT_PACKAGES,
 )
 
-PAGE = Path(__file__).parents[1] / "docs" / "migration.md"
-HEAD = f"""# From version 0.1 to 0.2
+MIGRATION_PAGE = Path(__file__).parents[1] / "docs" / "migration.md"
+INTRODUCTION = f"""# From version 0.1 to 0.2
 
 Old names work in version 0.2 with a warning that states the new name, and are removed in {REMOVED_IN}. In Python, show
 the warnings with `python -W default::DeprecationWarning script.py`.
@@ -80,8 +80,9 @@ def modules() -> Iterator[str]:
 def text() -> str:
     """Return the text of the page."""
     keys = ", ".join(renamed(old, new) for old, new in JSON_KEYS.items())
-    lines = [HEAD, "## Functions and classes\n", *names()]
-    lines += [f"- {renamed(old, new)}" for old, new in ATTRIBUTES.items()]
+    lines = [INTRODUCTION, "## Functions and classes\n", *names()]
+    lines.append(f"- {renamed('result.evidence', 'result.diagnostics')}")
+    lines.append(f"- {renamed('TwoRuns.apart', 'TwoRuns.motion_mismatch')}")
     lines += ["\n## Members of enumerations\n"]
     lines += [f"- {renamed(old, new)}" for old, new in MEMBERS.items()]
     lines += ["\n## Modules\n", *modules()]
@@ -95,4 +96,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(text(), encoding="utf-8")
+    MIGRATION_PAGE.write_text(text(), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""``python tools/site_pictures.py`` (`make pictures`): all pictures of the site anew, or those of some kinds.
+"""``python tools/site_pictures.py`` (`make pictures`): draw all pictures of the site, or those of some kinds.
 
-Every kind has its own command, which may be used alone; a test says that no picture of docs/ is
-outside them.
+Every kind has its own command, which may be used alone; a test checks that every picture of docs/
+belongs to a kind.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ STROKE = (
 
 
 class Kind(NamedTuple):
-    """Pictures that the same commands make, each run by this Python in an empty folder."""
+    """Pictures that the same commands draw, each run by this Python in an empty folder."""
 
-    #: Where they lie, as patterns below docs/.
+    #: Their paths, as patterns below docs/.
     files: tuple[str, ...]
     commands: tuple[str, ...]
 
@@ -63,12 +63,12 @@ KINDS = {
 
 
 def pictures(kind: str) -> set[Path]:
-    """Files of a kind that are there."""
+    """Return the existing files of a kind."""
     return {path for pattern in KINDS[kind].files for path in DOCS.glob(pattern)}
 
 
 def draw(kind: str) -> None:
-    """Draw the pictures of a kind anew."""
+    """Draw the pictures of a kind."""
     with tempfile.TemporaryDirectory() as folder:
         for command in KINDS[kind].commands:
             subprocess.run([sys.executable, *shlex.split(command)], cwd=folder, check=True)

@@ -1,8 +1,7 @@
-"""Files of the package that a number passes from a machine's YAML to a torque: `python tools/trace_files.py`.
+"""Print the files of the package used from a machine's YAML to a torque: `python tools/trace_files.py`.
 
-Counted are the files whose functions are called between `tauloop.load` and the forces of
-`inverse_dynamics`, interpreted. All modules are imported before, so that what runs at import does
-not count.
+Files count whose functions are called between `tauloop.load` and the forces of `inverse_dynamics`,
+interpreted. All modules are imported before, so that code that runs at import does not count.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from types import FrameType
 import numpy as np
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
-#: Packages on the way; the others are not imported, and would be seen if they were.
+#: Packages on this path; the others are not imported, and a test would see it if they were.
 ON_THE_WAY = ("mechanism", "formats", "equations", "assembly", "programs", "codegen", "model")
 
 
 def files_entered(machine: str = "delta") -> Counter[str]:
-    """Files below the package, with the number of calls of their functions."""
+    """Return the files of the package, with the number of calls of their functions."""
     for folder in ON_THE_WAY:
         for path in sorted((PACKAGE / folder).rglob("*.py")):
             parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -35,7 +34,9 @@ def files_entered(machine: str = "delta") -> Counter[str]:
 
     def noted(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        is_function = bool(code.co_flags & inspect.CO_OPTIMIZED)  # no module, no body of a class
+        is_function = bool(
+            code.co_flags & inspect.CO_OPTIMIZED
+        )  # not a module or the body of a class
         if event == "call" and is_function and code.co_filename.startswith(root):
             entered[code.co_filename.removeprefix(root)] += 1
 

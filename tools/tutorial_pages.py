@@ -1,11 +1,11 @@
-"""``python tools/tutorial_pages.py``: the tutorials' notebooks; with ``--run`` their outputs and pictures anew, too.
+"""``python tools/tutorial_pages.py``: write the tutorials' notebooks; ``--run`` renews outputs and pictures too.
 
 A tutorial is written once, as docs/tutorials/NAME.md: commands in blocks of ``bash``, code in
-blocks of ``python``, and behind each block that prints something a block of ``text`` with what it
+blocks of ``python``, and after each block that prints something a block of ``text`` with what it
 prints. A line ``...`` in it stands for lines that are left out. Jupytext makes the notebook from
-the page: blocks are cells, outputs are left away, and a picture, which the commands before it have
-written, is shown by a cell of its own. nbclient runs the notebook in an empty folder; what its
-cells print is what must stand on the page.
+the page: blocks become cells, outputs are left out, and a picture that earlier commands have
+written is shown by a cell of its own. nbclient runs the notebook in an empty folder; the page must
+show what its cells print.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import PIL.Image
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "tutorials"
 #: The pages, in the order in which they are read.
-PAGES = ("machine", "identify", "calibrate", "move", "controller")
-#: A block of code, and what it prints.
+TUTORIALS = ("machine", "identify", "calibrate", "move", "controller")
+#: A block of code, and its output.
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
 PICTURE = re.compile(r"^!\[[^]]*\]\(([\w-]+\.png)\)(?:\{[^}]*\})?$", re.M)
 LINK = re.compile(r"(?<!!)\[([^]]+)\]\((?![a-z]+:)[^)]+\)")
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 #: Cells are Python; those of commands begin with %%bash.
-HEAD = "---\njupyter:\n  kernelspec: {name: python3, display_name: Python 3, language: python}\n---\n\n"
+NOTEBOOK_HEADER = "---\njupyter:\n  kernelspec: {name: python3, display_name: Python 3, language: python}\n---\n\n"
 
 
 class Block(NamedTuple):
@@ -45,22 +45,22 @@ class Block(NamedTuple):
 
 
 def page(name: str) -> str:
-    """The text of a page."""
+    """Return the text of a page."""
     return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
 def blocks(text: str) -> list[Block]:
-    """All blocks of code, in their order."""
-    return [Block(*(part or "" for part in block.groups())) for block in BLOCK.finditer(text)]
+    """Return all blocks of code, in their order."""
+    return [Block(*block.groups(default="")) for block in BLOCK.finditer(text)]
 
 
 def pictures(text: str) -> list[str]:
-    """Files of the pictures that a page shows."""
+    """Return the files of the pictures that a page shows."""
     return PICTURE.findall(text)
 
 
 def notebook(name: str) -> nbformat.NotebookNode:
-    """The notebook of a page, without outputs."""
+    """Return the notebook of a page, without outputs."""
     text = BLOCK.sub(lambda block: f"```{block[1]}\n{block[2]}```\n", page(name))
     text = PICTURE.sub(
         lambda picture: (
@@ -68,7 +68,7 @@ def notebook(name: str) -> nbformat.NotebookNode:
         ),
         text,
     )
-    made = jupytext.reads(HEAD + LINK.sub(r"\1", text), fmt="md")
+    made = jupytext.reads(NOTEBOOK_HEADER + LINK.sub(r"\1", text), fmt="md")
     made.metadata = {
         "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
         "language_info": {"name": "python"},
@@ -81,12 +81,12 @@ def notebook(name: str) -> nbformat.NotebookNode:
 
 
 def written(name: str) -> str:
-    """The text of a notebook's file."""
+    """Return the text of a notebook's file."""
     return nbformat.writes(notebook(name)) + "\n"
 
 
 def run(name: str, folder: Path) -> list[str]:
-    """What the blocks of a page print on a terminal of 80 columns; the files that they write are left in the folder."""
+    """Return what the blocks of a page print on a terminal of 80 columns; the files that they write are kept."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     made = notebook(name)
     client = nbclient.NotebookClient(
@@ -103,7 +103,7 @@ def run(name: str, folder: Path) -> list[str]:
 
 
 def _printed(cell: nbformat.NotebookNode) -> str:
-    """What a cell prints, and the value of its last line; kernels ask for colours, which a page has not."""
+    """Return what a cell prints and the value of its last line, without the colours that kernels ask for."""
     texts = [
         part.get("text") or part.get("data", {}).get("text/plain", "") for part in cell.outputs
     ]
@@ -111,7 +111,7 @@ def _printed(cell: nbformat.NotebookNode) -> str:
 
 
 def renew(name: str) -> None:
-    """Run a page: its outputs and pictures as they come out now; an output with `...` stays for the test."""
+    """Run a page and renew its outputs and pictures; an output with `...` is kept, and only tested."""
     with tempfile.TemporaryDirectory() as folder:
         prints = iter(run(name, Path(folder)))
 
@@ -133,10 +133,10 @@ if __name__ == "__main__":
     )
     parser.add_argument("pages", nargs="*", help="these alone")
     parser.add_argument(
-        "--run", action="store_true", help="run the pages: their outputs and pictures anew"
+        "--run", action="store_true", help="run the pages and renew their outputs and pictures"
     )
     asked = parser.parse_args()
-    for stem in asked.pages or PAGES:
+    for stem in asked.pages or TUTORIALS:
         if asked.run:
             renew(stem)
         (FOLDER / f"{stem}.ipynb").write_text(written(stem), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""What an installed wheel must do, run by `make wheel-test` with the Python of an environment that holds nothing else.
+"""Checks of an installed wheel, run by `make wheel-test` with the Python of an otherwise empty environment.
 
-Commands and imports run from an empty folder, once with the system's compiler and once without any:
-without, the answers must be the same.
+Commands and imports run from an empty folder, once with the system's compiler and once without any;
+the answers must be the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ print(json.dumps(model.platform.inverse_dynamics(position, zero, zero).force[::5
 
 
 def run(*command: str, folder: str, path: str) -> str:
-    """Output of a command in a folder of its own, with a cache of its own."""
+    """Return the output of a command run in a folder with its own cache."""
     environment = {"PATH": path, "HOME": folder, "XDG_CACHE_HOME": folder, "LANG": "C.UTF-8"}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -52,7 +52,7 @@ def run(*command: str, folder: str, path: str) -> str:
 
 
 def answers(how: str, path: str) -> tuple[str, list[float]]:
-    """What the wheel says: its packages and its machines, and the forces of one of them."""
+    """Return the packages and machines of the wheel as text, and the forces of one machine."""
     with tempfile.TemporaryDirectory() as folder:
         packages = run(sys.executable, "-c", IMPORTS, folder=folder, path=path)
         tauloop = str(BIN / "tauloop")
@@ -64,7 +64,7 @@ def answers(how: str, path: str) -> tuple[str, list[float]]:
 
 
 def numbers(value: object) -> list[float]:
-    """All numbers of plain data, in order."""
+    """Return all numbers of plain data, in order."""
     if isinstance(value, dict | list):
         return [
             x
@@ -79,7 +79,7 @@ if __name__ == "__main__":
     said_without, interpreted = answers("interpreted", str(BIN))
     assert printed == said_without
     assert len(compiled) == len(interpreted) > 0
-    # two evaluations of the same program: rounding of some hundred operations
+    # two evaluations of the same program: rounding errors of some hundred operations
     assert all(
         abs(a - b) <= 1e-9 * (1 + abs(a)) for a, b in zip(compiled, interpreted, strict=True)
     )

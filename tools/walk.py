@@ -1,11 +1,11 @@
-"""``python tools/walk.py``: from the README to a verified machine of one's own, in an empty environment, and its time.
+"""``python tools/walk.py``: time the way of a new user from the README to a verified machine in an empty environment.
 
-What a new user does, without knowledge of the repository: a clone, the commands of the README's
-first two blocks, those of the first tutorial. All of them are read from these texts; none is
-written here. They run one after the other in one shell, whose home is empty and whose path has the
-system's programs alone; the environment is the one that the README makes. A page that would open in
-a browser is not looked at. The walk ends where the tutorial does: with ``tauloop verify``, every
-line of which agrees. Ten minutes are the limit.
+It runs what a new user would run without knowledge of the repository: a clone, the commands of the
+README's first two blocks, those of the first tutorial. All of them are read from these texts. They
+run one after the other in one shell with an empty home folder and only the system's programs on its
+path; the environment is the one that the README creates. Pages that would open in a browser are not
+checked. The walk ends where the tutorial does: with ``tauloop verify``, every line of which must
+agree. The limit is ten minutes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 README, TUTORIAL = "README.md", "docs/tutorials/machine.md"
-#: Seconds in which the whole walk is done.
+#: Time limit of the whole walk, s.
 LIMIT = 600.0
 
 
 def readme_commands(text: str) -> list[str]:
-    """Commands of the README's blocks below "Install" and "First result", without their comments."""
+    """Return the commands of the README's blocks below "Install" and "First result", without comments."""
     parts = [text.split(f"\n## {heading}\n")[1] for heading in ("Install", "First result")]
     blocks = [re.findall(r"^```console\n(.*?)^```", part, re.M | re.S)[0] for part in parts]
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
@@ -35,7 +35,7 @@ def readme_commands(text: str) -> list[str]:
 
 
 def tutorial_commands(text: str) -> list[str]:
-    """Blocks of commands of the tutorial, up to the one that verifies."""
+    """Return the blocks of commands of the tutorial, up to the one that verifies."""
     blocks = [block.strip() for block in re.findall(r"^```bash\n(.*?)^```", text, re.M | re.S)]
     last = next(i for i, block in enumerate(blocks) if block.startswith("tauloop verify"))
     return blocks[: last + 1]

@@ -23,7 +23,7 @@ import tauloop
 from tauloop.common.keywords import keyword_arguments
 
 STUB = Path(tauloop.__file__).with_suffix(".pyi")
-HEAD = '''"""Types of the public names of Tauloop. Written by `python tools/write_stubs.py`: do not edit."""
+FILE_DOCSTRING = '''"""Types of the public names of Tauloop. Written by `python tools/write_stubs.py`: do not edit."""
 
 # ruff: noqa: E501
 '''
@@ -238,7 +238,7 @@ def stub() -> str:
         "__version__: str",
         *functions,
     ]
-    return HEAD + "\n" + "\n".join(lines) + "\n"
+    return FILE_DOCSTRING + "\n" + "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

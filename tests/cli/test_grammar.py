@@ -570,7 +570,7 @@ def test_the_pages_of_commands_state_what_the_program_states() -> None:
     for path, text in command_pages.updated().items():
         assert path.read_text(encoding="utf-8") == text, "run tools/command_pages.py"
     assert {
-        name for names in command_pages.PAGES.values() for name in names.split(", ")
+        name for names in command_pages.EXPLAINING_PAGES.values() for name in names.split(", ")
     } <= COMMANDS.keys()
 
 

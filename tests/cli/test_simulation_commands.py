@@ -256,7 +256,9 @@ def test_the_command_simulates_cables(tmp_path: Path) -> None:
     ]
     assert "0 s: cable2 becomes slack" in text_of("simulate", file, *words)
     assert "tension.cable7" in out.read_text(encoding="utf-8").splitlines()[0]
-    assert "is not available for machines with cables" in text_of("simulate", file, "--free", code=2)
+    assert "is not available for machines with cables" in text_of(
+        "simulate", file, "--free", code=2
+    )
 
 
 def test_the_command_watches_and_draws(tmp_path: Path) -> None:

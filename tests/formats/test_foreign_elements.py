@@ -44,7 +44,7 @@ SDF_ELEMENTS = {
 
 
 def test_the_page_follows_from_the_table() -> None:
-    page = foreign_elements_page.PAGE.read_text(encoding="utf-8")
+    page = foreign_elements_page.ELEMENTS_PAGE.read_text(encoding="utf-8")
     assert page == foreign_elements_page.text(), "run python tools/foreign_elements_page.py"
 
 
