@@ -1,4 +1,4 @@
-"""Calibration: fits beside SciPy's with finite differences on the same residuals, bootstrap, and pose selection.
+"""Calibration: fits compared with SciPy's with finite differences on the same residuals, bootstrap, and pose selection.
 
     python benchmarks/bench_calibration.py [--seconds 1.0] [--data FOLDER] [--candidates 2000]
     [--replicates 1000]
@@ -6,11 +6,11 @@
 
 The data are those of `tauloop paper reproduce gantry-tau-calibration`, and the Delta printer's where
 FOLDER (by default ../shared/data/delta_printer) holds them. Both fits start from the nominal
-geometry and must end at the same cost. Times are those of a fit that is set up: reading files and
-making functions come before. Rows "core" are the search alone, beside SciPy; rows "whole" are
-`fit_geometry`: data, ranks, null directions, search, error bars, outliers; "compiled" with machine
-code for the equations instead of CasADi's interpreter. They are times on the wall, or with --cpu
-those of the processor, for computers that are busy otherwise.
+geometry and must end at the same cost. Times do not include reading files and creating functions.
+Rows "core" are the search alone, compared with SciPy; rows "whole" are `fit_geometry`: data, ranks,
+null directions, search, error bars, outliers; "compiled" with machine code for the equations
+instead of CasADi's interpreter. Times are wall-clock times, or with --cpu processor times, for
+computers that are busy otherwise.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from tauloop_papers.tracker.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 PRINTER = "linear_delta"
-#: What issue 6 asks for, s.
+#: Targets of issue 6, s.
 ASKED = {"eq1": 10e-3, "full": 150e-3, "printer": 35e-3, "selection": 10.0, "bootstrap": 10.0}
 COUNT = 60
-#: Costs of both fits agree to this share: SciPy's own end of the search.
+#: Costs of both fits agree to this share: the tolerance of SciPy's search.
 SAME_COST = 1e-6
 
 
@@ -65,8 +65,8 @@ class Row:
         work: what was done.
         seconds: best time of Tauloop.
         asked: limit of the project, s; None without.
-        peer: best time of SciPy with finite differences on the same residuals, s; None where there
-            is no such thing.
+        peer: best time of SciPy with finite differences on the same residuals, s; None where
+            SciPy is not compared.
         note: what else was found.
     """
 
@@ -78,12 +78,12 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How much faster than SciPy with finite differences."""
+        """Return how many times faster than SciPy with finite differences."""
         return None if self.peer is None else self.peer / self.seconds
 
 
 def by_differences(problem: CalibrationProblem) -> tuple[np.ndarray, float, int]:
-    """Correction, cost (priors included) and evaluations of SciPy with two-point differences."""
+    """Return correction, cost (priors included) and evaluations of SciPy with two-point differences."""
     scale, prior = problem.tolerances, prior_weights(problem)
     held = np.flatnonzero(prior)
     last: list[Evaluation | None] = [None]
@@ -92,7 +92,7 @@ def by_differences(problem: CalibrationProblem) -> tuple[np.ndarray, float, int]
         last[0] = problem.evaluate(s * scale, last[0])
         return np.concatenate([last[0].residual, (prior * scale * s)[held]])
 
-    # coordinates close to rounding, so steps of the square root of it serve
+    # coordinates are accurate to rounding errors, so steps of the square root of these are suitable
     found = least_squares(
         residual, np.zeros(len(scale)), method="lm", ftol=1e-10, xtol=1e-9, gtol=1e-14
     )
@@ -140,7 +140,7 @@ def whole_rows(
 
 
 def compiled(problem: CalibrationProblem) -> CalibrationProblem:
-    """The same problem with machine code; as it is where there is no compiler."""
+    """Return the same problem with machine code; unchanged where there is no compiler."""
     if find_compiler() is None:
         return problem
     evaluator = Compiled(at_least=0)
@@ -158,7 +158,7 @@ def compiled(problem: CalibrationProblem) -> CalibrationProblem:
 
 
 def least_time(work: Callable[[], object], options: argparse.Namespace) -> float:
-    """Least time of as many runs as fit into the budget, after one that fills caches, s."""
+    """Return the least time of as many runs as fit into the budget, after one that fills caches, s."""
     clock = time.process_time if options.cpu else time.perf_counter
     work()
     best, start = float("inf"), time.perf_counter()
@@ -171,7 +171,7 @@ def least_time(work: Callable[[], object], options: argparse.Namespace) -> float
 
 
 def one_time(work: Callable[[], object], options: argparse.Namespace) -> float:
-    """Time of one run, s."""
+    """Return the time of one run, s."""
     clock = time.process_time if options.cpu else time.perf_counter
     start = clock()
     work()
@@ -179,7 +179,7 @@ def one_time(work: Callable[[], object], options: argparse.Namespace) -> float:
 
 
 def tracker_rows(options: argparse.Namespace) -> list[Row]:
-    """Fits of the tracker session, and a bootstrap."""
+    """Return rows of fits of the tracker session, and of a bootstrap."""
     settings = SETTINGS
     rng = np.random.default_rng(settings.seed)
     session = measured(settings, planned_encoders(settings, rng), rng)
@@ -215,7 +215,7 @@ def tracker_rows(options: argparse.Namespace) -> list[Row]:
 
 
 def selection_rows(options: argparse.Namespace) -> list[Row]:
-    """Selection of poses for the full model, with tolerance priors."""
+    """Return rows of the selection of poses for the full model, with tolerance priors."""
     settings = SETTINGS
     model = Model(load(settings.machine))
     candidates = candidate_poses(
@@ -243,7 +243,7 @@ def selection_rows(options: argparse.Namespace) -> list[Row]:
 
 
 def printer_rows(options: argparse.Namespace) -> list[Row]:
-    """Fits of the printer's own bed probing."""
+    """Return rows of fits of the printer's own bed probing."""
     mechanism, rows = load(PRINTER), []
     for side in ("six", "eleven"):
         given = read_measurements(
@@ -272,7 +272,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--replicates", type=int, default=1000, help="of the bootstrap (default 1000)"
     )
     parser.add_argument(
-        "--cpu", action="store_true", help="time of the processor instead of the wall's"
+        "--cpu", action="store_true", help="processor times instead of wall-clock times"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)

@@ -1,8 +1,8 @@
-"""Simulation of machines under computed torque at 1 kHz, everything in machine code: how much faster than real time.
+"""Simulation of machines under computed torque at 1 kHz, all in machine code: how many times real time.
 
     python benchmarks/bench_control.py [--seconds 1.0] [--no-mujoco] [--no-cpp] [--json]
 
-One core. Beside it MuJoCo's `rollout` and a loop in C++ around Pinocchio's constrained forward
+One core. The peers are MuJoCo's `rollout` and a loop in C++ around Pinocchio's constrained forward
 dynamics, of the same machine under the same forces, held over the same samples (without the
 controller, which they would have to call). Every run's actuator positions are compared with those
 of 64 integration steps per sample.
@@ -50,7 +50,7 @@ from tauloop.simulation.controllers.run import follow
 BANDWIDTH, FREQUENCY, SHARE, SCALE = 150.0, 1000.0, 0.8, 0.72
 METHODS = {"Runge-Kutta 4, 1 step": RUNGE_KUTTA_4, "Heun 3, 1 step": HEUN_3}
 FINE = 64
-#: Of the actuators.
+#: Units of the actuators.
 UNITS = {"nuwar": "rad", "rcid": "m"}
 
 
@@ -78,27 +78,27 @@ class Row:
 
 
 class Kept:
-    """Runs a compiled loop and keeps what it was given, to be timed again."""
+    """Runs a compiled loop and keeps its inputs, so that it can be timed again."""
 
     def __init__(self, loop: CompiledLoop) -> None:
         self.compiled = loop
         self.given: Loop | None = None
 
     def __call__(self, loop: Loop) -> Trace:
-        """Run and keep."""
+        """Run the loop and keep its inputs."""
         self.given = loop
         return self.compiled(loop)
 
 
 def nuwar() -> Trajectory:
-    """The paper's stroke, scaled, there and back."""
+    """Return the paper's stroke, scaled, forth and back."""
     path = Ellipse([0, 0, -0.9 * SCALE], [0, -0.2 * SCALE, 0], [0, 0, 0.4 * SCALE], 0.0, np.pi)
     placed = stroke(Model(load("nuwar")), path, ("platform.x", "platform.y", "platform.z"))
     return plan(placed, POLYNOMIAL_345, MachineLimits(force=SHARE), returns=True)
 
 
 def rcid() -> Trajectory:
-    """A diagonal of 17 mm beside a turn, there and back."""
+    """Return a diagonal of 17 mm with a turn, forth and back."""
     model = Model(load("rcid"))
     here = model.platform.ports.at(model.assembly.q)
     path = Together(
@@ -111,7 +111,7 @@ def rcid() -> Trajectory:
 def measured(
     name: str, made: Trajectory, seconds: float, with_mujoco: bool, cpp: Path | str
 ) -> tuple[list[Row], list[str]]:
-    """All contenders and methods on one machine, and which engines were not run, with the reason."""
+    """Return all contenders and methods on one machine, and the engines that were not run, with the reason."""
     model, sampling, rows = made.stroke.model, Sampling(frequency=FREQUENCY), []
     for space in SPACES:
         controller = ComputedTorque(bandwidth=BANDWIDTH, space=space)

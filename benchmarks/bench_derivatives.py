@@ -1,10 +1,10 @@
-"""Dynamics with their Jacobians beside Pinocchio's derivatives in C++, and both without, in one run.
+"""Dynamics with their Jacobians compared with Pinocchio's derivatives in C++, and both without, in one run.
 
     python benchmarks/bench_derivatives.py [--machines delta ...] [--markdown docs/speed.md]
 
-Pinocchio is given every coordinate; Tauloop computes the kinematics; its Jacobians are through the
-loops, by the platform's motion. Functions must agree before they are timed, Pinocchio's derivatives with
-differences; `tests/model/test_derivatives.py` compares Tauloop's.
+Pinocchio is given every coordinate; Tauloop computes the kinematics, and its Jacobians are by the
+platform's motion, through the loops. Functions must agree before they are timed, and Pinocchio's derivatives with
+finite differences; `tests/model/test_derivatives.py` compares Tauloop's.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from tauloop import Model
 from tauloop.common.errors import TauloopError
 from tauloop.verification.engines import frictionless
 
-#: Trees, on which Pinocchio is at home, and machines with loops.
-MACHINES = ("pendulum_arm", "tx40 with a flange", "five_bar", "delta", "rcid", "hexapod")
-MARKS = page.marks("bench_derivatives.py")
-#: Samples of a batch: so few that their Jacobians stay in the core's second cache.
-BATCH = 512
-#: Of Pinocchio's derivatives from differences of second order, through loops that are closed to
+#: Trees, for which Pinocchio is made, and machines with loops.
+DERIVATIVE_MACHINES = ("pendulum_arm", "tx40 with a flange", "five_bar", "delta", "rcid", "hexapod")
+DERIVATIVE_MARKS = page.marks("bench_derivatives.py")
+#: Samples of a batch: few enough for their Jacobians to stay in the core's second cache.
+DERIVATIVE_BATCH = 512
+#: Tolerance of Pinocchio's derivatives against differences of second order, with loops closed to
 #: 1e-8.
 NEAR = 1e-4
-HEADINGS = (
+DERIVATIVE_HEADINGS = (
     "work",
     "Tauloop",
     "with Jacobians",
@@ -55,7 +55,7 @@ HEADINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Times (s) of a function, alone and with its derivatives, here and there."""
+    """Times (s) of a function, alone and with its derivatives, of Tauloop and of Pinocchio."""
 
     work: str
     own: tuple[float, float]
@@ -63,7 +63,7 @@ class Line:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Texts in the order of `HEADINGS`."""
+        """Return the texts in the order of `DERIVATIVE_HEADINGS`."""
         ratios = [theirs / ours for ours, theirs in zip(self.own, self.peer, strict=True)]
         times = (duration(time) for time in (*self.own, *self.peer))
         return (
@@ -74,10 +74,10 @@ class Line:
 
 
 def measured(name: str, cpp: Path, states: int, seconds: float) -> Iterator[Line]:
-    """All lines of a machine.
+    """Yield all lines of a machine.
 
     Raises:
-        Disagreement: functions differ, or Pinocchio's derivatives from differences.
+        Disagreement: functions differ, or Pinocchio's derivatives differ from finite differences.
         NotComparable: Pinocchio cannot be given the machine.
     """
     mechanism = frictionless(machine(name))
@@ -85,7 +85,7 @@ def measured(name: str, cpp: Path, states: int, seconds: float) -> Iterator[Line
     reference = engine.inverse_dynamics(motion).forces
     peer, theirs = peer_tree(engine.tree), tree_states(engine, motion)
     if theirs.forward_mu is None or not theirs.is_regular:
-        raise NotComparable("its loops are not closed by points alone, or links are massless")
+        raise NotComparable("its loops need more than point constraints, or links are massless")
     native = pinocchio_cpp.run(cpp, peer, theirs, 0.0)
     slopes = pinocchio_cpp.derivatives(cpp, peer, theirs, seconds)
     for what, worst, most in (
@@ -122,10 +122,10 @@ def _timed(
     wanted: np.ndarray,
     seconds: float,
 ) -> tuple[float, float]:
-    """Seconds of a call from a loop in C, and of a sample of a batch.
+    """Return the seconds of a call from a loop in C, and of a sample of a batch.
 
     Raises:
-        Disagreement: the first output is not what was wanted.
+        Disagreement: the first output is not the expected one.
     """
     kernel, n = model.platform.compiled(program, outputs), len(wanted)
     arrays = {port.name: np.zeros((n, port.size)) for port in kernel.function.arguments}
@@ -138,18 +138,24 @@ def _timed(
     worst = difference(arrays[outputs[0]], wanted)
     if not worst <= TOLERANCE:
         raise Disagreement(f"Tauloop's {outputs[0]} differs by {worst:.1e} (limit {TOLERANCE:.0e})")
-    many = {name: np.resize(array, (BATCH, array.shape[1])) for name, array in arrays.items()}
+    many = {
+        name: np.resize(array, (DERIVATIVE_BATCH, array.shape[1])) for name, array in arrays.items()
+    }
     batch = getattr(ctypes.CDLL(str(kernel.library)), f"{kernel.function.name}_batch")
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in many.values()]
-    count = ctypes.c_size_t(BATCH)
+    count = ctypes.c_size_t(DERIVATIVE_BATCH)
     steps = (ctypes.c_size_t * len(many))(*(array.shape[1] for array in many.values()))
-    seconds_per_sample = seconds_per_call(lambda: batch(count, steps, *pointers), seconds, BATCH)
+    seconds_per_sample = seconds_per_call(
+        lambda: batch(count, steps, *pointers), seconds, DERIVATIVE_BATCH
+    )
     return seconds_per_call(calls, seconds, n), seconds_per_sample
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--machines", nargs="+", default=list(MACHINES), help="names of machines")
+    parser.add_argument(
+        "--machines", nargs="+", default=list(DERIVATIVE_MACHINES), help="names of machines"
+    )
     parser.add_argument("--states", type=int, default=64, help="random states (default 64)")
     parser.add_argument(
         "--seconds", type=float, default=0.2, help="for each measurement (default 0.2)"
@@ -184,10 +190,12 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(name)
     busy = f"; load of the {processor().cores} cores {load() or 0.0:.1f}"
     notes.append(f"{processor().name}, Pinocchio {pinocchio_cpp.version()}{busy}.")
-    table = ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
+    table = ["| " + " | ".join(DERIVATIVE_HEADINGS) + " |", "|---" * len(DERIVATIVE_HEADINGS) + "|"]
     table += ["| " + " | ".join(line.cells) + " |" for line in lines]
     if options.markdown:
-        page.write(options.markdown, MARKS, [*table, "", *(f"{note}\n" for note in notes)])
+        page.write(
+            options.markdown, DERIVATIVE_MARKS, [*table, "", *(f"{note}\n" for note in notes)]
+        )
     else:
         print("\n".join([*table, *notes]))
     return 0

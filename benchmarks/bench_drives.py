@@ -2,8 +2,8 @@
 
     python benchmarks/bench_drives.py [--runs 20] [--json]
 
-Least processor time of so many runs of compiled code that is there already; equations, compiling,
-and what is made of a run afterwards are not in it. The bars are those of issue 7.
+Least processor time of several runs of compiled code; deriving and compiling equations and
+evaluating a run are not included. The limits are those of issue 7.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, PathRun,
 MACHINE = (
     Path(__file__).resolve().parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 )
-#: A step shall take less than this, s; and a machine run so many times faster than real time.
+#: Limit of the time of a step, s, and least speed of a machine as a multiple of real time.
 STEP, FASTER = 2e-3, 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One figure: seconds simulated and needed, steps, events."""
+    """One row: seconds simulated and needed, steps, events."""
 
     name: str
     simulated: float
@@ -44,12 +44,12 @@ class Row:
 
     @property
     def faster(self) -> float:
-        """Times faster than real time."""
+        """Return how many times faster than real time."""
         return self.simulated / self.seconds
 
 
 def least(run: Callable[[], object], runs: int) -> float:
-    """Least processor time of a call, s."""
+    """Return the least processor time of a call, s."""
     best = float("inf")
     for _ in range(runs):
         start = time.process_time()
@@ -59,7 +59,7 @@ def least(run: Callable[[], object], runs: int) -> float:
 
 
 def axis_row(runs: int) -> Row:
-    """A 10 s step of the three-mass axis."""
+    """Return the row of a 10 s step of the three-mass axis."""
     axis = Axis(load_drive("dual_motor_axis"))
     criteria = simulate_axis(axis, duration=10.0)
     seconds = least(lambda: simulate_axis(axis, duration=10.0), runs)
@@ -76,7 +76,7 @@ def axis_row(runs: int) -> Row:
 
 
 def machine_row(variation: Variation, runs: int) -> Row:
-    """The circle of 100 mm at 0.8 m/s."""
+    """Return the row of the circle of 100 mm at 0.8 m/s."""
     mechanism = load(MACHINE)
     circle = Circle(columns=("platform.x", "platform.y"), radius=0.1, speed=0.8)
     machine = DrivenMachine(mechanism, variation=variation)

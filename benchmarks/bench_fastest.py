@@ -1,4 +1,4 @@
-"""How long the fastest law along a path takes to find, beside TOPP-RA with the same rows precomputed: `make bench`.
+"""Time to find the fastest law along a path, compared with TOPP-RA with the same rows precomputed: `make bench`.
 
     python benchmarks/bench_fastest.py [--paths 20] [--markdown docs/fastest-motion.md]
 
@@ -27,9 +27,9 @@ from tauloop.motion.fastest.limits import LimitRows
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-MARKS = page.marks("bench_fastest.py")
-POINTS, RUNS = 1000, 5
-HEADINGS = (
+FASTEST_MARKS = page.marks("bench_fastest.py")
+POINTS, TIMED_RUNS = 1000, 5
+FASTEST_HEADINGS = (
     "path of",
     "TOPP-RA",
     "our two sweeps",
@@ -40,13 +40,13 @@ HEADINGS = (
 
 
 class Kept(PathRows):
-    """Rows that are worked out once for each grid of points."""
+    """Rows that are computed once for each grid of points."""
 
     def __init__(self, rows: PathRows) -> None:
         self.stroke, self.rows, self.made = rows.stroke, rows, dict[tuple[int, float], LimitRows]()
 
     def at(self, u: np.ndarray, unit: float) -> LimitRows:
-        """The rows of these points, kept by their number and sum."""
+        """Return the rows of these points, stored by their number and sum."""
         key = (len(u), float(u.sum()))
         if key not in self.made:
             self.made[key] = self.rows.at(u, unit)
@@ -54,9 +54,9 @@ class Kept(PathRows):
 
 
 def least(work: Callable[[], object]) -> float:
-    """Least processor time of some runs, s."""
+    """Return the least processor time of several runs, s."""
     times = []
-    for _ in range(RUNS):
+    for _ in range(TIMED_RUNS):
         start = time.thread_time()
         work()
         times.append(time.thread_time() - start)
@@ -64,7 +64,7 @@ def least(work: Callable[[], object]) -> float:
 
 
 def measured(name: str, paths: int) -> tuple[str, ...]:
-    """The cells of a machine."""
+    """Return the cells of a machine."""
     from toppra_paths import limits_of, random_stroke, toppra_duration
 
     model, times = tl.Model(tl.load(name)), []
@@ -78,7 +78,7 @@ def measured(name: str, paths: int) -> tuple[str, ...]:
         ours = [
             least(partial(planning.fastest_profile, made, unit, POINTS)) for made in (kept, rows)
         ]
-        peer = min(toppra_duration(rows, unit, POINTS)[1] for _ in range(RUNS))
+        peer = min(toppra_duration(rows, unit, POINTS)[1] for _ in range(TIMED_RUNS))
         times.append((peer, least(sweeps), *ours))
     peer, two, alone, whole = np.median(times, axis=0)
     ratio = np.array(times)[:, 0] / np.array(times)[:, 2]
@@ -97,13 +97,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         from toppra_paths import BOXES
-    except BaseException as error:  # pytest's outcome of an extra that is not there
-        print(f"TOPP-RA is not here, there is nothing to compare with: {error}")
+    except BaseException as error:  # what pytest raises where an extra is not installed
+        print(f"TOPP-RA is not installed, so that there is no comparison: {error}")
         return 0
-    lines = ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
+    lines = ["| " + " | ".join(FASTEST_HEADINGS) + " |", "|---" * len(FASTEST_HEADINGS) + "|"]
     lines += ["| " + " | ".join(measured(name, options.paths)) + " |" for name in BOXES]
     note = f"{options.paths} paths each; {processor().name}; load of the {processor().cores} cores {load() or 0.0:.1f}."
-    page.write_or_print(options.markdown, MARKS, lines, note)
+    page.write_or_print(options.markdown, FASTEST_MARKS, lines, note)
     return 0
 
 

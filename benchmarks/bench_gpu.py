@@ -1,25 +1,24 @@
-"""Kernels on a GPU: how fast each is beside both of its limits, this computer's batches in C, and other engines.
+"""Kernels on a GPU: their speed compared with their limits, with batches in C and with other engines.
 
     python benchmarks/bench_gpu.py [--machines delta rcid] [--samples 4194304] [--registers 128]
     [--json FILE]
         [--markdown docs/gpu-kernels.md]
 
-Without a GPU it prints what the compiler says of each kernel, and the limits that follow for an
-H200 by its data sheet (`--markdown` writes them between the marks of a page). With one it measures
-bandwidth and arithmetic first, with copies and with fused products and sums in double precision;
-limits are those then. Every kernel is compared with C before it is timed, and run twice, for equal
-bits.
+Without a GPU it prints the compiler's figures of each kernel, and the limits that follow for an
+H200 by its data sheet (`--markdown` writes them between the marks of a page). With a GPU it
+measures bandwidth and arithmetic first, with copies and with fused products and sums in double
+precision, and computes the limits from these. Every kernel is compared with C before it is timed,
+and is run twice, which must give equal bits.
 
-The limits are bytes a sample (inputs, outputs, health) at the bandwidth, and instructions of the
-unit for doubles at its rate: counted in the machine code by nvdisasm, where that is at hand (extra
-`dev`, or the CUDA toolkit); loops count once, and where a kernel is loops all over (poses, paths)
-nothing follows from that count. Of kernels over starts a step is counted: rates as often as the
-method asks for them, all else once.
+The limits are the bandwidth divided by the bytes of a sample (inputs, outputs, health), and the
+rate of the unit for doubles divided by its instructions in a sample: counted in the machine code by
+nvdisasm, if available (extra `dev`, or the CUDA toolkit). Loops count once; for kernels that consist
+of loops (poses, paths) the count gives no limit. For kernels over initial states a step is counted:
+rates as often as the method evaluates them, everything else once.
 
-`--processor` runs the same measurement with kernels as loops, which tries this file. `--beside`
-measures the other engines, `--prepare` compiles all kernels on all cores first, `--arrays` has
-arrays of JAX and PyTorch go in and out. `device_day.py` does all of it on a machine without a
-network.
+`--processor` runs the same measurement with kernels as loops, to test this file. `--engines`
+measures the other engines, `--prepare` compiles all kernels on all cores first, `--arrays` passes
+arrays of JAX and PyTorch in and out. `device_day.py` does all of it on a machine without a network.
 """
 
 from __future__ import annotations
@@ -84,13 +83,13 @@ PROGRAMS = {
 #: An H200 by its data sheet and its clock under load: bytes/s, and instructions of the unit for
 #: doubles per s (132 multiprocessors, 64 each cycle, 1.98 GHz).
 DATA_SHEET = (4.8e12, 132 * 64 * 1.98e9)
-STATES = 2048
-#: Of floats the same, and of all instructions, per s.
+RANDOM_STATES = 2048
+#: Instructions per s for floats, and for all instructions.
 FLOATS = ALL = 132 * 128 * 1.98e9
-MARKS, STEP_MARKS = (page.marks(f"bench_gpu.py{what}") for what in ("", ", steps"))
-#: Engines beside Tauloop's kernels: what each needs to be measured, and of which machines it can
-#: tell.
-BESIDE = {
+KERNEL_MARKS, STEP_MARKS = (page.marks(f"bench_gpu.py{what}") for what in ("", ", steps"))
+#: Engines compared with Tauloop's kernels: what each needs to be measured, and the machines that it
+#: supports.
+OTHER_ENGINES = {
     "mujoco_warp": (
         ("mujoco_warp", "mujoco", "warp"),
         (),
@@ -102,14 +101,14 @@ BESIDE = {
         "trees alone: pip install grid-rbd torch, and the CUDA toolkit",
     ),
 }
-#: Machines whose paths of modes are followed, and whose poses are judged; poses and paths at once;
-#: trees for GRiD.
+#: Machines whose workspace maps and whose paths of modes are computed; numbers of poses and paths;
+#: machines without loops for GRiD.
 MAPPED, FOLLOWED = ("delta", "hexapod"), ("rcid", "hexapod")
 POSES, PATHS = 2**21, 2**16
-#: Poses that are judged here, too.
+#: Poses that are also judged on the processor.
 JUDGED = 2**14
 TREES = ("pendulum_arm",)
-RATE = """
+RATE_KERNEL = """
 #define restrict __restrict__
 extern "C" __global__ void rate(size_t rounds, double *x)
 {
@@ -124,7 +123,7 @@ extern "C" __global__ void rate(size_t rounds, double *x)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRow:
-    """A kernel: what the compiler says of it, its limits in samples per second, and what was measured of it."""
+    """A kernel: figures of the compiler, limits in samples per second, and measured results."""
 
     machine: str
     entry: str
@@ -143,7 +142,7 @@ class KernelRow:
 
     @property
     def share(self) -> float | None:
-        """Of the nearer limit; None where only one is known."""
+        """Return the rate as a share of the lower limit; None where only one limit is known."""
         if self.arithmetic_limit is None:
             return None
         limits = [
@@ -158,7 +157,7 @@ def wait(device: Device) -> None:
 
 
 def seconds(device: Device, work: Callable[[], Any], budget: float) -> float:
-    """Least time of some work, done before by itself."""
+    """Return the least time of some work, after one run that is not timed."""
     work()
     wait(device)
     best, end = float("inf"), time.perf_counter() + budget
@@ -172,21 +171,21 @@ def seconds(device: Device, work: Callable[[], Any], budget: float) -> float:
 
 
 def measured_limits(device: Device, budget: float) -> tuple[float, float]:
-    """Bytes per second of copies, and instructions for doubles per second; those of the data sheet without a GPU."""
+    """Return bytes and double instructions per second, measured; those of the data sheet without a GPU."""
     if not isinstance(device, Gpu):
         return DATA_SHEET
     xp = device.arrays
     here, there = (xp.zeros(2**28) for _ in range(2))
     bandwidth = 2 * here.nbytes / seconds(device, lambda: xp.copyto(there, here), budget)
     blocks, rounds = 132 * 16, 20_000
-    launch = device.kernel(RATE, "rate", "n*", None)
+    launch = device.kernel(RATE_KERNEL, "rate", "n*", None)
     took = seconds(device, lambda: launch(blocks, 256, 0, (rounds, here)), budget)
     return bandwidth, blocks * 256 * rounds * 4 / took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRow:
-    """A step of a kernel over starts, by paper: rates, what a controller finds, the way back, and the integrator."""
+    """A step of a kernel over initial states by counts: rates, controller, the passage between steps, integrator."""
 
     machine: str
     what: str
@@ -197,14 +196,14 @@ class StepRow:
 
     @property
     def limits(self) -> tuple[float, float, float]:
-        """Steps per second by arithmetic, by all instructions, and were the thread's own memory in no cache."""
+        """Return steps per second by arithmetic, by all instructions, and by memory if nothing were cached."""
         single = self.precision is Precision.SINGLE
         arithmetic = FLOATS / self.code.floats if single else DATA_SHEET[1] / self.code.doubles
         return arithmetic, ALL / self.code.instructions, DATA_SHEET[0] / self.code.own_bytes
 
 
 def step_row(model: Model, what: str, precision: Precision) -> StepRow | None:
-    """Of starts under computed torque at one step a sample, or free ones; None without compiler or disassembler."""
+    """Return the step of initial states under computed torque, or free; None without compiler or disassembler."""
     cuda = Cuda(device=Processor(), precision=precision)
     if what == "computed torque":
         text, name = (
@@ -218,7 +217,7 @@ def step_row(model: Model, what: str, precision: Precision) -> StepRow | None:
         code = compile_cuda(text)
         kernel, functions = code.kernel(name), functions_of(code.path)
         if functions:
-            # behind the way back the rates are made anew
+            # after the passage to the next step the rates are evaluated again
             again = what == "free" and "system_back" in functions
             return StepRow(
                 machine=model.mechanism.name,
@@ -232,8 +231,8 @@ def step_row(model: Model, what: str, precision: Precision) -> StepRow | None:
 
 
 def inputs_of(model: Model, entry: str, n: int) -> dict[str, np.ndarray]:
-    """Random assembled motions, again and again up to n samples, with forces."""
-    states = random_states(model, min(n, STATES), np.random.default_rng(3))
+    """Return random assembled motions, repeated up to n samples, with forces."""
+    states = random_states(model, min(n, RANDOM_STATES), np.random.default_rng(3))
     A = model.assembly.loops.transmission
     if entry == "platform":
         moved = (states.position, states.velocity, states.acceleration)
@@ -257,7 +256,7 @@ def row(
     budget: float,
     limits: tuple[float, float],
 ) -> KernelRow:
-    """One kernel, measured where there is a device."""
+    """Return the row of one kernel, measured where there is a device."""
     motion: Motion = getattr(model, entry)
     function = motion.source_function(program, PROGRAMS[program])
     on_device = (
@@ -316,7 +315,7 @@ def row(
 
 
 def folded(model: Model, device: Device, samples: int, budget: float) -> dict[str, Any]:
-    """Samples per second whose regressors are folded."""
+    """Return the samples per second of folded regressors."""
     inputs = inputs_of(model, "platform", samples)
     fold = RegressorFold(model, model.platform, Cuda(device=device))
     names = ("position", "velocity", "acceleration", "force")
@@ -338,7 +337,7 @@ def folded(model: Model, device: Device, samples: int, budget: float) -> dict[st
 
 
 def controlled(model: Model, device: Device, starts: int, budget: float) -> dict[str, Any]:
-    """Runge-Kutta steps per second of starts under computed torque at 1 kHz."""
+    """Return the Runge-Kutta steps per second of initial states under computed torque at 1 kHz."""
     here = model.platform.ports.at(model.assembly.q)
     shift = np.where(np.array(model.platform.ports.position.units) == "m", 0.01, 0.0)
     path = stroke(model, Line(here - shift, here + shift), model.platform.ports.position.columns)
@@ -368,7 +367,7 @@ def controlled(model: Model, device: Device, starts: int, budget: float) -> dict
 
 
 def texts_of(models: list[Model], mapped: list[str], followed: list[str]) -> list[str]:
-    """Texts of all kernels that are measured, the longest first."""
+    """Return the texts of all measured kernels, the longest first."""
     processor = Cuda(device=Processor())
     law, texts = ComputedTorque(bandwidth=80.0), []
     for model in models:
@@ -388,13 +387,13 @@ def texts_of(models: list[Model], mapped: list[str], followed: list[str]) -> lis
 
 
 def compiled_text(device: Gpu | None, text: str) -> None:
-    """One of them into the cache."""
+    """Compile one of them into the cache."""
     with suppress(EngineError):
         compile_cuda(text) if device is None else device.code(text, None)
 
 
 def arrays_in_and_out(device: Device) -> dict[str, str]:
-    """What becomes of arrays of JAX's and PyTorch's on the device: equal to NumPy's, and given back without a copy."""
+    """Check that arrays of JAX and PyTorch on the device give NumPy's results and are returned without a copy."""
     model = Model(load("delta"))
     inverse = Cuda(device=device).function(model.platform, "inverse_dynamics", ("force",))
     inputs = inputs_of(model, "platform", 1000)
@@ -419,13 +418,13 @@ def arrays_in_and_out(device: Device) -> dict[str, str]:
             same = np.array_equal(device.numbers(force), expected)
             given = np.asarray(back.cpu() if module == "torch" else back)
             result[module] = "equal" if same and np.array_equal(given, expected) else "DIFFERENT"
-        except Exception as error:  # of another library's
+        except Exception as error:  # errors of another library
             result[module] = f"failed: {error!r:.200}"
     return result
 
 
 class Recorder(Evaluator):
-    """Machine code of this computer's, which keeps the largest call of a kernel over rows."""
+    """Evaluates with machine code of this computer, and keeps the largest call of a kernel over rows."""
 
     def __init__(self) -> None:
         self.text, self.name, self.letters, self.calls = "", "", "", list[tuple[Any, ...]]()
@@ -453,7 +452,7 @@ class Recorder(Evaluator):
 
 
 def rows_of(model: Model, what: str) -> Recorder:
-    """The largest call of a kernel: paths of a machine's modes, or poses of its map."""
+    """Return the largest call of a kernel: paths of a machine's modes, or poses of its map."""
     recorder = Recorder()
     recorded = Model(model.mechanism, evaluator=recorder)
     if what == "paths":
@@ -478,7 +477,7 @@ def rows_row(
     budget: float,
     limits: tuple[float, float],
 ) -> KernelRow | None:
-    """A kernel over rows: the same rows again and again up to so many; None where it is not used."""
+    """Return the row of a kernel over rows, repeated up to `count`; None where it is not used."""
     recorder = rows_of(model, what)
     if not recorder.calls:
         return None
@@ -504,7 +503,7 @@ def rows_row(
         "double_instructions": counted,
         "bytes": size,
         "memory_limit": limits[0] / size,
-        # how often its loops run is not counted: no limit follows
+        # the number of rounds of its loops is not counted, so there is no limit by arithmetic
         "arithmetic_limit": None,
     }
     if device is None:
@@ -531,7 +530,8 @@ def rows_row(
         return written
 
     timed: list[float] = []
-    first, again = ([device.numbers(array) for array in run(1)] for _ in range(2))
+    first = [device.numbers(array) for array in run(1)]
+    again = [device.numbers(array) for array in run(1)]
     same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, again, strict=True))
     known = np.isfinite(first[0]) & np.isfinite(expected[0])
     deviation = float(
@@ -544,7 +544,7 @@ def rows_row(
 def figures_of(
     text: str, name: str, device: Device | None
 ) -> tuple[int | None, int | None, float | None, int | None]:
-    """Registers, spilled bytes, occupancy and instructions for doubles of a kernel; None without NVRTC."""
+    """Return registers, spilled bytes, occupancy and double instructions of a kernel; None without NVRTC."""
     try:
         code: DeviceCode = (
             device.code(text, None) if isinstance(device, Gpu) else compile_cuda(text)
@@ -559,8 +559,8 @@ def figures_of(
     return kernel.registers, kernel.spill_stores, kernel.occupancy(THREADS_PER_BLOCK), doubles
 
 
-def beside(model: Model, worlds: int, budget: float) -> dict[str, Any] | None:
-    """`mujoco_warp` on the same machine with its loops as equality constraints; None without it."""
+def warp_figures(model: Model, worlds: int, budget: float) -> dict[str, Any] | None:
+    """Measure `mujoco_warp` on the same machine, loops as equality constraints; None where it is not installed."""
     if find_spec("mujoco_warp") is None or find_spec("mujoco") is None:
         return None
     from peers import warp_peer
@@ -573,10 +573,10 @@ def beside(model: Model, worlds: int, budget: float) -> dict[str, Any] | None:
     }
 
 
-def tree_beside(
+def grid_figures(
     machine: str, kind: str, samples: int, budget: float, *, on_gpu: bool
 ) -> dict[str, Any] | None:
-    """GRiD on a tree: how far its reference is off, and its rates in numbers of a kind; None without it."""
+    """Measure GRiD on a tree: deviation of its reference, and rates in a number type; None if not installed."""
     if find_spec("grid_rbd") is None:
         return None
     from peers import grid_peer
@@ -587,15 +587,15 @@ def tree_beside(
         "dtype": kind,
         "reference": grid_peer.compared(model, 50),
     }
-    if on_gpu and not [line for line in missing_beside() if line.startswith("grid-rbd")]:
+    if on_gpu and not [line for line in missing_engines() if line.startswith("grid-rbd")]:
         result |= grid_peer.rates(model, samples, budget, kind)
     return result
 
 
-def missing_beside() -> list[str]:
-    """What is not there of the engines that are measured beside, a line each."""
+def missing_engines() -> list[str]:
+    """Return a line for each other engine that cannot be measured."""
     lines = []
-    for name, (modules, programs, advice) in BESIDE.items():
+    for name, (modules, programs, advice) in OTHER_ENGINES.items():
         gone = [each for each in modules if find_spec(each) is None]
         gone += [each for each in programs if shutil.which(each) is None]
         if gone:
@@ -631,7 +631,9 @@ def table(rows: list[KernelRow]) -> Table:
     ):
         made.add_column(head, justify="right")
     for each in rows:
-        bits = "-" if each.same_bits is None else "same" if each.same_bits else "DIFFERENT"
+        bits = "-"
+        if each.same_bits is not None:
+            bits = "same" if each.same_bits else "DIFFERENT"
         made.add_row(
             *(
                 each.machine,
@@ -657,11 +659,14 @@ def table(rows: list[KernelRow]) -> Table:
 
 
 def billions(value: float) -> str:
-    return f"{value / 1e9:.{0 if value >= 1e10 else 1 if value >= 1e9 else 2}f}e9"
+    digits = 2
+    if value >= 1e9:
+        digits = 0 if value >= 1e10 else 1
+    return f"{value / 1e9:.{digits}f}e9"
 
 
 def kernel_lines(rows: list[KernelRow]) -> list[str]:
-    """Return the kernels' table of a page."""
+    """Return the lines of the kernels' table on a page."""
     heads = ("kernel", "registers", "samples/s by memory", "samples/s by arithmetic")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for each in rows:
@@ -677,7 +682,7 @@ def kernel_lines(rows: list[KernelRow]) -> list[str]:
 
 
 def step_lines(rows: list[StepRow]) -> list[str]:
-    """Return the steps' table of a page."""
+    """Return the lines of the steps' table on a page."""
     heads = (
         "a step of",
         "numbers",
@@ -705,14 +710,14 @@ def device_here(processor: bool, registers: int | None, console: Console) -> Dev
         gpu = Gpu(registers=registers)
         _ = gpu.arrays
     except EngineError as error:
-        text = f"no GPU: {error}\nwhat follows is by paper: registers by NVRTC for sm_90, an H200's data sheet"
+        text = f"no GPU: {error}\ncomputed instead: registers by NVRTC for sm_90, limits by an H200's data sheet"
         console.print(text, markup=False)
         return None
     return gpu
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Kernels on a GPU beside their limits.")
+    parser = argparse.ArgumentParser(description="Kernels on a GPU compared with their limits.")
     parser.add_argument("--machines", nargs="+", default=["delta", "rcid"])
     parser.add_argument("--samples", type=int, default=2**22)
     parser.add_argument("--starts", type=int, default=2**17)
@@ -730,15 +735,15 @@ def main(arguments: list[str] | None = None) -> int:
         "--prepare", action="store_true", help="compile all kernels on all cores first"
     )
     parser.add_argument(
-        "--arrays", action="store_true", help="have arrays of JAX's and PyTorch's go in and out"
+        "--arrays", action="store_true", help="pass arrays of JAX and PyTorch in and out"
     )
     parser.add_argument(
-        "--no-kernels", dest="kernels", action="store_false", help="leave Tauloop's own out"
+        "--no-kernels", dest="kernels", action="store_false", help="leave out Tauloop's kernels"
     )
-    parser.add_argument("--beside", action="store_true", help="measure the other engines, too")
+    parser.add_argument("--engines", action="store_true", help="also measure the other engines")
     parser.add_argument("--json", type=Path)
     parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write what follows by paper into a page"
+        "--markdown", type=Path, metavar="FILE", help="write the computed tables into a page"
     )
     chosen = parser.parse_args(arguments)
     console = Console(width=200)
@@ -747,7 +752,7 @@ def main(arguments: list[str] | None = None) -> int:
     console.print(
         f"{limits[0] / 1e12:.2f} TB/s, {limits[1] / 1e12:.1f}e12 instructions for doubles a second"
     )
-    for line in missing_beside():
+    for line in missing_engines():
         console.print(line, markup=False)
     models = [Model(load(name), evaluator=Compiled(at_least=1)) for name in chosen.machines]
     if chosen.prepare:
@@ -770,7 +775,7 @@ def main(arguments: list[str] | None = None) -> int:
     further: dict[str, list[Any]] = {"folds": [], "controls": [], "mujoco_warp": [], "grid-rbd": []}
 
     def keep() -> None:
-        """All that is known so far: what takes too long costs nothing of it."""
+        """Write all results so far, so that a run that is stopped loses none of them."""
         whole = {
             "limits": limits,
             "cores": os.cpu_count(),
@@ -789,16 +794,14 @@ def main(arguments: list[str] | None = None) -> int:
             rows += [] if made is None else [made]
             keep()
     console.print(table(rows))
-    stepped = [
-        each
-        for model in models
-        for what in ("computed torque", "free")
-        for precision in Precision
-        if chosen.kernels and (each := step_row(model, what, precision)) is not None
-    ]
+    stepped = []
+    for model, what, precision in product(models, ("computed torque", "free"), Precision):
+        each = step_row(model, what, precision) if chosen.kernels else None
+        if each is not None:
+            stepped.append(each)
     console.print("\n".join(step_lines(stepped)), markup=False)
     if chosen.markdown:
-        page.write(chosen.markdown, MARKS, kernel_lines(rows))
+        page.write(chosen.markdown, KERNEL_MARKS, kernel_lines(rows))
         page.write(chosen.markdown, STEP_MARKS, step_lines(stepped))
     parts: list[tuple[str, Callable[[], Any]]] = []
     if device is not None and chosen.kernels:
@@ -808,17 +811,17 @@ def main(arguments: list[str] | None = None) -> int:
                 ("controls", partial(controlled, model, device, chosen.starts, chosen.seconds))
             )
     worlds = 3 if device is None or chosen.processor else 8192
-    for model in models if chosen.beside else []:
-        parts.append(("mujoco_warp", partial(beside, model, worlds, chosen.seconds)))
+    for model in models if chosen.engines else []:
+        parts.append(("mujoco_warp", partial(warp_figures, model, worlds, chosen.seconds)))
     on_gpu = isinstance(device, Gpu)
-    for name, kind in product(chosen.trees, ("float64", "float32")) if chosen.beside else []:
+    for name, kind in product(chosen.trees, ("float64", "float32")) if chosen.engines else []:
         parts.append(
-            ("grid-rbd", partial(tree_beside, name, kind, 65536, chosen.seconds, on_gpu=on_gpu))
+            ("grid-rbd", partial(grid_figures, name, kind, 65536, chosen.seconds, on_gpu=on_gpu))
         )
     for name, work in parts:
         try:
             further[name].append(work())
-        # of another engine's, or of a device's: the others are measured all the same
+        # errors of another engine or of a device: the others are still measured
         except Exception as error:
             further[name].append(f"failed: {error!r:.300}")
         console.print(name, further[name][-1])

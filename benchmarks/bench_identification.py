@@ -2,11 +2,11 @@
 
     python benchmarks/bench_identification.py [--data FOLDER] [--samples 1000000] [--json]
 
-Times are the processor's, so that a busy computer does not count (much). The rows of the arm need
-its data: FOLDER, by default ../shared/data/tx40. Beside them FIGAROH, where it is installed (``pip
-install figaroh``): from joint positions, velocities and accelerations to base parameters by
+Times are processor times, which other programs on a busy computer hardly affect. The rows of the
+arm need its data: FOLDER, by default ../shared/data/tx40. The peer is FIGAROH, where it is installed
+(``pip install figaroh``): from joint positions, velocities and accelerations to base parameters by
 ordinary least squares, with the same 87 columns. Machine code is in the cache (every row runs once
-before); the row of the whole command is a process of its own, with its imports.
+before); the row of the whole command is a separate process, with its imports.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ from tauloop.motion import Multisine, SampledMotion, random_multisine
 ROOT = Path(__file__).resolve().parents[1]
 ARM = ROOT / "examples" / "tx40"
 URDF = "tx40_nomesh.urdf"
-#: The URDF's angles less the measured ones, as side.yaml has them.
+#: The URDF's angles minus the measured ones, as in side.yaml.
 OFFSETS = np.deg2rad([0.0, -90.0, 90.0, 0.0, 0.0, 0.0])
-MACHINE = "gantry_tau_5dof"
+GANTRY = "gantry_tau_5dof"
 PAPER = (
     *("m_p", "mc_px", "mc_pz", "I_pyy"),
     *(
@@ -77,12 +77,12 @@ PAPER = (
     ),
 )
 FRICTION = ("cart_viscous", "cart_coulomb", "telescope_viscous", "telescope_coulomb")
-#: Least squares written by hand, and the preparation of both.
+#: Least squares written by hand, and the preparation for both.
 NUMPY_PEER = Path(__file__).with_name("peers") / "numpy_least_squares.py"
 LONG_LOG = {"cutoff": 20, "trim": 200, "decimation": 10}
 #: Samples of the stream that are in memory at a time.
 CHUNK = 10_000
-RATE = 200.0
+STREAM_RATE = 200.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +91,11 @@ class Row:
 
     Attributes:
         work: what was done.
-        seconds: processor's time of Tauloop.
+        seconds: processor time of Tauloop.
         asked: limit of the project, s; None without.
         megabytes: peak memory of the process; None where the process did other work too.
-        peer: processor's time of FIGAROH, or of least squares in NumPy, for the same, s; None where
-            there is neither.
+        peer: processor time of FIGAROH, or of least squares in NumPy, for the same, s; None where
+            neither is compared.
         note: what else was found.
     """
 
@@ -113,7 +113,7 @@ class Row:
 
 
 def seconds_of(work: Callable[[], object], runs: int = 3) -> float:
-    """Least processor's time of some runs, after one that is not counted."""
+    """Return the least processor time of several runs, after one that is not counted."""
     times = []
     for _ in range(runs + 1):
         start = time.process_time()
@@ -122,8 +122,8 @@ def seconds_of(work: Callable[[], object], runs: int = 3) -> float:
     return min(times[1:])
 
 
-#: Starts a command and prints its exit code, its processor's time (s) and its peak memory (KB). A
-#: process counts the memory of the one that started it, which must hence be small.
+#: Starts a command and prints its exit code, its processor time (s) and its peak memory (KB). The
+#: peak of a process includes the memory of the process that starts it, which must be small.
 METER = """
 import os, subprocess, sys
 process = subprocess.Popen([sys.executable, *sys.argv[1:]], stdout=subprocess.DEVNULL)
@@ -134,13 +134,13 @@ print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.
 DOUBTFUL = 1
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 #: Runs of a process that are measured.
-RUNS = 3
+PROCESS_RUNS = 3
 
 
 def in_process(*command: str, accepted: Sequence[int] = (0,)) -> tuple[float, float]:
-    """Return the least processor's time (s) and the peak memory (MB) of some runs of a process, after a first run.
+    """Return the least processor time (s) and the peak memory (MB) of several runs of a process, after a first run.
 
-    The first run fills the cache of machine code and leaves the byte code of the modules, as an
+    The first run fills the cache of machine code and writes the byte code of the modules, as an
     installation does.
 
     Args:
@@ -150,7 +150,7 @@ def in_process(*command: str, accepted: Sequence[int] = (0,)) -> tuple[float, fl
     environment = {**os.environ, **ONE_THREAD}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     seconds, megabytes = [], []
-    for _ in range(RUNS + 1):
+    for _ in range(PROCESS_RUNS + 1):
         meter = [sys.executable, "-c", METER, *command]
         code, time_used, memory = subprocess.run(
             meter, check=True, stdout=subprocess.PIPE, text=True, env=environment
@@ -163,7 +163,7 @@ def in_process(*command: str, accepted: Sequence[int] = (0,)) -> tuple[float, fl
 
 
 def arm_rows(data: Path) -> Iterator[Row]:
-    """The measured arm: the whole command, its parts, and FIGAROH."""
+    """Yield the rows of the measured arm: the whole command, its parts, and FIGAROH."""
     machine = load_urdf(data / URDF, ARM / "side.yaml")
     recording = load_recording(ARM / "recording.yaml", data)
     arguments = [
@@ -240,7 +240,7 @@ def _list(numbers: object) -> str:
 
 
 def gantry_motion(model: Model, rng: np.random.Generator) -> Multisine:
-    """A multisine of all actuators around the reference pose."""
+    """Return a multisine of all actuators around the reference pose."""
     center = model.actuator_position(model.assembly.q)
     return random_multisine(
         center, np.array([0.09] * 3 + [0.055] * 2), rng, terms=5, lowest=0.15, highest=1.2
@@ -248,10 +248,10 @@ def gantry_motion(model: Model, rng: np.random.Generator) -> Multisine:
 
 
 def gantry_rows() -> Iterator[Row]:
-    """The Gantry-Tau's 21 unknowns from 40 s at 200 Hz."""
-    model = Model(load(MACHINE), evaluator=Compiled(at_least=0))
+    """Yield the rows of the Gantry-Tau: 21 unknowns from 40 s at 200 Hz."""
+    model = Model(load(GANTRY), evaluator=Compiled(at_least=0))
     rng = np.random.default_rng(0)
-    moved = gantry_motion(model, rng).sample(np.arange(0.0, 40.0, 1.0 / RATE))
+    moved = gantry_motion(model, rng).sample(np.arange(0.0, 40.0, 1.0 / STREAM_RATE))
     start = model.actuators.track(moved.position).q
     forces = model.actuators.inverse_dynamics(
         moved.position, moved.velocity, moved.acceleration, start=start
@@ -275,7 +275,7 @@ def gantry_rows() -> Iterator[Row]:
         asked=2.0,
         note=note,
     )
-    fresh = seconds_of(lambda: work(Model(load(MACHINE), evaluator=Compiled(at_least=0))))
+    fresh = seconds_of(lambda: work(Model(load(GANTRY), evaluator=Compiled(at_least=0))))
     yield Row(
         work="Gantry-Tau: machine file and log to base parameters",
         seconds=fresh,
@@ -285,13 +285,13 @@ def gantry_rows() -> Iterator[Row]:
 
 
 def stream(count: int) -> dict[str, float | None]:
-    """A million samples of the Gantry-Tau: forward kinematics, regressor, incremental QR, weighted fit.
+    """Measure a million samples of the Gantry-Tau: forward kinematics, regressor, incremental QR, weighted fit.
 
-    Making the motion and its forces, which a log would hold, is not counted.
+    Computing the motion and its forces, which a log would hold, is not counted.
     """
     with threadpool_limits(limits=1, user_api="blas"):
         start = time.process_time()
-        model = Model(load(MACHINE), evaluator=Compiled(at_least=0))
+        model = Model(load(GANTRY), evaluator=Compiled(at_least=0))
         unknowns = (*PAPER, "cart_mass", *FRICTION)
         ties = leaf_ties(model, unknowns)
         motion = gantry_motion(model, np.random.default_rng(0))
@@ -310,7 +310,7 @@ def stream(count: int) -> dict[str, float | None]:
 
 
 def peak_megabytes() -> float | None:
-    """Peak memory of this process alone: getrusage counts the one that started it too. None where it is not told."""
+    """Return the peak memory of this process alone, unlike getrusage; None where the system does not state it."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -325,7 +325,7 @@ def _parts(
     rng, last = np.random.default_rng(1), None
     for first, after in pairwise((*range(0, count, CHUNK), count)):
         begun = time.process_time()
-        moved: SampledMotion = motion.sample(np.arange(first, after) / RATE)
+        moved: SampledMotion = motion.sample(np.arange(first, after) / STREAM_RATE)
         simulated.append(time.process_time() - begun)
         start = model.actuators.track(moved.position, last).q
         last = start[-1]
@@ -347,7 +347,7 @@ def _parts(
 
 
 def stream_rows(count: int) -> Iterator[Row]:
-    """The stream in a process of its own."""
+    """Yield the row of the stream, measured in a separate process."""
     command = [sys.executable, str(Path(__file__).resolve()), "--stream", str(count)]
     for _ in range(2):  # the first fills the cache of machine code
         done = subprocess.run(
@@ -364,7 +364,7 @@ def stream_rows(count: int) -> Iterator[Row]:
 
 
 def long_log_rows(count: int) -> Iterator[Row]:
-    """The whole command on a log of a five-bar, 1 kHz, as Parquet, next to least squares written by hand."""
+    """Yield the row of the whole command on a five-bar's log, 1 kHz, Parquet, with least squares written by hand."""
     signals = closed_form.log_of(
         closed_form.five_bar(), np.random.default_rng(0), rate=1000.0, seconds=count / 1000.0
     )
@@ -383,7 +383,7 @@ def long_log_rows(count: int) -> Iterator[Row]:
 
 
 def seven_rows() -> Iterator[Row]:
-    """All standard parameters of a serial arm of seven bodies, near its file's."""
+    """Yield the rows of all standard parameters of a serial arm of seven bodies, near its file's."""
     model = Model(loads(seven_bodies()), evaluator=Compiled(at_least=0))
     states = random_states(model, 1000, np.random.default_rng(0))
     rng = np.random.default_rng(1)
@@ -419,7 +419,7 @@ def seven_rows() -> Iterator[Row]:
 
 
 def seven_bodies() -> str:
-    """Machine file of an arm of seven revolute joints, by turns about z and y."""
+    """Return the machine file of an arm of seven revolute joints, alternately about z and y."""
     lines = ["format: tauloop-machine/1", "name: seven", "gravity: [0, 0, -9.81 m/s^2]", "bodies:"]
     for k in range(7):
         mass = 6.0 - 0.7 * k
@@ -495,7 +495,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 0
     table = Table(
-        title=f"Identification, processor's seconds; {computer['name']}, load {computer['busy_processes']}"
+        title=f"Identification, processor seconds; {computer['name']}, load {computer['busy_processes']}"
     )
     for heading in ("work", "s", "asked", "MB", "peer s", "ratio", "note"):
         table.add_column(

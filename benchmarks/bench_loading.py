@@ -1,4 +1,4 @@
-"""How long a function takes to make from a machine's file, by Python and by the C compiler.
+"""Time to create a function from a machine's file, of Python and of the C compiler.
 
     python benchmarks/bench_loading.py [--markdown docs/generated-code.md]
 
@@ -20,10 +20,10 @@ from pathlib import Path
 from peers.computer import compiler_version, load as busy, processor
 from rows import page
 
-MARKS = page.marks("bench_loading.py")
-MACHINES = ("delta", "nuwar", "rcid", "gantry_tau_3dof", "gantry_tau_5dof", "spidermill")
-RUNS = 3
-#: Run in a process of its own: times of this process and of its children, the compilers.
+LOADING_MARKS = page.marks("bench_loading.py")
+LOADED_MACHINES = ("delta", "nuwar", "rcid", "gantry_tau_3dof", "gantry_tau_5dof", "spidermill")
+LOADING_RUNS = 3
+#: Run in a separate process: times of this process and of its children, the compilers.
 PROGRAM = """
 import json, resource, sys, time
 import casadi, scipy.linalg
@@ -39,9 +39,9 @@ print(json.dumps([*(b - a for a, b in zip(before, seconds())), clock]))
 
 
 def measured(name: str) -> tuple[float, float, float]:
-    """Return the seconds of Python, of the compiler, and by the clock: of the run with the least sum."""
+    """Return the seconds of Python, of the compiler, and on the clock, of the run with the least sum."""
     runs = []
-    for _ in range(RUNS):
+    for _ in range(LOADING_RUNS):
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "XDG_CACHE_HOME": cache}
             done = subprocess.run(
@@ -59,7 +59,7 @@ def table() -> Iterator[str]:
     """Yield the lines of the table."""
     yield "| machine | Python | compiler | sum | by the clock, with the first bound call |"
     yield "|---|---|---|---|---|"
-    for name in MACHINES:
+    for name in LOADED_MACHINES:
         own, compiler, clock = measured(name)
         yield f"| {name} | {own:.2f} | {compiler:.2f} | {own + compiler:.2f} | {clock:.2f} |"
 
@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     note = f"{processor().name}; {compiler_version('cc')}; load of the cores {busy():.1f}."
-    page.write_or_print(options.markdown, MARKS, list(table()), note)
+    page.write_or_print(options.markdown, LOADING_MARKS, list(table()), note)
     return 0
 
 

@@ -1,10 +1,10 @@
-"""How cost grows: with the legs of a hexapod, and with the samples of a stream.
+"""Growth of cost with the legs of a hexapod, and with the samples of a stream.
 
     python benchmarks/bench_scaling.py [--figure docs/speed-scaling.png] [--json]
 
 The machine with n legs is the shipped hexapod with its legs spread evenly over both circles.
-Forward dynamics is measured for all; inverse dynamics from six legs on, for with fewer the
-platform's motion cannot be given. From seven legs on it shares forces among redundant actuators.
+Forward dynamics is measured for all; inverse dynamics from six legs on, because with fewer the
+platform's motion cannot be prescribed. From seven legs on it distributes forces among redundant actuators.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from tauloop.mechanism.shipped import machine_path
 
 LEGS = (3, 4, 5, 6, 7, 8, 10, 12)
 FREEDOMS = 6
-SAMPLES = (1, 2, 4, 6, 8, 10)
-STREAMED = ("delta", "rcid")
-#: A batch is done within a slice of the processor's time, so that some run is left undisturbed on a
+MILLIONS_OF_SAMPLES = (1, 2, 4, 6, 8, 10)
+STREAMED_MACHINES = ("delta", "rcid")
+#: A batch is short enough for a slice of the processor's time, so that some run is undisturbed on a
 #: busy computer too.
-BATCH, STATES = 512, 64
+SCALING_BATCH, STATES = 512, 64
 #: Standard deviation of actuator forces, N.
 FORCE = 20.0
 INVERSE, FORWARD = "inverse_dynamics", "forward_dynamics"
@@ -48,7 +48,7 @@ RESULT = {INVERSE: "force", FORWARD: "acceleration"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Legs:
-    """The hexapod with so many legs: program, operations of a sample, its time in batch and its least time, s."""
+    """The hexapod with `legs` legs: program, operations of a sample, its time in batch and its least time, s."""
 
     legs: int
     program: str
@@ -59,7 +59,7 @@ class Legs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    """One machine: times (s) of so many millions of samples."""
+    """One machine: times (s) for the given millions of samples."""
 
     machine: str
     millions: tuple[float, ...]
@@ -67,10 +67,10 @@ class Streams:
 
 
 def with_legs(n: int) -> Mechanism:
-    """The shipped hexapod with n legs: pairs on the base and on the platform become evenly spread neighbours.
+    """Return the shipped hexapod with n legs: pairs on the base and on the platform become evenly spread neighbours.
 
-    The legs lean to alternate sides by the angle that they have in the original, so that every one
-    of six freedoms is held as soon as there are six legs.
+    The legs lean to alternate sides by the angle that they have in the original, so that six legs
+    constrain all six degrees of freedom.
     """
     text = machine_path("hexapod").read_text(encoding="utf-8")
     base = [360.0 * i / n + lean for i, lean in enumerate(_leans(n))]
@@ -87,9 +87,7 @@ def with_legs(n: int) -> Mechanism:
         text,
     )
     if repeats + found != 4:
-        raise RuntimeError(
-            "the shipped hexapod is written in another way than this benchmark expects"
-        )
+        raise RuntimeError("the shipped hexapod does not have the form that this benchmark expects")
     return loads(text)
 
 
@@ -103,7 +101,7 @@ def _leans(n: int) -> list[float]:
 
 
 def measure_legs(n: int, seconds: float, seed: int) -> list[Legs]:
-    """Forward dynamics from the platform's motion with n legs, and inverse dynamics where the motion can be given."""
+    """Measure forward dynamics with n legs, and inverse dynamics where the platform's motion can be prescribed."""
     model = Model(with_legs(n))
     states = random_states(model, STATES, np.random.default_rng(seed))
     sources = {
@@ -118,15 +116,19 @@ def measure_legs(n: int, seconds: float, seed: int) -> list[Legs]:
     for program in (FORWARD, INVERSE) if n >= FREEDOMS else (FORWARD,):
         kernel = model.platform.compiled(program, (RESULT[program],))
         given = {port.name: sources[port.name] for port in kernel.function.inputs}
-        batch = {key: np.resize(array, (BATCH, array.shape[1])) for key, array in given.items()}
-        if not np.isfinite(kernel.batch(batch, BATCH)[RESULT[program]]).all():
+        batch = {
+            key: np.resize(array, (SCALING_BATCH, array.shape[1])) for key, array in given.items()
+        }
+        if not np.isfinite(kernel.batch(batch, SCALING_BATCH)[RESULT[program]]).all():
             raise RuntimeError(f"{n} legs, {program}: numbers are not finite")
         found.append(
             Legs(
                 legs=n,
                 program=program,
                 operations=sum(operations(kernel.function)["once"].values()),
-                batch=seconds_per_call(lambda k=kernel, b=batch: k.batch(b, BATCH), seconds, BATCH),
+                batch=seconds_per_call(
+                    lambda k=kernel, b=batch: k.batch(b, SCALING_BATCH), seconds, SCALING_BATCH
+                ),
                 limit=limits(kernel.function, in_lanes=True)[0],
             )
         )
@@ -140,7 +142,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--legs", type=int, nargs="+", default=LEGS, help="numbers of legs (default 3 to 12)"
     )
     parser.add_argument(
-        "--millions", type=float, nargs="+", default=SAMPLES, help="of samples (default 1 to 10)"
+        "--millions",
+        type=float,
+        nargs="+",
+        default=MILLIONS_OF_SAMPLES,
+        help="of samples (default 1 to 10)",
     )
     parser.add_argument(
         "--seconds", type=float, default=0.2, help="for each measurement (default 0.2)"
@@ -154,7 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
     for n in options.legs:
         legs += measure_legs(n, options.seconds, options.seed)
         progress.print(f"{n} legs: {time.perf_counter() - start:.0f} s")
-    streams = [_stream(name, options.millions) for name in STREAMED]
+    streams = [_stream(name, options.millions) for name in STREAMED_MACHINES]
     if options.figure is not None:
         draw(legs, streams, options.figure)
     if options.json:
@@ -172,7 +178,7 @@ def _stream(name: str, millions: Sequence[float]) -> Streams:
 
 
 def line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
-    """Slope, value at zero, and largest distance from the line as a share of the largest value, by least squares."""
+    """Return slope, value at zero, and largest distance from the line as a share of the largest value."""
     slope, zero = np.polyfit(x, y, 1)
     away = np.abs(np.asarray(y) - slope * np.asarray(x) - zero).max() / np.abs(y).max()
     return float(slope), float(zero), float(away)
@@ -211,7 +217,7 @@ def _print(legs: list[Legs], streams: list[Streams]) -> None:
 
 
 def _fits(legs: list[Legs], streams: list[Streams]) -> list[str]:
-    """How straight the lines are."""
+    """Return the deviations of the measured times from straight lines."""
     texts = []
     for program in (FORWARD, INVERSE):
         chosen = [row for row in legs if row.program == program]
@@ -221,7 +227,7 @@ def _fits(legs: list[Legs], streams: list[Streams]) -> list[str]:
         ):
             if len(y) > 2:
                 slope, zero, away = line([row.legs for row in chosen], y)
-                fit = f"{slope:.0f} {what} a leg and {zero:.0f} besides"
+                fit = f"{slope:.0f} {what} a leg plus {zero:.0f}"
                 texts.append(f"{program}: {fit}, at most {100 * away:.1f} % off the line")
     for stream in streams:
         if len(stream.millions) > 2:
@@ -233,7 +239,7 @@ def _fits(legs: list[Legs], streams: list[Streams]) -> list[str]:
 
 
 def draw(legs: list[Legs], streams: list[Streams], file: Path) -> None:
-    """Three panels: operations and time against legs, time against samples."""
+    """Draw three panels: operations and time against legs, time against samples."""
     mpl.use("agg")
     from matplotlib import pyplot as plt
     from matplotlib.ticker import MaxNLocator

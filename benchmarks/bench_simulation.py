@@ -1,8 +1,8 @@
-"""How long a simulation of ten seconds takes: the free motion, in independent coordinates, on one core.
+"""Time of a simulation of ten seconds: free motion, in independent coordinates, on one core.
 
     python benchmarks/bench_simulation.py [--markdown docs/measured/simulation.md]
 
-Whole calls of `Simulator.run` on machine code that is compiled already, least of several.
+Whole calls of `Simulator.run` with machine code that is already compiled, least of several.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tauloop.integrate import DormandPrince, RungeKutta4
 from tauloop.simulation import IndependentCoordinates, Simulator
 from tauloop.simulation.free_motion import free_motion_setup
 
-MARKS = page.marks("bench_simulation.py")
-MACHINES = ("delta", "nuwar", "rcid")
-#: Seconds of the motion, and runs of which the fastest counts.
-SIMULATED, RUNS = 10.0, 7
+SIMULATION_MARKS = page.marks("bench_simulation.py")
+SIMULATED_MACHINES = ("delta", "nuwar", "rcid")
+#: Seconds of the motion, and number of runs, of which the fastest counts.
+SIMULATED, SIMULATION_RUNS = 10.0, 7
 ADAPTIVE = DormandPrince(rtol=1e-9, atol=1e-12)
 FIXED = RungeKutta4(step=1e-3)
 
@@ -38,7 +38,7 @@ def measured(name: str) -> str:
     for integrator in (ADAPTIVE, FIXED):
         simulator = Simulator(ready.model, route=IndependentCoordinates(), integrator=integrator)
         best = float("inf")
-        for _ in range(RUNS + 1):  # the first one compiles
+        for _ in range(SIMULATION_RUNS + 1):  # the first one compiles
             start = time.perf_counter()
             result = simulator.run(SIMULATED, q=ready.q, v=ready.v)
             best = min(best, time.perf_counter() - start)
@@ -51,7 +51,7 @@ def table() -> Iterator[str]:
     """Yield the lines of the table."""
     yield "| machine | Dormand–Prince, `rtol` 1e-9 | times real time | Runge–Kutta 4, 1 ms | times real time |"
     yield "|---|---|---|---|---|"
-    for name in MACHINES:
+    for name in SIMULATED_MACHINES:
         yield measured(name)
 
 
@@ -64,7 +64,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     lines = list(table())
     page.write_or_print(
-        options.markdown, MARKS, lines, f"{processor().name}; load of the cores {busy():.1f}."
+        options.markdown,
+        SIMULATION_MARKS,
+        lines,
+        f"{processor().name}; load of the cores {busy():.1f}.",
     )
     return 0
 

@@ -1,10 +1,9 @@
-"""The table of speed: every row measured beside its peer in one run.
+"""The table of speed: every row measured together with its peer in one run.
 
     python benchmarks/bench_speed.py [--only dynamics ...] [--json] [--markdown docs/speed.md]
 
-`--markdown` writes the rows with a peer between the two marks in a page. Whatever is compared must agree
-before it is timed. The first run on a computer builds Pinocchio's C++ program, which takes about
-six minutes.
+`--markdown` writes the rows with a peer between the two marks in a page. Results must agree before they are
+timed. The first run on a computer builds Pinocchio's C++ program, which takes about six minutes.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ SECTIONS = {
     "streaming": streaming.rows,
     "starting": starting.rows,
 }
-MARKS = page.marks("bench_speed.py")
-WIDTH = 200
+SPEED_MARKS = page.marks("bench_speed.py")
+SPEED_TABLE_WIDTH = 200
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     progress = Console(stderr=True, highlight=False, soft_wrap=True)
-    if options.markdown and not page.is_marked(options.markdown, MARKS):
+    if options.markdown and not page.is_marked(options.markdown, SPEED_MARKS):
         progress.print(
-            f"{options.markdown} lacks the marks {MARKS[0]} and {MARKS[1]}",
+            f"{options.markdown} lacks the marks {SPEED_MARKS[0]} and {SPEED_MARKS[1]}",
             style="bold red",
             markup=False,
         )
@@ -72,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.markdown:
         page.write(
             options.markdown,
-            MARKS,
+            SPEED_MARKS,
             [*markdown([row for row in found if row.peer]), "", *(f"{line}\n" for line in about)],
         )
         progress.print(f"written: {options.markdown}")
@@ -113,9 +112,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _about(settings: Settings, before: float | None) -> Iterator[str]:
-    """On what it was measured."""
+    """Return the conditions of the measurement."""
     computer, found = processor(), core()
-    compilers = [compiler_version(path) for name in ("cc", "c++") if (path := shutil.which(name))]
+    paths = filter(None, map(shutil.which, ("cc", "c++")))
+    compilers = [compiler_version(path) for path in paths]
     clock = f"clock {1e-9 / found.cycle:.2f} GHz (measured), " if found else ""
     yield (
         f"{computer.name}, {clock}{' '.join(computer.features)}; Python {platform.python_version()}; "
@@ -130,7 +130,11 @@ def _about(settings: Settings, before: float | None) -> Iterator[str]:
 
 def _print(rows: list[Row], about: list[str]) -> None:
     screen = Console(highlight=False)
-    screen = screen if screen.width >= WIDTH else Console(highlight=False, width=WIDTH)
+    screen = (
+        screen
+        if screen.width >= SPEED_TABLE_WIDTH
+        else Console(highlight=False, width=SPEED_TABLE_WIDTH)
+    )
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in HEADINGS:
         words = heading in ("work", "peer", "must reach", "note")

@@ -1,7 +1,7 @@
-"""How long starts take: processor time of new processes, least of ten, beside the import of NumPy and CasADi.
+"""Start-up times: processor time of new processes, least of ten, compared with the import of NumPy and CasADi.
 
-Run `python benchmarks/bench_start_up.py`. Every round starts each process once, so that all have
-the same neighbours.
+Run `python benchmarks/bench_start_up.py`. Every round starts each process once, so that all are
+measured under the same load.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 ROUNDS = 10
 BASE = "import numpy, casadi"
 COMMAND = "import sys; from tauloop.cli import main; sys.argv[1:] = {!r}; main()"
-#: What is started, and the most that is wanted, as a multiple of the base.
+#: What is started, and the upper limit as a multiple of the base.
 ROWS = {
     "import, load delta, build its Model": (
         "import tauloop as tl; tl.Model(tl.load('delta'))",
@@ -35,7 +35,7 @@ ROWS = {
 
 
 def processor_time(code: str) -> float:
-    """Seconds of a new interpreter that runs some code, user and system."""
+    """Return the user and system time of a new interpreter that runs some code, s."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, env=kept)

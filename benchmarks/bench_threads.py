@@ -1,11 +1,11 @@
-"""What threads gain: whole calls of batches by the clock, on one thread and on several.
+"""The gain of threads: whole calls of batches, measured on the clock, on one thread and on several.
 
     python benchmarks/bench_threads.py [--threads 2] [--seconds 0.3] [--machines delta ...]
         [--markdown docs/outgrowing-one-core.md]
 
-A call checks what goes in, computes, and looks at the diagnostics of what comes out. By the clock
-threads gain what cores are free: runs take turns, the least time of several counts, and a busy
-computer still gains less (first rows).
+A call checks the inputs, computes, and evaluates the diagnostics of the outputs. On the clock,
+threads gain only from free cores: runs alternate, the least time of several counts, and a busy
+computer still shows a smaller gain (first rows).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from tauloop.compiler.c.calling.threads import share_out, shares
 from tauloop.kinematics import random_states
 from tauloop.simulation import Simulator, simulate_many
 
-MARKS = page.marks("bench_threads.py")
-MACHINES = ("delta", "rcid")
-#: States that the samples repeat.
-STATES = 64
-#: At which a simulated start is kept.
+THREADS_MARKS = page.marks("bench_threads.py")
+THREADED_MACHINES = ("delta", "rcid")
+#: Number of different states, which the samples repeat.
+DIFFERENT_STATES = 64
+#: Number of time points at which a simulated motion is stored.
 TIMES = 100
-#: And for how long it moves, s.
+#: Duration of the simulated motion, s.
 DURATION = 1.0
-#: Samples of the call that tells how many take long enough.
+#: Samples of a first call, from which the number of samples that takes long enough follows.
 FEW = 10_000
-#: Products and sums in all lanes, a few hundred a sample, of numbers that stay in the nearest
+#: Products and sums in all lanes, a few hundred per sample, of numbers that stay in the nearest
 #: cache.
 SUMS = """#include <stddef.h>
 
@@ -60,7 +60,7 @@ void sums(size_t n, double *sum)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """One call: seconds a sample by the clock, on one thread and on several."""
+    """One call: seconds per sample on the clock, on one thread and on several."""
 
     machine: str
     call: str
@@ -70,8 +70,8 @@ class Gain:
 
 
 def calls(model: Model, most: int) -> dict[str, Callable[[int], object]]:
-    """Whole calls by name, of so many samples."""
-    states = random_states(model, STATES, np.random.default_rng(0))
+    """Return functions that compute n samples in whole calls, by name."""
+    states = random_states(model, DIFFERENT_STATES, np.random.default_rng(0))
     q, v, a = (
         np.resize(array, (most, array.shape[1]))
         for array in (states.q, states.velocity, states.acceleration)
@@ -95,7 +95,7 @@ def calls(model: Model, most: int) -> dict[str, Callable[[int], object]]:
 
 
 def least(works: Sequence[Callable[[], object]], runs: int) -> list[float]:
-    """Return the least time (s) by the clock of some runs of each work, without the first; works take turns."""
+    """Return the least time (s) of alternate runs of each work on the clock, without the first run."""
     times: list[list[float]] = [[] for _ in works]
     for _ in range(runs + 1):
         for work, own in zip(works, times, strict=True):
@@ -106,7 +106,7 @@ def least(works: Sequence[Callable[[], object]], runs: int) -> list[float]:
 
 
 def arithmetic(threads: int) -> Callable[[int], None]:
-    """Sums that touch no memory, shared out as batches are: what so many threads gain at best on this computer."""
+    """Return sums without memory access, distributed as batches are: the best gain of threads on this computer."""
     run = Library.made(SUMS).function("sums", "n*")
 
     def work(part: slice) -> None:
@@ -116,7 +116,7 @@ def arithmetic(threads: int) -> Callable[[int], None]:
 
 
 def memory(threads: int, most: int) -> Callable[[int], None]:
-    """Sixteen numbers a sample from memory to memory, shared out likewise: what calls gain that wait for it."""
+    """Return a copy of sixteen numbers per sample, distributed alike: the gain of calls that wait for memory."""
     read, written = (np.zeros((most, 16)) for _ in range(2))
 
     def work(part: slice) -> None:
@@ -128,7 +128,7 @@ def memory(threads: int, most: int) -> Callable[[int], None]:
 def gain(
     machine: str, call: str, works: Sequence[Callable[[int], object]], options: argparse.Namespace
 ) -> Gain:
-    """Of a call on one thread and on several."""
+    """Return the gain of a call from one thread to several."""
     works[0](FEW)
     clock = time.perf_counter()
     works[0](FEW)
@@ -138,7 +138,7 @@ def gain(
 
 
 def measured(options: argparse.Namespace) -> Iterator[Gain]:
-    """All calls of the machines, behind arithmetic and memory alone."""
+    """Yield all calls of the machines, after arithmetic alone and memory alone."""
     counts = (1, options.threads)
     yield gain("arithmetic", "alone", [arithmetic(count) for count in counts], options)
     yield gain("memory", "alone", [memory(count, options.most) for count in counts], options)
@@ -154,9 +154,11 @@ def measured(options: argparse.Namespace) -> Iterator[Gain]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=2, help="beside one (default 2)")
     parser.add_argument(
-        "--seconds", type=float, default=0.3, help="that a call takes on one thread (default 0.3)"
+        "--threads", type=int, default=2, help="number compared with one (default 2)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=0.3, help="duration of a call on one thread (default 0.3)"
     )
     parser.add_argument(
         "--most", type=int, default=2_000_000, help="samples of a call (default 2 000 000)"
@@ -165,7 +167,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--runs", type=int, default=30, help="of which the fastest counts (default 30)"
     )
     parser.add_argument(
-        "--machines", nargs="+", default=MACHINES, help="by name (default delta, rcid)"
+        "--machines", nargs="+", default=THREADED_MACHINES, help="by name (default delta, rcid)"
     )
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
@@ -185,7 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         lines.append("| " + " | ".join(cells) + " |")
     note = f"{processor().name}; load of the {processor().cores} cores {busy() or 0.0:.1f}."
-    page.write_or_print(options.markdown, MARKS, lines, note)
+    page.write_or_print(options.markdown, THREADS_MARKS, lines, note)
     return 0
 
 

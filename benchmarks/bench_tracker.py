@@ -2,9 +2,9 @@
 
     python benchmarks/bench_tracker.py [--markdown docs/tracking.md]
 
-Each machine is swung through random motions. Base parameters are those of its file, as if they had
-been identified to 2 %. The step is timed by the monotonic clock, once per sample; the worst step
-holds an update of the fit.
+Each machine is moved through random motions. Base parameters are those of its file, as if they had
+been identified to 2 %. The step is timed by the monotonic clock, once per sample; the longest steps
+contain an update of the fit.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tauloop.export.microcontroller import export_tracker
 from tauloop.identification import BaseEstimates, OrdinaryLeastSquares, RegressionData, fit
 from tauloop.identification.online import CausalFilters, TrackOptions
 
-MARKS = page.marks("bench_tracker.py")
-MACHINES = ("five_bar", "delta", "linear_delta", "gantry_tau_3dof", "hexapod")
-SAMPLES, PERIOD = 20_000, 1e-3
+TRACKER_MARKS = page.marks("bench_tracker.py")
+TRACKED_MACHINES = ("five_bar", "delta", "linear_delta", "gantry_tau_3dof", "hexapod")
+TRACKED_SAMPLES, PERIOD = 20_000, 1e-3
 MAIN = r"""
 #include "machine_tracker.h"
 #include <stdio.h>
@@ -105,7 +105,7 @@ def as_identified(model: tl.Model, position: np.ndarray) -> tuple[BaseEstimates,
 def measured(name: str) -> tuple[int, int, float, float, int]:
     """Return parameters, tracked ones, the mean and the 99.9 % time of a step, microseconds, and the bytes it keeps."""
     model = tl.Model(tl.load(name))
-    position = swing(model, PERIOD * np.arange(SAMPLES))
+    position = swing(model, PERIOD * np.arange(TRACKED_SAMPLES))
     saved, forces = as_identified(model, position)
     options = TrackOptions(payload=1.0)
     filters = CausalFilters(
@@ -113,7 +113,7 @@ def measured(name: str) -> tuple[int, int, float, float, int]:
     )
     export = export_tracker(model, saved, options, filters=filters, name="machine")
     with tempfile.TemporaryDirectory() as folder:
-        for file, text in {**export.files, "main.c": MAIN % {"samples": SAMPLES}}.items():
+        for file, text in {**export.files, "main.c": MAIN % {"samples": TRACKED_SAMPLES}}.items():
             (Path(folder) / file).write_text(text, encoding="utf-8")
         sources = ["main.c", "machine_tracker.c", "machine.c"]
         flags = ["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2"]
@@ -124,7 +124,7 @@ def measured(name: str) -> tuple[int, int, float, float, int]:
         )
     mean, slow, refused, kept = done.stdout.split()
     if int(refused):
-        raise SystemExit(f"{name}: {refused} samples were refused")
+        raise SystemExit(f"{name}: {refused} samples were rejected")
     fitted = export.manifest["tracker"]["parameters"]
     return (
         len(fitted),
@@ -139,7 +139,7 @@ def table() -> Iterator[str]:
     """Yield the lines of the table."""
     yield "| machine | parameters (tracked) | step, mean [us] | step, 99.9 % [us] | memory [bytes] |"
     yield "|---|---|---|---|---|"
-    for name in MACHINES:
+    for name in TRACKED_MACHINES:
         parameters, tracked, mean, slow, kept = measured(name)
         yield f"| {name} | {parameters} ({tracked}) | {mean:.2f} | {slow:.1f} | {kept} |"
 
@@ -152,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     note = f"{processor().name}; {compiler_version('cc')}; load of the cores {busy():.1f}."
-    page.write_or_print(options.markdown, MARKS, list(table()), note)
+    page.write_or_print(options.markdown, TRACKER_MARKS, list(table()), note)
     return 0
 
 

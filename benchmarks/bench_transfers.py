@@ -1,4 +1,4 @@
-"""How long a free motion takes to plan, and to plan again when its target has moved by 20 mm: `make bench`."""
+"""Time to plan a free motion, and to plan it again after its target has moved by 20 mm: `make bench`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tauloop.motion.free.obstacles import box
 
 START, END = np.array([-0.1525, 0.0, -0.525]), np.array([0.1525, 0.0, -0.525])
 BOXES = box("-0.05,0,-0.53:0.04,0.1,0.05"), box("0.05,0,-0.53:0.04,0.1,0.05")
-TARGETS, AWAY = 100, 0.02
+TARGET_COUNT, AWAY = 100, 0.02
 
 
 def timed(plan: Callable[[], FreeMotion]) -> tuple[float, float, FreeMotion]:
-    """Seconds on the clock and of the processor, and the motion."""
+    """Return the seconds on the clock and of the processor, and the motion."""
     clock, processor = time.perf_counter(), time.process_time()
     motion = plan()
     return time.perf_counter() - clock, time.process_time() - processor, motion
 
 
 def main() -> None:
-    """One machine, with obstacles and without."""
+    """Measure one machine, with obstacles and without."""
     model = tl.Model(tl.load("delta"))
     for name, obstacles in (("free space", ()), ("two boxes", BOXES)):
         surroundings = Surroundings(obstacles=obstacles)
@@ -34,7 +34,7 @@ def main() -> None:
         )
         first = timed(lambda planner=planner: planner.plan(START, END))
         rng, times, refused = np.random.default_rng(0), [], 0
-        for _ in range(TARGETS):
+        for _ in range(TARGET_COUNT):
             shift = rng.normal(size=3)
             end = END + AWAY * shift / np.linalg.norm(shift)
             planner.restart(first[2])
@@ -50,7 +50,7 @@ def main() -> None:
             f"  again, {AWAY} m away: median {np.median(clock):.0f} ms, worst {clock.max():.0f} ms of {len(times)}"
         )
         print(
-            f"  of a core: median {np.median(processor):.0f} ms, worst {processor.max():.0f} ms; refused {refused}"
+            f"  of a core: median {np.median(processor):.0f} ms, largest {processor.max():.0f} ms; rejected {refused}"
         )
 
 

@@ -1,8 +1,8 @@
-"""Motor torques of a five-bar and a Delta from closed forms in NumPy, apart from Tauloop's equations, and logs of them.
+"""Motor torques of a five-bar and a Delta from closed forms in NumPy, independent of Tauloop, and logs of them.
 
-A log is what instruments would have recorded of a motion: encoder steps, torque noise, and what no
-model of the machine has, such as a transmission that bends. Parameters identified from it are
-compared with those it was made from.
+A log is what instruments would have recorded of a motion: encoder steps, torque noise, and effects
+that no model of the machine has, such as an elastic transmission. Parameters identified from it are
+compared with the true ones.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Multisine:
 
     @classmethod
     def random(cls, center: np.ndarray, stroke: float, highest: float, seed: int) -> Multisine:
-        """Return one whose motors move by at most `stroke` about their center, and accelerate alike at all terms."""
+        """Return one with strokes of at most `stroke` about the center and equal accelerations of all terms."""
         rng = np.random.default_rng(seed)
         frequencies = highest * np.array([0.09, 0.22, 0.41, 0.59, 0.82, 1.0])
         amplitudes = rng.normal(size=(len(center), len(frequencies))) / frequencies
@@ -64,12 +64,12 @@ class Multisine:
 class Jolted:
     """A multisine whose accelerations jump at every reversal, as those of a controlled motor with dry friction do.
 
-    A controller takes the jump back: a response (t - s)^2 exp(-(t - s) / fading) / 2 from every
+    A controller reduces the jump: a response (t - s)^2 exp(-(t - s) / fading) / 2 is added from every
     reversal s on.
 
     Attributes:
         smooth: the multisine.
-        jump: of the accelerations, rad/s^2, in the direction of the motion that begins.
+        jump: of the accelerations, rad/s^2, in the direction of the new motion.
         fading: s.
     """
 
@@ -115,9 +115,9 @@ class Truth:
         name: of the machine.
         mechanism: its description, with the true values.
         motors: names of the actuators.
-        motion: what its motors do.
+        motion: the motion of its motors.
         forces: torques (N, n) of the motors along a motion.
-        smooth: the same without dry friction, which bends no transmission.
+        smooth: the same without dry friction, which does not deform the transmission.
         coulomb: dry friction (n,) of the motors.
         noise: of the torques, as a share of each motor's root mean square torque.
         parameters: "file" or "standard", of the identification.
@@ -163,10 +163,10 @@ def log_of(
         seconds: length.
         step: of the encoders, rad; none where zero.
         noise: of the torques, as a share of their root mean square; the truth's own without it.
-        late: by how much torques come after the motion, s.
-        bending: frequency, Hz, at which a load would swing on its transmission with its motor and
-            the other loads held. The motion is that of the loads. Encoders and dry friction are at
-            the motors, which are ahead by the torque that the load takes over the stiffness.
+        late: delay of the torques after the motion, s.
+        bending: frequency, Hz, at which a load would oscillate on its transmission with its motor
+            and the other loads fixed. The motion is that of the loads. Encoders and dry friction are
+            at the motors, which lead by the load's torque divided by the stiffness.
     """
     time = np.arange(round(rate * seconds)) / rate
     position = truth.motion.at(time)[0]
@@ -181,7 +181,7 @@ def log_of(
         forces.shape
     )
     if step:
-        # where the steps of an encoder lie is chance
+        # the phase of an encoder's steps is random
         zero = step * rng.uniform(size=position.shape[1])
         position = step * np.round((position - zero) / step) + zero
     channels = [
@@ -193,7 +193,7 @@ def log_of(
 
 
 def stiffness_of(truth: Truth, bending: float) -> np.ndarray:
-    """Return the stiffness (n,), N m/rad, on which loads at the center of the motion swing at `bending`, Hz."""
+    """Return the stiffness (n,), N m/rad, at which loads at the motion's center oscillate at `bending`, Hz."""
     multisine = truth.motion if isinstance(truth.motion, Multisine) else truth.motion.smooth
     count = len(truth.motors)
     center = np.repeat(multisine.center[None], count, axis=0)

@@ -1,4 +1,4 @@
-"""Inverse and forward dynamics of parallel machines: Tauloop beside Pinocchio and MuJoCo, all in one run.
+"""Inverse and forward dynamics of parallel machines: Tauloop compared with Pinocchio and MuJoCo in one run.
 
     python benchmarks/compare_engines.py [--machines rcid delta ...] [--json]
 
@@ -28,9 +28,9 @@ from tauloop.formats.library import load as load_machine
 
 MACHINES = ("rcid", "delta", "gantry_tau_5dof", "hexapod", "spidermill", "five_bar")
 #: Below this the tables' columns would wrap.
-WIDTH = 140
-#: Share of the cores that may be busy before times are called unsure; the benchmark itself keeps
-#: one.
+MIN_TABLE_WIDTH = 140
+#: Share of the cores that may be busy before times are called uncertain; the benchmark itself keeps
+#: one busy.
 BUSY = 0.75
 
 #: (peer, field of `Times`, heading) of the peers' columns.
@@ -43,7 +43,7 @@ INVERSE_COLUMNS = (
 )
 FORWARD_COLUMNS = (("Pinocchio", "call", "C++"), ("MuJoCo", "call", "C"))
 LEGEND = (
-    "Tauloop starts from the platform's motion and works the kinematics out; the peers are given all coordinates.",
+    "Tauloop starts from the platform's motion and computes the kinematics; the peers are given all coordinates.",
     "call: one call in machine code. batch: a sample of a large batch, one core, all checks included. "
     "Python: set a state, call, take the result.",
     "ratios: the fastest peer's call by Tauloop's call and by its batch; the fastest peer's Python loop by Tauloop's.",
@@ -103,8 +103,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _surroundings(settings: Settings) -> dict[str, object]:
-    """On what, and how, it was measured."""
-    compilers = [path for name in ("cc", "c++") if (path := shutil.which(name))]
+    """Return the conditions of the measurement."""
+    compilers = filter(None, map(shutil.which, ("cc", "c++")))
     return {
         "processor": asdict(processor()),
         "load": load(),
@@ -120,7 +120,11 @@ def _surroundings(settings: Settings) -> dict[str, object]:
 
 def _print(found: list[Comparison], surroundings: dict[str, object]) -> None:
     screen = Console(highlight=False)
-    screen = screen if screen.width >= WIDTH else Console(highlight=False, width=WIDTH)
+    screen = (
+        screen
+        if screen.width >= MIN_TABLE_WIDTH
+        else Console(highlight=False, width=MIN_TABLE_WIDTH)
+    )
     screen.print(
         _table(
             "Inverse dynamics, µs a state", [(c.machine, c.inverse) for c in found], INVERSE_COLUMNS
@@ -140,7 +144,7 @@ def _print(found: list[Comparison], surroundings: dict[str, object]) -> None:
 def _table(
     title: str, works: list[tuple[str, Work]], columns: tuple[tuple[str, str, str], ...]
 ) -> Table:
-    """Machines by columns (peer, field, heading) beside Tauloop's own times and the ratios."""
+    """Return a table: machines by columns (peer, field, heading), Tauloop's own times and the ratios."""
     table = Table(
         title=title,
         title_justify="left",
@@ -174,7 +178,7 @@ def _table(
 
 
 def _notes(found: list[Comparison]) -> list[str]:
-    """Versions; notes of all contenders, each with the machines that it holds for; what was left out of calls."""
+    """Return versions, notes of contenders with the machines they hold for, and what call times leave out."""
     notes: dict[str, list[str]] = {}
     left_out: dict[str, list[float]] = {}
     for comparison in found:
@@ -207,7 +211,7 @@ def _computer(surroundings: dict[str, object]) -> list[str]:
     ]
     if load_ is not None and load_ > BUSY * computer["cores"]:
         lines.append(
-            f"The computer was busy (load {load_:.1f}): all times are upper bounds, and ratios are unsure."
+            f"The computer was busy (load {load_:.1f}): all times are upper bounds, and ratios are uncertain."
         )
     return lines
 
@@ -221,7 +225,7 @@ def _ratio(peer: float | None, own: float | None) -> str:
 
 
 def _three(number: float) -> str:
-    """Three digits, never an exponent."""
+    """Return a number with three digits, never with an exponent."""
     return f"{number:.{max(0, 2 - math.floor(math.log10(number)))}f}" if number > 0.0 else "0"
 
 

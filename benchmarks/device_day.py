@@ -1,16 +1,15 @@
-"""All that is to be measured on a GPU, as few commands for a machine that is lent for minutes and has no network.
+"""All measurements on a GPU in a few commands, for a machine that is lent for minutes and has no network.
 
-    python benchmarks/device_day.py pack             # here: wheels for that machine, in parts, below out/device_day
-    python benchmarks/device_day.py keep NUMBER      # there, for each part: it is put aside
-    python benchmarks/device_day.py run              # there: Tauloop's kernels, in ten minutes; results below $OUT
-    python benchmarks/device_day.py run --beside     # there: the other engines, in ten minutes
+    python benchmarks/device_day.py pack             # here: wheels for that machine, in parts, in out/device_day
+    python benchmarks/device_day.py keep NUMBER      # there, for each part: store it
+    python benchmarks/device_day.py run              # there: Tauloop's kernels, in ten minutes; results in $OUT
+    python benchmarks/device_day.py run --engines    # there: the other engines, in ten minutes
 
-Parts are small enough to be sent one by one (`out/device_day/NUMBER` is to be carried with the
-working tree). That machine has Python 3.12 with CuPy, NumPy, SciPy, PyTorch, JAX, nvcc and
-nvdisasm; it gets CasADi (its core alone), MuJoCo, Warp, GRiD and what these need. `run` unpacks
-them and starts `bench_gpu.py`: arrays of JAX and PyTorch go in and out of a kernel, all kernels are
-compiled on all cores and measured, then the other engines. What is known is kept after each
-measurement.
+Parts are small enough to be sent one by one (carry `out/device_day/NUMBER` with the working tree).
+That machine has Python 3.12 with CuPy, NumPy, SciPy, PyTorch, JAX, nvcc and nvdisasm; it gets CasADi
+(its core alone), MuJoCo, Warp, GRiD and their requirements. `run` unpacks them and starts
+`bench_gpu.py`: arrays of JAX and PyTorch are passed in and out of a kernel, all kernels are compiled
+on all cores and measured, then the other engines. Results are written after each measurement.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Where parts lie here, and what is put aside there.
+#: Folders of the parts here, and of the stored parts there.
 PARTS, ASIDE = ROOT / "out" / "device_day", Path(tempfile.gettempdir()) / "device_day"
-#: Bytes of a part.
+#: Largest size of a part, bytes.
 LARGEST = 40 * 2**20
-#: What that machine has not, and what that needs. MuJoCo wants both of its parts of one version.
+#: Packages that the machine lacks, and their requirements. Both parts of MuJoCo need the same version.
 WHEELS = (
     *(
         "casadi>=3.8,<4",
@@ -49,16 +48,16 @@ PLATFORMS = (
     "manylinux2014",
     "manylinux1",
 )
-#: What of CasADi's wheel is used: neither solvers nor their libraries.
+#: The parts of CasADi's wheel that are used: neither solvers nor their libraries.
 CASADI = ("__init__.py", "casadi.py", "_casadi.so", "libcasadi.so.3.7", "tools")
-#: The arm that GRiD is measured with beside a shipped one; a URDF that is not part of the project.
+#: The arm that GRiD is measured with in addition to a shipped one; a URDF outside the project.
 TX40 = ROOT.parent / "shared" / "data" / "tx40" / "tx40_nomesh.urdf"
-#: Seconds of `run`.
+#: Time limit of `run`, s.
 LONGEST = 570
 
 
 def pack() -> int:
-    """Download, prune, compress and cut; says what to call."""
+    """Download, prune, compress and cut; print the commands to run there."""
     shutil.rmtree(PARTS, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder) / "site"
@@ -86,12 +85,12 @@ def pack() -> int:
     for k in range(1, count + 1):
         last = " && python3 benchmarks/device_day.py run" if k == count else ""
         print(f"carry out/device_day/{k}: python3 benchmarks/device_day.py keep {k}{last}")
-    print("at once behind it: python3 benchmarks/device_day.py run --beside")
+    print("directly afterwards: python3 benchmarks/device_day.py run --engines")
     return 0
 
 
 def pruned(site: Path) -> None:
-    """Leave out what no measurement reads."""
+    """Remove files that no measurement reads."""
     for path in (site / "casadi").iterdir():
         if path.name not in CASADI:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -101,14 +100,14 @@ def pruned(site: Path) -> None:
 
 
 def keep(number: int) -> int:
-    """Put a part aside, where the next call of the machine finds it."""
+    """Store a part where the next call of the machine finds it."""
     ASIDE.mkdir(exist_ok=True)
     shutil.copy(PARTS / str(number) / "part", ASIDE / f"part{number:03d}")
     return 0
 
 
-def run(beside: bool) -> int:
-    """Unpack, check, compile and measure Tauloop's kernels, or the other engines; the outcome of the last."""
+def run(engines: bool) -> int:
+    """Unpack, check, compile and measure Tauloop's kernels, or the other engines; return the last exit code."""
     results = Path(os.environ.get("OUT", ASIDE / "results"))
     results.mkdir(parents=True, exist_ok=True)
     parts = sorted(ASIDE.glob("part*"))
@@ -129,9 +128,9 @@ def run(beside: bool) -> int:
     trees = ["pendulum_arm", *(str(path) for path in site.glob("tx40*.urdf"))]
     bench = ROOT / "benchmarks" / "bench_gpu.py"
     wanted = (
-        ["--no-kernels", "--beside", "--trees", *trees] if beside else ["--prepare", "--arrays"]
+        ["--no-kernels", "--engines", "--trees", *trees] if engines else ["--prepare", "--arrays"]
     )
-    options = [*wanted, "--json", str(results / ("beside.json" if beside else "gpu.json"))]
+    options = [*wanted, "--json", str(results / ("engines.json" if engines else "gpu.json"))]
     command = ["timeout", str(LONGEST), sys.executable, str(bench), *options]
     with (results / "log.txt").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
@@ -150,11 +149,11 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("pack")
     commands.add_parser("keep").add_argument("number", type=int)
-    commands.add_parser("run").add_argument("--beside", action="store_true")
+    commands.add_parser("run").add_argument("--engines", action="store_true")
     chosen = parser.parse_args()
     if chosen.command == "keep":
         return keep(chosen.number)
-    return pack() if chosen.command == "pack" else run(chosen.beside)
+    return pack() if chosen.command == "pack" else run(chosen.engines)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a measured arm's torque at rest depends on: models of it, chosen by validation, judged on held-out data.
+"""Models of a measured arm's torque at rest, chosen by validation and judged on held-out data.
 
     python benchmarks/friction_at_rest.py DATA [--json]
 
@@ -37,7 +37,7 @@ PREPARATION = Preparation(cutoff=70.0, order=2, standstill=1e-3, trim=200, decim
 FADED = (0.02, 0.05, 0.1, 0.3, 1.0)  # s
 PRESLIDING = (3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # rad
 SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
-#: Shorter rests are moments of turning round, samples after decimation.
+#: Shorter rests are reversals of the motion, samples after decimation.
 SHORTEST = 5
 
 
@@ -59,16 +59,16 @@ class Recording:
     transmission: np.ndarray
 
     def thinned(self, columns: np.ndarray) -> np.ndarray:
-        """Decimated as the regressor."""
+        """Return columns decimated as the regressor is."""
         return np.asarray(decimate(columns, PREPARATION.decimation)[: len(self.data)])
 
     def own(self, columns: np.ndarray) -> np.ndarray:
-        """One column (N', 6, 6) for each joint from (N, 6), in its own row only."""
+        """Return one column (N', 6, 6) for each joint from (N, 6), nonzero in its own row only."""
         return np.asarray(self.thinned(columns)[:, :, None] * np.eye(6))
 
     @property
     def held_sign(self) -> np.ndarray:
-        """Sign of the last motion of joints (N, 6) while their motors rest, else zero."""
+        """Return the sign of the last motion of joints (N, 6) while their motors rest, else zero."""
         signs = np.sign(self.motor)
         last = np.maximum.accumulate(
             np.where(signs != 0.0, np.arange(len(signs))[:, None], -1), axis=0
@@ -96,7 +96,7 @@ def read(folder: Path) -> Recording:
 
 
 def models(given: Recording) -> Iterator[tuple[str, RegressionData]]:
-    """Every model of friction at rest, and others that might explain a constant torque there."""
+    """Yield every model of friction at rest, and others that might explain a constant torque there."""
     data, held = given.data, given.held_sign
     joints = [f"joint_{k + 1}" for k in range(6)]
 
@@ -144,7 +144,7 @@ def models(given: Recording) -> Iterator[tuple[str, RegressionData]]:
 def _coulomb(
     given: Recording, replaced: np.ndarray, joints: list[str], *, adds: bool
 ) -> RegressionData:
-    """Coulomb's columns with (N, 6) added, or in their place; the wrist's shared ones by the last joint's."""
+    """Return Coulomb's columns plus (N, 6), or replaced by it; the wrist's shared ones by the last joint's."""
     data = given.data
     Y = np.array(data.regressor)
     columns = given.thinned(replaced)
@@ -158,13 +158,13 @@ def _coulomb(
 
 
 def _since(rests: np.ndarray) -> np.ndarray:
-    """Seconds since the last motion (N, 6) at 5 kHz."""
+    """Return the seconds since the last motion (N, 6) at 5 kHz."""
     count = np.arange(1, len(rests) + 1)[:, None]
     return np.asarray((count - np.maximum.accumulate(np.where(rests, 0, count), axis=0)) / 5000.0)
 
 
 def _dahl(position: np.ndarray, length: float) -> np.ndarray:
-    """Dahl's friction state: dz/dq = (1 - z sign(dq)) / length, exact from sample to sample."""
+    """Return Dahl's friction state: dz/dq = (1 - z sign(dq)) / length, exact from sample to sample."""
     moved = np.diff(position, axis=0, prepend=position[:1])
     sign, kept = np.sign(moved), np.exp(-np.abs(moved) / length)
     z = np.zeros_like(moved)
@@ -174,15 +174,14 @@ def _dahl(position: np.ndarray, length: float) -> np.ndarray:
 
 
 def judged(data: RegressionData) -> dict[str, object]:
-    """Validation and held-out errors."""
+    """Return validation and held-out errors."""
     last = round(0.7 * len(data))
     half = round(0.5 * last)
     whole = fit(data.part(slice(0, last)), data.part(slice(last, None)), WeightedLeastSquares())
     inner = fit(data.part(slice(0, half)), data.part(slice(half, last)), WeightedLeastSquares())
     scale = np.array([part.scale for part in whole.held_out])
-    errors = [
-        np.array([part.rmse for part in found.held_out]) / scale * 100.0 for found in (inner, whole)
-    ]
+    percent = 100.0 / scale
+    errors = [percent * np.array([part.rmse for part in x.held_out]) for x in (inner, whole)]
     return {
         "validation": float(np.sqrt(np.mean(errors[0] ** 2))),
         "held_out": float(np.sqrt(np.mean(errors[1] ** 2))),
@@ -191,7 +190,7 @@ def judged(data: RegressionData) -> dict[str, object]:
 
 
 def agreement(given: Recording) -> dict[str, list[int]]:
-    """In how many rests the mean residual has the sign of the last motion, of how many; training and held out."""
+    """Count rests whose mean residual has the sign of the last motion, and all rests; training and held out."""
     data = given.data
     last = round(0.7 * len(data))
     found = fit(data.part(slice(0, last)), None, WeightedLeastSquares())

@@ -1,13 +1,13 @@
-"""Compare the speed of generated code with stored ratios, so that a loss is noticed in the change that causes it.
+"""Compare the speed of generated code with stored ratios, so that a change that makes code slower is noticed.
 
     python benchmarks/guard.py [--rows TEXT ...] [--store] [--json]
 
-Each row is timed in turn with a fixed reference kernel (`guard_reference.c`), compiled in the same
-run with the same flags. The median of the ratios of neighbouring times hardly depends on the clock
-or on other programs. It does depend on which pages of memory the code happens to lie in (up to a
-quarter), so the code is loaded several times from copies. The ratios are stored for each kind of
-processor and for each width of its vectors in `guard.json`. A row fails where its ratio is more
-than 7 % above the stored one in three measurements. `--store` writes the ratios of this processor.
+Each row is timed alternately with a fixed reference kernel (`guard_reference.c`), compiled in the
+same run with the same flags. The median of the ratios of neighbouring times hardly depends on the
+clock or on other programs. It does depend on the memory pages of the code (up to a quarter), so the
+code is loaded several times from copies. The ratios are stored for each kind of processor and for
+each vector width in `guard.json`. A row fails where its ratio is more than 7 % above the stored one
+in three measurements. `--store` writes the ratios of this processor.
 
 Exit codes: 0 all rows pass, or nothing is stored for this processor; 1 a row is slower; 2 nothing
 can be measured.
@@ -47,12 +47,12 @@ from tauloop.verification.engines import frictionless
 FOLDER = Path(__file__).resolve().parent
 STORED = FOLDER / "guard.json"
 REFERENCE = FOLDER / "guard_reference.c"
-#: Loss of a row that is a failure.
+#: Largest allowed increase of a row's ratio.
 LIMIT = 0.07
 #: Measurements of a row before it fails.
 TRIES = 3
-#: Copies of the code of which the median counts, pairs of times for each, and runs of which each
-#: time is the least.
+#: Number of copies of the code, whose median counts; pairs of times for each; and runs, of whose
+#: times the least counts.
 COPIES, PAIRS, RUNS = 5, 25, 4
 #: Samples of a loop of single calls, of a batch, and of a regressor's batch, which fits into the
 #: core's own cache.
@@ -63,7 +63,7 @@ WIDTHS: Mapping[str, tuple[str, ...]] = {"avx2": ("-mno-avx512f",), "avx512": ()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardedRow:
-    """What is timed: a function of a machine, called sample by sample in a loop in C, or on a batch from Python."""
+    """A timed function of a machine, called sample by sample in a loop in C, or on a batch from Python."""
 
     machine: str
     program: str
@@ -125,7 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
     if compiler is None:
         print("guard: no C compiler: nothing can be measured", file=sys.stderr)
         return 2
-    rows = [row for row in ROWS if any(text in row.name for text in options.rows)]
+    rows = [row for row in ROWS if _has_one_of(row.name, options.rows)]
     stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.is_file() else {}
     before = stored.get(family(), {})
     measured: dict[str, dict[str, float]] = {}
@@ -300,6 +300,10 @@ def _least_time(work: Callable[[], object]) -> float:
     return best
 
 
+def _has_one_of(name: str, texts: Sequence[str]) -> bool:
+    return any(text in name for text in texts)
+
+
 def _print(
     measured: Mapping[str, Mapping[str, float]], stored: Mapping[str, Mapping[str, float]]
 ) -> None:
@@ -308,8 +312,10 @@ def _print(
         slower = too_slow(ratios, stored.get(width, {}))
         for name, ratio in ratios.items():
             before = stored.get(width, {}).get(name)
-            change = f"{100.0 * (ratio / before - 1.0):+.1f} %" if before else ""
-            verdict = "SLOWER" if name in slower else "ok" if before else "not stored"
+            change, verdict = "", "not stored"
+            if before:
+                change = f"{100.0 * (ratio / before - 1.0):+.1f} %"
+                verdict = "SLOWER" if name in slower else "ok"
             table.add_row(
                 width, name, f"{ratio:.3f}", f"{before:.3f}" if before else "", change, verdict
             )

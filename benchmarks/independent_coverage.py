@@ -4,9 +4,9 @@
     python benchmarks/independent_coverage.py --rows FILE ... [--markdown PAGE]    # rows that --json printed
 
 A five-bar and a Delta whose torques are closed forms in NumPy (`closed_form.py`), under
-`CONDITIONS`: logs of 20 s at 500 Hz, a multisine for each motor, decimated by 5; no cut-off is
-stated but where the condition has one. Counted are the parameters whose true value is inside the
-interval, over all of them and of the worst, and the results that are ok.
+`CONDITIONS`: logs of 20 s at 500 Hz, a multisine for each motor, decimated by 5; a cut-off is given
+only where the condition has one. The table shows the share of intervals that contain the true value,
+over all parameters and for the worst one, and the share of results that are ok.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tauloop import IdentificationOptions, Model, identify
 from tauloop.compiler.c import Compiled
 from tauloop.identification import PreparationOptions
 
-MARKS = page.marks("independent_coverage.py")
+COVERAGE_MARKS = page.marks("independent_coverage.py")
 QUANTILE = float(norm.ppf(0.975))
-#: What a log has, and what its identification is asked for, by condition.
+#: Effects in a log, and options of its identification, by condition.
 CONDITIONS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "sound": ({}, {}),
     "sound, cut-off of 30 Hz": ({}, {"cutoff": 30.0}),
@@ -115,7 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     logs = ", ".join(sorted({str(row["seeds"]) for row in rows}, key=int))
     note = f"{logs} logs each; `python benchmarks/independent_coverage.py --seeds {logs}`."
-    page.write_or_print(chosen.markdown, MARKS, list(table(rows)), note)
+    page.write_or_print(chosen.markdown, COVERAGE_MARKS, list(table(rows)), note)
     return 0
 
 

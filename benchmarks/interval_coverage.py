@@ -1,18 +1,18 @@
-"""Do 95 % intervals cover 95 %? Monte Carlo on a five-bar, and the bias that noise of the positions makes.
+"""Do 95 % intervals cover 95 %? Monte Carlo on a five-bar, and the bias from noise of the positions.
 
     python benchmarks/interval_coverage.py [--runs 2000] [--noisy-runs 200] [--stressed-runs 60]
     [--json]
 
-First the torques alone are noisy: white noise, through a running mean (of the drive) and the
-decimation that the torques of every log go through; "filter known" is told both. Whole fits
+First only the torques are noisy: white noise, through a running mean (of the drive) and the
+decimation that the torques of every log go through; "filter known" states both. Whole fits
 (weighted least squares), all base parameters pooled, by each model of the errors. Then the encoders
-are noisy too, so that the regressor is: least squares is biased, which no standard deviation shows,
-so its bias is given apart, beside instruments of the commanded motion (`InstrumentalVariables`), in
-which it is gone.
+are noisy too, and so is the regressor: least squares is biased, which no standard deviation shows,
+so its bias is listed separately, together with instruments of the commanded motion
+(`InstrumentalVariables`), which have none.
 
-Last, four logs of 15 s with other motions, and a model that leaves something out (`STRESSES`): what
-differs from log to log is counted by deviations clustered by log and by logs fitted apart; what is
-wrong alike in all of them by none.
+Last, four logs of 15 s with other motions, and a model that omits an effect (`STRESSES`):
+differences between logs are covered by deviations clustered by log and by separate fits of logs;
+errors that are the same in all logs are covered by none.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class Arm:
         self.true = self.base.regroup(np.array(leaves))
 
     def with_noise(self, rng: np.random.Generator) -> RegressionData:
-        """The exact regressor, and torques with noise that was decimated with them."""
+        """Return the exact regressor, and torques with noise that was decimated with them."""
         return replace(self.data, forces=self.data.forces + decimate(torque_errors(rng), FACTOR))
 
     def logged(self, encoder: float, rng: np.random.Generator) -> tuple[RegressionData, np.ndarray]:
-        """Data from positions with noise, and the regressor of the commanded motion prepared alike."""
+        """Return data from noisy positions, and the regressor of the commanded motion prepared the same way."""
         units = self.model.actuators.ports.position.units
         exact = Sensors(resolution=np.zeros(2), force_noise=np.zeros(2))
         moved, forces = self.motion, self.forces + torque_errors(rng)
@@ -114,24 +114,24 @@ class Arm:
             )
             for noise in (encoder * rng.standard_normal(moved.position.shape), 0.0)
         ]
-        inner = slice(10, -10)  # filters meet the ends of the record
+        inner = slice(10, -10)  # without the end effects of filters
         data = regression_data(self.model, logs[0], PREPARATION, ties=self.ties)
         return data.part(inner), motion_regressor(self.model, logs[1], PREPARATION)[inner]
 
     def errors(self, result: Identification) -> tuple[np.ndarray, np.ndarray]:
-        """Errors of the base parameters, and the same in standard deviations."""
+        """Return errors of the base parameters, and the same in standard deviations."""
         return result.values - self.true, (result.values - self.true) / result.standard_deviations
 
 
 def torque_errors(rng: np.random.Generator) -> np.ndarray:
-    """White noise (SAMPLES, 2) through a running mean."""
+    """Return white noise (SAMPLES, 2) through a running mean."""
     white = NOISE * rng.standard_normal((SAMPLES + MEAN, 2))
     sums = np.cumsum(white, axis=0)
     return (sums[MEAN:] - sums[:-MEAN]) / MEAN
 
 
 def known_correlation() -> np.ndarray:
-    """Correlation of these errors after the decimation, at lags 0, 1, ..."""
+    """Return the correlation of these errors after the decimation, at lags 0, 1, ..."""
     running = sum(np.eye(SAMPLES, SAMPLES + MEAN - 1, k) for k in range(MEAN)) / MEAN
     rows = decimate(running, FACTOR)
     middle = len(rows) // 2
@@ -140,7 +140,7 @@ def known_correlation() -> np.ndarray:
 
 
 def torque_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
-    """Coverage by each model of the errors; the regressor is exact."""
+    """Return the coverage by each model of the errors; the regressor is exact."""
     models: dict[str, ErrorModel] = {
         "filter known": FilteredErrors(correlation=known_correlation()),
         "autocorrelated": AutocorrelatedErrors(),
@@ -165,7 +165,7 @@ def torque_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
 
 
 def position_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
-    """Bias and coverage of least squares and of instruments, where the regressor is noisy."""
+    """Return bias and coverage of least squares and of instruments, where the regressor is noisy."""
     rng = np.random.default_rng(13)
     errors = AutocorrelatedErrors()
     rows = []
@@ -203,17 +203,17 @@ def position_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
     return rows
 
 
-#: What a model leaves out, in turn: friction that falls by 10 to 40 % in each log and begins 20 %
-#: up or down; drives whose scale differs by 2 % from log to log; a ripple of 3 % with a phase of
-#: its own in each log; Stribeck friction of 5 %; forces 2 ms late; a transmission that bends at 12
-#: Hz.
+#: Effects that a model omits: friction that falls by 10 to 40 % in each log and starts 20 % higher
+#: or lower; drives whose scale differs by 2 % from log to log; a ripple of 3 % with a different
+#: phase in each log; Stribeck friction of 5 %; forces 2 ms late; an elastic transmission with a
+#: resonance at 12 Hz.
 STRESSES = ("nothing", "drift", "scale", "ripple", "Stribeck", "late", "bending")
 STRESSED_RATE, STRESSED_SECONDS, LOGS = 200.0, 15.0, 4
 STRESSED = Preparation(cutoff=20.0, trim=40, decimation=5)
 
 
 def stressed_log(arm: Arm, stress: str, seed: int, rng: np.random.Generator) -> RegressionData:
-    """Regression data of one log with what the model leaves out."""
+    """Return regression data of one log with the omitted effect."""
     model = arm.model
     center = model.actuator_position(model.assembly.q)
     multisine = random_multisine(
@@ -250,7 +250,7 @@ def stressed_log(arm: Arm, stress: str, seed: int, rng: np.random.Generator) -> 
 
 
 def stressed(arm: Arm, runs: int) -> list[dict[str, object]]:
-    """Coverage where the model leaves something out, and how often logs are told apart."""
+    """Return the coverage where the model omits an effect, and how often logs are found to differ."""
     models: dict[str, ErrorModel] = {
         "independent": IndependentErrors(),
         "autocorrelated": AutocorrelatedErrors(),
@@ -260,7 +260,7 @@ def stressed(arm: Arm, runs: int) -> list[dict[str, object]]:
     rows = []
     for stress in STRESSES:
         inside: dict[str, list[np.ndarray]] = {name: [] for name in (*models, "logs apart")}
-        told = 0
+        found_to_differ = 0
         for run in range(runs):
             rng = np.random.default_rng(1000 + run)
             parts = [stressed_log(arm, stress, 10 * run + k, rng) for k in range(LOGS)]
@@ -280,9 +280,11 @@ def stressed(arm: Arm, runs: int) -> list[dict[str, object]]:
             inside["logs apart"].append(
                 np.abs(apart.means - true) < QUANTILE * apart.mean_deviations
             )
-            told += bool(apart.moved.any())
+            found_to_differ += bool(apart.moved.any())
         covered = {name: float(np.mean(found)) for name, found in inside.items()}
-        rows.append({"left out": stress, "runs": runs, **covered, "told": told / runs})
+        rows.append(
+            {"left out": stress, "runs": runs, **covered, "found to differ": found_to_differ / runs}
+        )
     return rows
 
 

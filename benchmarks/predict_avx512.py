@@ -1,13 +1,13 @@
-"""What the kernels take on a core with AVX-512: predicted from their machine code, or measured where there is one.
+"""Times of the kernels on a core with AVX-512: predicted from their machine code, or measured on such a core.
 
     python benchmarks/predict_avx512.py [--core icelake-server] [--clocks 3.0 3.5] [--kinds]
     [--json] [--markdown FILE]
 
-The toolkit's C text is compiled under the toolkit's own flags for the core at hand and for one with
-AVX-512. LLVM's machine code analyser says how many cycles a block of samples takes on each. What is
-measured here over what is predicted for here, kernel by kernel, corrects the other prediction. On a
-core that has AVX-512 itself the table is another one: what is measured there, beside the prediction
-for the core that LLVM knows best of its kind (`--core`).
+The toolkit's C text is compiled under the toolkit's own flags for the core of this computer and for
+one with AVX-512. LLVM's machine code analyser gives the cycles of a block of samples on each. The
+measured time on this computer divided by the predicted one, kernel by kernel, corrects the other
+prediction. On a core that has AVX-512 itself the table is a different one: times measured there,
+with the prediction for the core that LLVM knows best of its kind (`--core`).
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ KERNELS = (
     ("gantry_tau_5dof", "inverse"),
     ("spidermill", "inverse"),
 )
-#: What the code is compiled for where the compiler may not know the core: of the same instructions.
+#: Architectures to compile for where the compiler may not know the core: with the same instructions.
 ARCHITECTURES = {"znver4": "icelake-server", "znver5": "icelake-server"}
-HEADINGS = (
+PREDICTION_HEADINGS = (
     "work",
     "predicted here",
     "measured here",
@@ -56,28 +56,28 @@ HEADINGS = (
     "target",
 )
 KIND_HEADINGS = ("instructions a sample", *KINDS)
-MARKS = page.marks("predict_avx512.py", "predicted")
-#: Of the table on a core that has AVX-512.
+PREDICTION_MARKS = page.marks("predict_avx512.py", "predicted")
+#: Headings and marks of the table on a core that has AVX-512.
 MEASURED_HEADINGS = ("work", "predicted", "measured", "ratio", "time", "units alone")
 MEASURED_MARKS = page.marks("predict_avx512.py")
-WIDTH = 180
+MIN_PREDICTION_WIDTH = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """A kernel here and there; cycles of a sample or of a call.
+    """A kernel on this computer and on the core with AVX-512; cycles of a sample or of a call.
 
     Attributes:
         work: what is computed.
-        here: predicted for the core at hand.
-        measured: on it.
+        here: predicted for the core of this computer.
+        measured: on that core.
         there: predicted for the core with AVX-512.
-        cycle: of the clock here, s.
-        times: there by the ratio of measured to predicted, at each clock asked for, s.
+        cycle: of the clock of this computer, s.
+        times: on the core with AVX-512, corrected by measured over predicted, at each clock, s.
         least: by the units of that core alone, s.
         target: of issue 3, in words.
         lanes: of the registers that products use there.
-        kinds: instructions of a sample here and there.
+        kinds: instructions of a sample on both.
     """
 
     work: str
@@ -93,12 +93,12 @@ class Prediction:
 
     @property
     def ratio(self) -> float:
-        """Measured over predicted."""
+        """Return measured over predicted."""
         return self.measured / self.here.simulated
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Texts of a row in the order of `HEADINGS`."""
+        """Return the texts of a row in the order of `PREDICTION_HEADINGS`."""
         return (
             self.work,
             f"{three(self.here.simulated)} cycles",
@@ -112,7 +112,7 @@ class Prediction:
 
     @property
     def measured_cells(self) -> tuple[str, ...]:
-        """Texts of a row in the order of `MEASURED_HEADINGS`."""
+        """Return the texts of a row in the order of `MEASURED_HEADINGS`."""
         return (
             *self.cells[:4],
             _nanoseconds((self.measured * self.cycle,)),
@@ -123,7 +123,9 @@ class Prediction:
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     progress = Console(stderr=True, highlight=False, soft_wrap=True)
-    marks, headings = (MEASURED_MARKS, MEASURED_HEADINGS) if has_it() else (MARKS, HEADINGS)
+    marks, headings = (
+        (MEASURED_MARKS, MEASURED_HEADINGS) if has_it() else (PREDICTION_MARKS, PREDICTION_HEADINGS)
+    )
     if options.markdown and not page.is_marked(options.markdown, marks):
         progress.print(
             f"{options.markdown} lacks the marks {marks[0]} and {marks[1]}",
@@ -168,12 +170,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def has_it() -> bool:
-    """Whether the core at hand has AVX-512."""
+    """Return whether the core of this computer has AVX-512."""
     return "avx512f" in processor().features
 
 
 def _host(tool: Analyser, options: argparse.Namespace) -> str:
-    """LLVM's name for the core at hand; for one with AVX-512, which it may not know, that of its kind."""
+    """Return LLVM's name of this computer's core; for one with AVX-512, which LLVM may not know, that of its kind."""
     return str(options.core) if has_it() else tool.host
 
 
@@ -207,7 +209,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 def _predictions(
     name: str, what: str, tool: Analyser, compiler: Compiler, options: argparse.Namespace
 ) -> Iterator[Prediction]:
-    """A call and a sample of a batch."""
+    """Yield the predictions for a call and for a sample of a batch."""
     one = kernel(name, what)
     here = parsed(assembly(one.function, compiler, "native"))
     there = parsed(assembly(one.function, compiler, ARCHITECTURES.get(options.core, options.core)))
@@ -227,7 +229,7 @@ def _predictions(
             (code, passed(one.function, code, round(steps), in_lanes=in_lanes))
             for code in (here, there)
         ]
-        # before and after, so that a busy minute does not count
+        # before and after, so that a busy minute has no effect
         measured = min(measured, one.seconds(options.seconds / 2, in_lanes=in_lanes)) / found.cycle
         yield Prediction(
             work=f"{one.name}, {label}",
@@ -242,15 +244,16 @@ def _predictions(
             least=tuple(1e-9 * cycles[1].bound / c for c in options.clocks),
             target=target,
             lanes=widest(walks[1][0], walks[1][1][0]),
-            kinds=tuple(
-                {kind: n / samples for kind, n in counts(code, passing).items()}
-                for code, (passing, samples) in walks
-            ),
+            kinds=tuple(_per_sample(counts(code, x), samples) for code, (x, samples) in walks),
         )
 
 
+def _per_sample(counted: dict[str, int], samples: int) -> dict[str, float]:
+    return {kind: n / samples for kind, n in counted.items()}
+
+
 def _about(tool: Analyser, compiler: Compiler, options: argparse.Namespace) -> Iterator[str]:
-    """On what it was measured and predicted."""
+    """Yield the conditions of the measurement and the prediction."""
     found = core()
     clock = f"{1e-9 / found.cycle:.2f} GHz (measured)" if found else ""
     yield (
@@ -284,7 +287,11 @@ def _markdown(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterato
 
 def _print(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     screen = Console(highlight=False)
-    screen = screen if screen.width >= WIDTH else Console(highlight=False, width=WIDTH)
+    screen = (
+        screen
+        if screen.width >= MIN_PREDICTION_WIDTH
+        else Console(highlight=False, width=MIN_PREDICTION_WIDTH)
+    )
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for i, heading in enumerate(headings):
         table.add_column(

@@ -230,7 +230,8 @@ def test_the_table_goes_between_the_marks_of_a_page(
     assert speed.main(arguments) == 1
     assert "lacks the marks" in capsys.readouterr().err
     page.write_text(
-        "\n".join(("before", speed.MARKS[0], "old", speed.MARKS[1], "after\n")), encoding="utf-8"
+        "\n".join(("before", speed.SPEED_MARKS[0], "old", speed.SPEED_MARKS[1], "after\n")),
+        encoding="utf-8",
     )
     assert speed.main(arguments) == 0
     lines = page.read_text(encoding="utf-8").splitlines()

@@ -1,8 +1,8 @@
 """LLVM's machine code analyser (`llvm-mca`): how many cycles a stretch of instructions takes on a core.
 
 It simulates dispatch, waiting for operands, and the units of the core, as LLVM's scheduling models
-describe them. It takes every load for one that hits the nearest cache and depends on no store,
-every branch for foreseen, and knows neither the decoders nor the clock that wide registers cost.
+describe them. It assumes that every load hits the nearest cache and depends on no store, and that
+every branch is predicted; it models neither the decoders nor the lower clock of wide registers.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dataclasses import dataclass
 
 from machine_code.assembly import Instruction
 
-#: Repetitions of a stretch: the difference leaves out filling and emptying the core.
+#: Repetitions of a stretch: the difference excludes filling and emptying the core.
 REPETITIONS = (4, 10)
-#: What the analyser cannot follow, or takes for a hundred cycles.
+#: Instructions that the analyser cannot follow, or counts as a hundred cycles.
 _LEFT_OUT = ("call", "ret", "rep", "leave")
 
 
 class Missing(Exception):
-    """A tool is missing or fails; the text says what to do."""
+    """A tool is missing or fails; the text states what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycles:
-    """Of one repetition.
+    """Cycles of one repetition.
 
     Attributes:
         simulated: in the steady state.
@@ -45,8 +45,8 @@ class Analyser:
 
     Attributes:
         path: the executable.
-        version: as it says itself.
-        host: LLVM's name of the core at hand.
+        version: as it prints it.
+        host: LLVM's name of this computer's core.
     """
 
     path: str
@@ -54,7 +54,7 @@ class Analyser:
     host: str
 
     def cycles(self, instructions: Sequence[Instruction], core: str) -> Cycles:
-        """Cycles of a stretch that repeats, on a core by LLVM's name.
+        """Return the cycles of a repeated stretch on a core by LLVM's name.
 
         Raises:
             Missing: it fails, or does not know the core.
@@ -78,7 +78,7 @@ class Analyser:
         done = subprocess.run(
             [self.path, *options, "-"], input=text, capture_output=True, text=True, check=False
         )
-        # an unknown core is no error to it: it takes a plain one
+        # for an unknown core it takes a generic one, with exit code 0
         if done.returncode or "is not a recognized processor" in done.stderr:
             lines = done.stderr.strip().splitlines()
             raise Missing(f"{self.path} -mcpu={core}: {lines[0] if lines else 'failed'}")
@@ -87,7 +87,7 @@ class Analyser:
 
 @functools.cache
 def analyser(path: str = "llvm-mca") -> Analyser:
-    """The analyser at a path or of that name.
+    """Return the analyser at a path or of that name.
 
     Raises:
         Missing: there is none.
@@ -101,7 +101,7 @@ def analyser(path: str = "llvm-mca") -> Analyser:
     version = re.search(r"LLVM version ([\d.]+)", said)
     host = re.search(r"Host CPU: (\S+)", said)
     if version is None or host is None:
-        raise Missing(f"{found} does not say its version and the core at hand")
+        raise Missing(f"{found} does not print its version and this computer's core")
     return Analyser(path=found, version=version[1], host=host[1])
 
 

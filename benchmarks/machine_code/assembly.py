@@ -1,4 +1,4 @@
-"""Assembly as compilers write it (AT&T's way), cut into instructions with their operands."""
+"""Assembly as compilers write it (AT&T syntax), cut into instructions with their operands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 _LABEL = re.compile(r"^([.\w$]+):")
 _LINE = re.compile(r"^\s+([a-z][\w]*)\s*(.*?)\s*$")
 _MEMORY = re.compile(r"^(-?\w*|[.\w$+-]*)\((%\w+)?(?:,(%\w+))?(?:,(\d+))?\)(?:\{.*\})?$")
-#: Prefixes that stand as a word of their own.
+#: Prefixes that are separate words.
 _PREFIXES = ("rep", "lock", "notrack")
 
 
@@ -29,14 +29,14 @@ class Instruction:
 
     @property
     def memory(self) -> str | None:
-        """The operand in memory; addresses alone (`lea`) are none."""
+        """Return the operand in memory; `lea` has none, as it only computes an address."""
         if self.name.startswith("lea"):
             return None
         return next((operand for operand in self.operands if "(" in operand), None)
 
     @property
     def writes_memory(self) -> bool:
-        """Whether the operand in memory is the one written to."""
+        """Return whether the operand in memory is the one written to."""
         compares = self.name.startswith(("cmp", "test", "vcomi", "vucomi", "push", "jmp", "call"))
         return (
             bool(self.operands)
@@ -47,7 +47,7 @@ class Instruction:
 
     @property
     def is_vector(self) -> bool:
-        """Whether it works on vector or mask registers, a lane of them included."""
+        """Return whether it works on vector or mask registers, or on one lane of them."""
         return self.name.startswith(("v", "k")) and self.name != "vzeroupper"
 
 
@@ -63,9 +63,9 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """Instructions of one or more files, and where their labels stand.
+    """Instructions of one or more files, and the positions of their labels.
 
-    Labels of a file's own (`.L12`) carry the number of their file.
+    Local labels of a file (`.L12`) carry the number of their file.
     """
 
     instructions: list[Instruction] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Assembly:
 
 
 def parsed(texts: Iterable[str]) -> Assembly:
-    """Instructions and labels of assembly files that are linked together."""
+    """Return the instructions and labels of assembly files that are linked together."""
     found = Assembly()
     for k, text in enumerate(texts):
         for line in text.splitlines():
@@ -86,7 +86,7 @@ def parsed(texts: Iterable[str]) -> Assembly:
 
 
 def address(operand: str) -> Address:
-    """An operand in memory, taken apart."""
+    """Return the parts of an operand in memory."""
     match = _MEMORY.match(operand)
     if match is None:
         raise ValueError(f"no operand in memory: {operand}")
@@ -115,5 +115,5 @@ def _instruction(name: str, rest: str, k: int) -> Instruction:
 
 
 def _split(rest: str) -> Iterator[str]:
-    """Operands: commas within brackets do not separate them."""
+    """Yield the operands; commas within brackets do not separate them."""
     yield from (part.strip() for part in re.split(r",(?![^(]*\))", rest) if part.strip())

@@ -1,6 +1,6 @@
-"""Machine code of a graphics processor: what each of its functions is made of, as NVIDIA's disassembler prints it.
+"""Machine code of a graphics processor: the instructions of its functions, as NVIDIA's disassembler prints them.
 
-It comes as `nvidia-cuda-nvdisasm` (extra `dev`), or with the CUDA toolkit. Loops are counted once.
+The disassembler comes as `nvidia-cuda-nvdisasm` (extra `dev`), or with the CUDA toolkit. Loops are counted once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LABEL = re.compile(
 @dataclass(frozen=True, slots=True)
 class Code:
     """Instructions of a function: all, those for doubles and for floats; bytes of the thread's own memory that are
-    loaded and stored, and how many instructions do so byte by byte."""
+    loaded and stored, and how many of these instructions move a single byte."""
 
     instructions: int = 0
     doubles: int = 0
@@ -46,7 +46,7 @@ class Code:
 
 @cache
 def disassembler() -> str | None:
-    """NVIDIA's, of the toolkit or of a wheel."""
+    """Return the path of NVIDIA's disassembler, of the toolkit or of a wheel."""
     spec = find_spec("nvidia")
     folders = list(spec.submodule_search_locations or []) if spec else []
     wheels = [str(path) for folder in folders for path in Path(folder).glob("*/bin/nvdisasm")]
@@ -54,7 +54,7 @@ def disassembler() -> str | None:
 
 
 def functions_of(path: Path) -> dict[str, Code] | None:
-    """Functions by name: kernels, and what they call (of others the compiler's own count for who calls them).
+    """Return functions by name: kernels and the functions they call, which the compiler counts for their callers.
 
     None without a disassembler.
     """
@@ -87,12 +87,12 @@ def _code(name: str) -> Code:
 
 
 def step(functions: dict[str, Code], kernel: str, evaluations: int) -> Code:
-    """What a start passes from one step of its integrator to the next, one sample of a controller among it.
+    """Return the code of one integration step, including one controller sample.
 
     Args:
         functions: of the kernel's machine code.
         kernel: its name.
-        evaluations: of rates in a step.
+        evaluations: number of evaluations of rates in a step.
     """
     once = [functions.get(name, Code()) for name in (kernel, "system_sample", "system_back")]
     return sum(once, functions["system_rate"] * evaluations)

@@ -1,4 +1,4 @@
-"""Kernels of the table of speed as assembly, and how long they take here."""
+"""Kernels of the table of speed as assembly, and their times on this computer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tauloop.compiler.c.printing.source import CFunction, c_units
 from tauloop.kinematics import random_states
 from tauloop.verification.engines import frictionless
 
-#: Random states, and blocks of a walk, of which the middle one is taken.
+#: Number of random states, and of blocks of a walk, of which the middle one is taken.
 STATES, BLOCKS = 256, 3
 
 
@@ -43,7 +43,7 @@ class Kernel:
 
     Attributes:
         name: machine and work.
-        compiled: as the toolkit compiles and runs it here.
+        compiled: as the toolkit compiles and runs it on this computer.
         inputs: arrays (STATES, n) by port.
     """
 
@@ -53,23 +53,23 @@ class Kernel:
 
     @property
     def function(self) -> CFunction:
-        """What it computes."""
+        """Return the generated function."""
         function = self.compiled.function
         assert isinstance(function, CFunction)
         return function
 
     def iterations(self, *, in_lanes: bool) -> float:
-        """Mean number of Newton steps: of a block, which goes on for its slowest lane, or of a sample."""
+        """Return the mean number of Newton steps: of a block, as many as its slowest lane needs, or of a sample."""
         if in_lanes:
             return float(self.compiled.batch(self.inputs, STATES)["health"][:, 3].mean())
-        alone = [
-            self.compiled.batch({k: a[i : i + 1] for k, a in self.inputs.items()}, 1)
-            for i in range(STATES)
-        ]
-        return float(np.mean([one["health"][0, 3] for one in alone]))
+        counts = []
+        for i in range(STATES):
+            sample = {name: array[i : i + 1] for name, array in self.inputs.items()}
+            counts.append(self.compiled.batch(sample, 1)["health"][0, 3])
+        return float(np.mean(counts))
 
     def seconds(self, budget: float, *, in_lanes: bool) -> float:
-        """Measured time of a sample of a batch, or of a call from a loop in C."""
+        """Return the measured time of a sample of a batch, or of a call from a loop in C."""
         n = BATCH if in_lanes else STATES
         arrays = {
             name: np.resize(array, (n, array.shape[1])) for name, array in self.inputs.items()
@@ -84,7 +84,7 @@ class Kernel:
 
 
 def kernel(name: str, what: str) -> Kernel:
-    """A kernel with states to run it on.
+    """Return a kernel with states to run it on.
 
     Args:
         name: of the machine, as in the table of speed.
@@ -110,12 +110,12 @@ def kernel(name: str, what: str) -> Kernel:
 
 
 def assembly(function: CFunction, compiler: Compiler, architecture: str) -> list[str]:
-    """Files of assembly of a function and its kernel: the toolkit's C text under the toolkit's flags.
+    """Return assembly files of a function and its kernel: the toolkit's C text under the toolkit's flags.
 
     Args:
         function: what is computed.
-        compiler: which compiles.
-        architecture: what `-march=` names; instead of the toolkit's "native".
+        compiler: the C compiler.
+        architecture: value of `-march=`, instead of the toolkit's "native".
     """
     target = f"-march={architecture}"
     flags = [target if flag == "-march=native" else flag for flag in FLAGS if flag != "-shared"]
@@ -144,7 +144,7 @@ def assembly(function: CFunction, compiler: Compiler, architecture: str) -> list
 def passed(
     function: CFunction, code: Assembly, rounds: int, *, in_lanes: bool
 ) -> tuple[list[Step], int]:
-    """What a block of a batch, or a call, passes through, and its samples; Newton's loops run the given rounds."""
+    """Return the instructions of a block of a batch, or of a call, and its samples, for given Newton steps."""
     arrays = [None] * len(function.arguments)
     if not in_lanes:
         return walked(code, function.name, arrays, rounds).steps, 1
@@ -154,7 +154,7 @@ def passed(
 
 
 def _samples_of_a_block(function: CFunction, code: Assembly) -> int:
-    """Blocks are smaller in wide registers, where the text says so."""
+    """Return the samples of a block: fewer in wide registers, where the text defines it."""
     is_wide = any("%zmm" in one.text for one in code.instructions)
     texts = "\n".join(c_units(function, function.name))
     sizes = [int(size) for size in re.findall(r"^#define TL_LANES (\d+)$", texts, re.MULTILINE)]
@@ -170,7 +170,7 @@ def predicted(
     *,
     in_lanes: bool,
 ) -> Cycles:
-    """Cycles of a sample; between whole numbers of Newton steps they grow evenly."""
+    """Return the cycles of a sample; between whole numbers of Newton steps they are interpolated linearly."""
     low = int(iterations)
     shares = (
         [(low, 1.0)]

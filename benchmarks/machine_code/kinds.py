@@ -1,4 +1,4 @@
-"""Instructions by kind: what a kernel's time is spent on."""
+"""Instructions by kind, to show where a kernel spends its time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from machine_code.assembly import Assembly, Instruction
 from machine_code.walk import Step
 
-#: In the order of tables. Turning rows into lanes shows as shuffles, or as moves of single numbers.
+#: In the order of tables. Transposing rows into lanes counts as shuffles, or as moves of single numbers.
 KINDS = (
     "fused",
     "sums and products",
@@ -38,7 +38,7 @@ _PATTERNS = (
 
 
 def kind(one: Instruction) -> str:
-    """The kind of an instruction."""
+    """Return the kind of an instruction."""
     if not one.is_vector:
         return "integers"
     if one.writes_memory:
@@ -51,11 +51,11 @@ def kind(one: Instruction) -> str:
 
 
 def counts(code: Assembly, steps: Sequence[Step]) -> dict[str, int]:
-    """How many instructions of each kind a stretch of a walk passes, several rounds of its loops included.
+    """Count the instructions of each kind in a stretch of a walk, several rounds of its loops included.
 
-    A spill is a store to a place on the stack that every round of a loop over lanes writes again;
-    values of lanes have a place each. Reloads are all reads from there, those within other
-    instructions included.
+    A spill is a store to a place on the stack that every round of a loop over lanes overwrites;
+    values of lanes have one place each. Reloads are all reads from there, also as operands of other
+    instructions.
     """
     found = Counter(kind(code.instructions[step.place]) for step in steps)
     stores = Counter(
@@ -80,11 +80,18 @@ def _is_packed(one: Instruction) -> bool:
 
 
 def widest(code: Assembly, steps: Sequence[Step]) -> int:
-    """Numbers in the registers that products use most."""
-    sizes = Counter(
-        8 if "%zmm" in text else 4 if "%ymm" in text else 2 if name.endswith("pd") else 1
-        for step in steps
-        if kind(one := code.instructions[step.place]) in ("fused", "sums and products")
-        for name, text in ((one.name, one.text),)
-    )
+    """Return the most frequent register size of products, in numbers."""
+    sizes: Counter[int] = Counter()
+    for step in steps:
+        one = code.instructions[step.place]
+        if kind(one) in ("fused", "sums and products"):
+            sizes[_numbers_in_register(one)] += 1
     return sizes.most_common(1)[0][0] if sizes else 1
+
+
+def _numbers_in_register(one: Instruction) -> int:
+    if "%zmm" in one.text:
+        return 8
+    if "%ymm" in one.text:
+        return 4
+    return 2 if one.name.endswith("pd") else 1

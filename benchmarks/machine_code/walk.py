@@ -1,8 +1,8 @@
-"""Which instructions a function runs, without running them: only the integers that steer loops are computed.
+"""Find the instructions that a function runs, without running them: only the integers that steer loops are computed.
 
-A processor that lacks the instructions cannot show which of them a kernel passes through. Generated
-kernels branch on counters and addresses alone, but for the end of Newton's loop; so it is enough to
-follow the integer registers and what of them is kept on the stack. Numbers in vector registers stay
+A processor that lacks the instructions cannot show which of them a kernel executes. Generated
+kernels branch only on counters and addresses, except for the end of Newton's loop; so it is enough
+to follow the integer registers and their copies on the stack. Numbers in vector registers stay
 unknown.
 """
 
@@ -27,24 +27,24 @@ REGISTERS |= {
     for k in range(8, 16)
     for mark, width in (("", 8), ("d", 4), ("w", 2), ("b", 1))
 }
-#: In the order of a call's arguments.
+#: Registers of a call's arguments, in order.
 ARGUMENTS = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
 STACK, DATA, APART = 1 << 40, 1 << 32, 1 << 24
-#: Instructions after which a walk is given up, and within which a loop must come back.
+#: Largest number of instructions of a walk, and of a loop until it returns to its start.
 LONGEST, LONGEST_LOOP = 2_000_000, 50_000
-#: Instructions by which the two ways of a choice within a loop differ at most; leaving the loop
-#: makes more of a detour.
+#: Largest number of instructions by which the two branches of a choice within a loop differ;
+#: leaving the loop makes a larger difference.
 CHOICE = 10
 _WIDTHS = {"b": 1, "w": 2, "l": 4, "q": 8}
 
 
 class Lost(Exception):
-    """The walk cannot go on; the reason is the text."""
+    """The walk cannot go on; the text states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An instruction that was passed: its place, and the address of its operand in memory (None: unknown or none)."""
+    """An executed instruction: its place, and the address of its operand in memory (None: unknown or none)."""
 
     place: int
     address: int | None
@@ -58,8 +58,8 @@ class Walker:
         code: the instructions.
         rounds: of loops that end on numbers (Newton's).
         place: of the next instruction; below zero at the end.
-        steps: what was passed.
-        guessed: how often a branch on numbers was left to fall through.
+        steps: executed instructions.
+        guessed: number of branches on numbers that were assumed not taken.
     """
 
     code: Assembly
@@ -74,7 +74,7 @@ class Walker:
     is_fork: bool = False
 
     def fork(self, place: int) -> Walker:
-        """A walker that goes on from a place by itself and asks no further forks."""
+        """Return an independent walker that continues at a place and does not fork itself."""
         return Walker(
             code=self.code,
             rounds=self.rounds,
@@ -88,7 +88,7 @@ class Walker:
     # ---- values
 
     def value(self, operand: str, width: int = 8) -> int | None:
-        """What an operand holds."""
+        """Return the value of an operand."""
         if operand.startswith("$"):
             return (
                 int(operand[1:], 0) if operand[1:].lstrip("-").replace("x", "").isalnum() else None
@@ -104,7 +104,7 @@ class Walker:
         return None
 
     def where(self, operand: str) -> int | None:
-        """Address of an operand in memory; None where it is unknown, as constants' are."""
+        """Return the address of an operand in memory; None where it is unknown, as that of constants is."""
         at = address(operand)
         if isinstance(at.offset, str) or at.base == "%rip":
             return None
@@ -136,7 +136,7 @@ class Walker:
     # ---- the walk
 
     def run(self, until: int | None = None, longest: int = LONGEST) -> int | None:
-        """Go on to the end, or to a place; the number of steps, None where the place is not reached."""
+        """Continue to the end, or to a place; return the number of steps, None where the place is not reached."""
         for count in range(longest):
             if self.place < 0:
                 return None if until is not None else count
@@ -148,7 +148,7 @@ class Walker:
         return None
 
     def step(self) -> None:
-        """Pass one instruction."""
+        """Execute one instruction."""
         one = self.code.instructions[self.place]
         memory = one.memory
         self.steps.append(Step(self.place, None if memory is None else self.where(memory)))
@@ -179,7 +179,7 @@ class Walker:
         return target if taken else following
 
     def _guess(self, target: int, following: int) -> bool:
-        """A branch on numbers: the way that comes back to it is Newton's loop, which runs the given rounds."""
+        """Decide a branch on numbers: a branch that returns here is Newton's loop, which runs the given rounds."""
         here = self.place
         if self.is_fork:
             return False
@@ -194,7 +194,9 @@ class Walker:
 
     def _call(self, one: Instruction, following: int) -> int:
         target = self.code.labels.get(one.operands[0])
-        if target is None:  # of the C library: registers that a call may change are lost
+        if (
+            target is None
+        ):  # a function of the C library: registers that a call may change become unknown
             for name in (*ARGUMENTS, "%rax", "%r10", "%r11"):
                 self.registers[name] = None
             return following
@@ -216,7 +218,7 @@ class Walker:
         return self.memory.get(stack)
 
     def _vector(self, one: Instruction) -> None:
-        """Numbers are unknown, and so are integers and flags that come from them."""
+        """Set integers and flags that come from numbers to unknown."""
         if one.name.startswith(("vcomi", "vucomi", "vptest", "vtest", "kortest", "ktest")):
             self.flags = None
         elif one.operands and one.operands[-1] in REGISTERS:
@@ -334,8 +336,8 @@ _CONDITIONS = {
 
 
 def _holds(condition: str, flags: tuple[int, int, int] | None) -> bool | None:
-    """Whether a condition holds after a comparison of two numbers of some width."""
-    # cmovel has its width behind it
+    """Return whether a condition holds after a comparison of two numbers of some width."""
+    # the name of cmovel ends with its width
     test = _CONDITIONS.get(condition) or _CONDITIONS.get(condition[:-1])
     if flags is None or test is None:
         return None
@@ -353,7 +355,7 @@ def _signed(value: int, width: int) -> int:
 
 
 def _width(one: Instruction) -> int:
-    """Bytes that an integer instruction works on."""
+    """Return the number of bytes that an integer instruction works on."""
     for operand in reversed(one.operands):
         if operand in REGISTERS:
             return REGISTERS[operand][1]
@@ -366,13 +368,13 @@ def walked(
     """Walk through a call of a function.
 
     Args:
-        code: all that it calls included.
+        code: with all functions that it calls.
         function: its name.
-        integers: arguments; None is an array of its own.
+        integers: arguments; None is a separate array.
         rounds: of loops that end on numbers.
 
     Raises:
-        Lost: the walk found no end.
+        Lost: the walk does not end.
     """
     walker = Walker(code=code, rounds=max(rounds, 1), place=code.labels[function])
     walker.registers["%rsp"] = STACK
@@ -388,11 +390,11 @@ def walked(
 
 
 def one_round(walker: Walker, rounds: int) -> list[Step]:
-    """The middle of a walk's outermost loop: from its second round to its third.
+    """Return the middle of a walk's outermost loop: from its second round to its third.
 
     Args:
         walker: at its end.
-        rounds: that the outermost loop made, at least three.
+        rounds: rounds of the outermost loop, at least three.
 
     Raises:
         Lost: there is no such loop.

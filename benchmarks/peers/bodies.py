@@ -1,9 +1,9 @@
 """A machine as a skilled user of an engine would write it: few bodies, each with all its joints, depth first.
 
-`tauloop.verification.engines` writes a link for every freedom, which is good for checking and slow.
-A comparison of speed owes the peers their best: links that are fixed to each other become one body,
-massless links between freedoms vanish into one joint (a free, planar or universal one), and unused
-ones are left out.
+`tauloop.verification.engines` writes a link for every degree of freedom, which is good for checking
+and slow. A fair comparison of speed uses the best form for the peers: links that are fixed to each
+other become one body, chains of massless links become one joint (a free, planar or universal one),
+and unused ones are left out.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tauloop.verification.engines.rigid_tree import GROUND, LinkInertia, RigidTr
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PeerBody:
-    """A body and how it moves against its parent.
+    """A body and its motion relative to its parent.
 
     Attributes:
         parent: index of its parent, or `GROUND`.
         at: pose of its joint frame in the parent.
-        primitives: how it moves, from the parent outwards.
-        q, v: where the coordinates and velocities of each primitive start in the tree's.
-        inertia: of all that is fixed to it.
+        primitives: its motions, from the parent outwards.
+        q, v: first index of the coordinates and velocities of each primitive in the tree's.
+        inertia: of all links that are fixed together.
     """
 
     parent: int
@@ -39,12 +39,12 @@ class PeerBody:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of its primitives."""
+        """Return the kinds of its primitives."""
         return tuple(primitive.kind for primitive in self.primitives)
 
     @property
     def axes(self) -> Array:
-        """Axes of its primitives (n, 3)."""
+        """Return the axes of its primitives (n, 3)."""
         return np.array([primitive.axis for primitive in self.primitives])
 
 
@@ -77,7 +77,7 @@ NOTHING = LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3)
 
 
 def peer_tree(tree: RigidTree) -> PeerTree:
-    """Put the links of a tree together into bodies."""
+    """Combine the links of a tree into bodies."""
     where: dict[int, tuple[int, FramePose]] = {GROUND: (GROUND, IDENTITY)}
     bodies: list[PeerBody] = []
     q = v = 0
@@ -122,7 +122,7 @@ def peer_tree(tree: RigidTree) -> PeerTree:
 
 
 def _continues(tree: RigidTree, i: int) -> bool:
-    """Whether a link and its massless parent, on which nothing else hangs, are one joint."""
+    """Return whether a link and its massless parent, which has no other child, are one joint."""
     link = tree.links[i]
     if link.parent == GROUND or link.parent in tree.anchored:
         return False
@@ -133,7 +133,7 @@ def _continues(tree: RigidTree, i: int) -> bool:
 
 
 def _joined(one: LinkInertia, other: LinkInertia, at: FramePose) -> LinkInertia:
-    """Two inertias as one, the other's frame at a pose in the first's."""
+    """Return the sum of two inertias, the other's frame at a pose in the first's."""
     mass, center = one.mass + other.mass, at.position + at.rotation @ other.center
     common = (one.mass * one.center + other.mass * center) / mass if mass else np.zeros(3)
     about = np.zeros((3, 3))
@@ -145,7 +145,7 @@ def _joined(one: LinkInertia, other: LinkInertia, at: FramePose) -> LinkInertia:
 
 
 def _depth_first(peer: PeerTree) -> PeerTree:
-    """Engines keep subtrees together: Pinocchio needs it for its mass matrix, MuJoCo sorts by itself."""
+    """Order bodies depth first: Pinocchio needs it for its mass matrix, and MuJoCo sorts this way itself."""
 
     def below(parent: int) -> Iterator[int]:
         for i, body in enumerate(peer.bodies):

@@ -1,4 +1,4 @@
-"""A loop in C around a function of the generated code: what a call costs where no Python is."""
+"""A loop in C around a function of the generated code: the cost of a call without Python."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from tauloop.mechanism.poses import Array
 
 
 def c_loop(function: Any, arrays: Sequence[Array]) -> Callable[[], None]:
-    """A call that runs a C function on every row of its arrays (N, n), one after the other.
+    """Return a function that runs a C function on every row of its arrays (N, n), one after the other.
 
-    The rows are all different, as in the peers' loops, so that nothing is foreseen that would not
-    be in use.
+    The rows are all different, as in the peers' loops, so that branch prediction is as in real use.
 
     Raises:
         NotComparable: there is no C compiler, or it failed.
     """
-    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
         raise NotComparable("there is no C compiler")
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +42,7 @@ def c_loop(function: Any, arrays: Sequence[Array]) -> Callable[[], None]:
     address, n = ctypes.cast(function, ctypes.c_void_p), len(arrays[0])
 
     def work(arrays: Sequence[Array] = arrays) -> None:
-        # the arrays live as long as this function: `rows` points into them
+        # the default keeps the arrays alive, because `rows` points into them
         loop(n, address, rows, widths)
 
     return work

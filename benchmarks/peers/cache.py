@@ -1,4 +1,4 @@
-"""Programs that are built once: named by the hash of all that goes into them, in the user's cache folder."""
+"""Programs that are built once: named by the hash of all inputs of the build, in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tauloop.compiler.c.calling.cache import cache_folder
 
 
 class NotBuilt(Exception):
-    """A program could not be built; the reason is the text."""
+    """A program could not be built; the text states the reason."""
 
 
 def built(name: str, command: Sequence[str], source: Path, salt: str, *, suffix: str = "") -> Path:
-    """The program of a compiler command, from the cache or built now.
+    """Return the program of a compiler command, from the cache or built now.
 
-    It is written under a temporary name and renamed, so that two runs at once do not see half a
-    program.
+    It is written under a temporary name and renamed, so that of two simultaneous runs none sees an
+    incomplete program.
 
     Args:
         name: of the program.
         command: the compiler with its flags; source and output are appended.
         source: the source file.
-        salt: versions of compiler, processor and libraries: whatever else the result depends on.
-        suffix: ending of the file's name; CasADi loads a library by its ending.
+        salt: other inputs of the result: versions of compiler, processor and libraries.
+        suffix: ending of the file's name; CasADi recognises a library by its ending.
 
     Raises:
         NotBuilt: with the compiler's first error.

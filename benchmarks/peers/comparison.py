@@ -1,4 +1,4 @@
-"""One machine, all contenders: agreement first, then times."""
+"""All contenders on one machine: first agreement, then times."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tauloop.verification.engines import (
     pinocchio_engine,
 )
 
-#: Largest difference, as a share of the largest number of a sample: rounding through the loops'
-#: conditioning.
+#: Largest difference, as a share of the largest number of a sample: rounding errors amplified by
+#: the conditioning of the loops.
 TOLERANCE = 1e-9
 #: Samples of a batch for machine code, and for CasADi's virtual machine.
 BATCH, SMALL_BATCH = 4096, 512
@@ -39,7 +39,7 @@ class Disagreement(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How it is measured.
+    """Settings of the measurement.
 
     Attributes:
         states: how many random states.
@@ -58,7 +58,7 @@ class Settings:
     forward: bool = True
 
     def wants(self, contender: Contender) -> bool:
-        """Whether a way of running is measured."""
+        """Return whether a way of running is measured."""
         return not self.contenders or contender.name in self.contenders
 
 
@@ -98,18 +98,18 @@ class Work:
 
     @property
     def fastest_call(self) -> float | None:
-        """Of the peers' calls in machine code."""
+        """Return the least time of the peers' calls in machine code."""
         return min((peer.call for peer in self.peers if peer.call is not None), default=None)
 
     @property
     def fastest_python(self) -> float | None:
-        """Of the peers' Python loops."""
+        """Return the least time of the peers' Python loops."""
         return min((peer.python for peer in self.peers if peer.python is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Everything measured on one machine."""
+    """All results of one machine."""
 
     machine: str
     inverse: Work
@@ -122,12 +122,12 @@ def compared(
     """Check and time all contenders on one machine, without friction.
 
     The peers are given all coordinates of their trees; Tauloop starts from the platform's motion
-    and works out the kinematics as well.
+    and computes the kinematics as well.
 
     Args:
         mechanism: the machine.
         settings: how it is measured.
-        say: told what is being done.
+        say: called with a text on each step.
 
     Raises:
         EngineError: neither engine is installed.
@@ -153,7 +153,7 @@ def compared(
     forward = [
         _own(c, mechanism, arrays, chosen.acceleration, settings, say, "forward") for c in wanted
     ]
-    # The peers run before and after Tauloop, so that a busy minute is not counted against them.
+    # The peers run before and after Tauloop, so that a busy minute does not count against them.
     after = _peers(engine, motion, reference, settings, say)
     peers = [tuple(map(_faster, one, other)) for one, other in zip(before, after, strict=True)]
     return Comparison(
@@ -164,7 +164,7 @@ def compared(
 
 
 def _faster(one: Times, other: Times) -> Times:
-    """The lesser of each time of one contender."""
+    """Return the lesser of each time of one contender."""
     fields = ("call", "batch", "python", "part", "overhead")
     both = {name: (getattr(one, name), getattr(other, name)) for name in fields}
     return replace(one, **{name: min(pair) for name, pair in both.items() if None not in pair})
@@ -173,7 +173,7 @@ def _faster(one: Times, other: Times) -> Times:
 def consistent(
     mechanism: Mechanism, n: int, rng: np.random.Generator
 ) -> tuple[Engine, NamedMotion, RandomStates]:
-    """An engine for the machine, and the same n random states as engines and as Tauloop take them."""
+    """Return an engine for the machine, and the same n random states in the forms of engines and of Tauloop."""
     model = Model(mechanism)
     chosen = random_states(model, n, rng)
     shape = model.topology
@@ -186,7 +186,7 @@ def consistent(
 
 
 def difference(found: Array, wanted: Array) -> float:
-    """Largest difference (N, n) as a share of the largest number of its sample; infinite where one is not finite."""
+    """Return the largest difference (N, n) as a share of its sample's largest number; infinite if not finite."""
     scale = np.maximum(np.max(np.abs(wanted), axis=1), 1e-3 * np.max(np.abs(wanted)))
     worst = float(np.max(np.abs(found - wanted) / scale[:, None]))
     return worst if np.isfinite(worst) else np.inf
@@ -201,7 +201,7 @@ def _agreeing(name: str, worst: float) -> float:
 
 
 def closing_engine(mechanism: Mechanism) -> Engine:
-    """The engine that closes the loops: whichever is installed."""
+    """Return the engine that closes the loops: the one that is installed."""
     try:
         return pinocchio_engine(mechanism)
     except EngineError:
@@ -215,7 +215,7 @@ def _peers(
     settings: Settings,
     say: Callable[[str], None],
 ) -> tuple[tuple[Times, ...], tuple[Times, ...]]:
-    """Inverse and forward dynamics of the peers."""
+    """Return inverse and forward dynamics of the peers."""
     try:
         states = tree_states(engine, motion)
     except NotComparable as error:
@@ -280,7 +280,7 @@ def _mujoco(
         python=found.loop,
         difference=_agreeing("MuJoCo", difference(forces, reference)),
         overhead=found.overhead,
-        note="forces of the tree with soft constraints; sharing them out among the actuators is not timed",
+        note="forces of the tree with soft constraints; distributing them among the actuators is not timed",
     )
     note = "soft constraints: accelerations are no reference"
     if found.forward is None:
@@ -332,19 +332,15 @@ def _batch(ready: Ready, arrays: tuple[Array, Array, Array], settings: Settings)
 
 
 def _loop(ready: Ready, arrays: tuple[Array, Array, Array], settings: Settings) -> float:
-    """A Python loop over states; where there is no faster way, arrays of one sample."""
+    """Return the time of a Python loop over states; where there is no faster way, with arrays of one sample."""
     work: Callable[..., Array]
     if ready.single is not None:
-        work, samples = (
-            ready.single,
-            [(sample,) for sample in np.hstack([array[:LOOP] for array in arrays])],
-        )
+        rows = np.hstack([array[:LOOP] for array in arrays])
+        work, samples = ready.single, [(sample,) for sample in rows]
     else:
         work = ready.work
-        samples = [
-            tuple(x[None] for x in sample)
-            for sample in zip(*(array[:8] for array in arrays), strict=True)
-        ]
+        position, velocity, other = (array[:8, None] for array in arrays)
+        samples = list(zip(position, velocity, other, strict=True))
 
     def loop() -> None:
         for sample in samples:

@@ -1,4 +1,4 @@
-"""On what was measured."""
+"""The computer of a measurement: processor, compiler and load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-#: Vector extensions worth naming beside a time.
+#: Vector extensions that are listed with times.
 VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "asimd", "sve")
 
 
@@ -27,7 +27,7 @@ class Processor:
 
 
 def processor() -> Processor:
-    """The processor, from what the system tells of it."""
+    """Return the processor, as the system describes it."""
     name, features = platform.processor() or platform.machine(), ()
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
@@ -58,18 +58,18 @@ def family() -> str:
 
 
 def compiler_version(compiler: str) -> str:
-    """First line of what a compiler says of itself."""
+    """Return the first line that a compiler prints for `--version`."""
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
     return (done.stdout.splitlines() or ["unknown"])[0]
 
 
 def load() -> float | None:
-    """Mean number of busy processes over the last minute: more than none, and times are less sure."""
+    """Return the mean number of busy processes over the last minute: if not zero, times are less certain."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def show(table: Table, left_out: Iterable[str], average: float | None) -> None:
-    """Print a table, what was not run, and on what it was measured, with the load of its cores."""
+    """Print a table, what was not run, the computer, and the load of its cores."""
     console = Console(highlight=False)
     console.print(table)
     for reason in left_out:

@@ -1,7 +1,7 @@
 """FIGAROH on one serial arm: regressor, decimation and base parameters by least squares, as its own example does it.
 
 FIGAROH (github thanhndv212/figaroh, ``pip install figaroh``) is not among Tauloop's requirements:
-where it is not installed, its rows say so.
+where it is not installed, its rows state this.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 
 
 class NotInstalled(Exception):
-    """FIGAROH, or Pinocchio under it, cannot be imported; the text says why."""
+    """FIGAROH, or Pinocchio under it, cannot be imported; the text states the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Processor's times (s) of the steps, number of base parameters, and RMS residual of every joint."""
+    """Processor times (s) of the steps, number of base parameters, and RMS residual of every joint."""
 
     regressor: float
     decimation: float
@@ -32,12 +32,12 @@ class Found:
 
     @property
     def whole(self) -> float:
-        """All steps, s."""
+        """Return the time of all steps, s."""
         return self.regressor + self.decimation + self.estimation
 
 
 def modules() -> dict[str, Any]:
-    """FIGAROH's regressor and decomposition, SciPy's signals, and Pinocchio.
+    """Return FIGAROH's regressor and decomposition, SciPy's signals, and Pinocchio.
 
     Raises:
         NotInstalled: one of them is missing.
@@ -49,7 +49,7 @@ def modules() -> dict[str, Any]:
         "pinocchio",
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its dependencies register their types twice
+        warnings.simplefilter("ignore")  # dependencies register their types twice
         try:
             return {name.rpartition(".")[2]: importlib.import_module(name) for name in names}
         except ImportError as error:
@@ -89,16 +89,12 @@ def identify(
     left_out, kept = found["regressor"].get_index_eliminate(rows, names)
     rows = found["regressor"].build_regressor_reduced(rows, left_out)
     decimate = found["signal"].decimate
-    parts = [
-        np.stack(
-            [
-                decimate(column, factor, ftype="fir", zero_phase=True)
-                for column in rows[first : first + count].T
-            ],
-            1,
+    parts = []
+    for first in range(0, len(rows), count):
+        columns = rows[first : first + count].T
+        parts.append(
+            np.stack([decimate(x, factor, ftype="fir", zero_phase=True) for x in columns], 1)
         )
-        for first in range(0, len(rows), count)
-    ]
     rows, forces = np.vstack(parts), torques.T.ravel()
     decimated = time.process_time()
     regressor, _, expressions, values = (
@@ -116,12 +112,13 @@ def identify(
 
 
 def _shared_drive(v: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Columns of inertia, viscous and Coulomb friction of a drive that moves with the sum of the last two joints."""
+    """Return the inertia, viscous and Coulomb columns of a drive that moves with the sum of the last two joints."""
     count, joints = v.shape
     columns = np.zeros((joints, count, 3))
     columns[-2, :, 0], columns[-1, :, 0] = a[:, -1], a[:, -2]
     columns[-2, :, 1], columns[-1, :, 1] = v[:, -1], v[:, -2]
     both = v[:, -2] + v[:, -1]
-    both[np.abs(both) < 1e-12 * np.abs(v[:, -2])] = 0.0  # the drive rests: no sign of rounding
+    # the drive rests: no sign from rounding errors
+    both[np.abs(both) < 1e-12 * np.abs(v[:, -2])] = 0.0
     columns[-2:, :, 2] = np.sign(both)
     return columns.reshape(-1, 3)

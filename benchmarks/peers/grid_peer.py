@@ -1,8 +1,8 @@
-"""GRiD (`grid-rbd`) on machines without loops: is it the same machine, and how fast is its dynamics.
+"""GRiD (`grid-rbd`) on machines without loops: agreement with Tauloop, and speed of its dynamics.
 
-It prints CUDA of its own from a URDF and has nvcc compile it, one block of threads a sample. Here
-it gets the URDF that `tauloop convert` writes. Its reference in Python (`RBDReference`, of the same
-package) needs no GPU, and proves the conversion everywhere.
+It generates CUDA code from a URDF and has nvcc compile it, one block of threads a sample. Here it
+gets the URDF that `tauloop convert` writes. Its reference in Python (`RBDReference`, of the same
+package) needs no GPU, and checks the conversion on every computer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GRAVITY = -9.81
 
 
 def compared(model: Model, samples: int) -> float:
-    """Deviation of GRiD's reference from Tauloop, of the largest torque at random motions."""
+    """Return the deviation of GRiD's reference from Tauloop, relative to the largest torque at random motions."""
     import RBDReference
     import URDFParser
 
@@ -41,7 +41,7 @@ def compared(model: Model, samples: int) -> float:
 
 
 def generated(model: Model, folder: Path, dtype: str = "float64") -> dict[str, Any]:
-    """GRiD's CUDA for a machine in a folder; needs neither nvcc nor a GPU."""
+    """Write GRiD's CUDA code for a machine into a folder; this needs neither nvcc nor a GPU."""
     from grid_rbd._compile import generate_sources
 
     options = {"floating_base": False, "algorithm_list": ALGORITHMS, "dtype": dtype}
@@ -50,7 +50,7 @@ def generated(model: Model, folder: Path, dtype: str = "float64") -> dict[str, A
 
 
 def rates(model: Model, samples: int, budget: float, dtype: str = "float64") -> dict[str, float]:
-    """Samples per second on the GPU, of arrays that stay there (PyTorch's), and the deviation from Tauloop.
+    """Return samples per second on the GPU, of PyTorch arrays that stay there, and the deviation from Tauloop.
 
     Raises:
         RuntimeError: nvcc, PyTorch or a GPU is missing.
@@ -96,7 +96,7 @@ def rates(model: Model, samples: int, budget: float, dtype: str = "float64") -> 
 
 
 def _motions(model: Model, samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Random motions of the joints of a machine that drives each of them."""
+    """Return random motions of the joints of a machine that drives each of them."""
     rng, n = np.random.default_rng(3), len(model.mechanism.actuators)
     return (
         rng.uniform(-1.0, 1.0, (samples, n)),
@@ -106,7 +106,7 @@ def _motions(model: Model, samples: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _own(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Tauloop's torques of the joints (N, n), A^T Y pi, of what a URDF says: bodies, neither friction nor rotors.
+    """Return Tauloop's joint torques (N, n), A^T Y pi, of what a URDF describes: bodies without friction and rotors.
 
     A URDF's joints are at zero in the reference pose.
     """
@@ -126,7 +126,7 @@ def _written(model: Model, folder: Path) -> Path:
 
 @contextlib.contextmanager
 def _silent() -> Any:
-    """GRiD's parser prints, and warns of links without mass."""
+    """Hide what GRiD's parser prints, such as warnings of links without mass."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,7 +1,7 @@
 """MuJoCo with the loops closed by its own (soft) constraints: `mj_inverse` and `mj_forward`, through its Python module.
 
-The time of a call in C is that of the call from Python less that of a call of the same signature
-which does nothing.
+The time of a call in C is that of the call from Python minus that of a call of the same signature
+that does nothing.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tauloop.verification.engines import Engine
 from tauloop.verification.engines.optional import engine_module
 from tauloop.verification.engines.rigid_tree import GROUND
 
-#: How often a call is repeated in one state: sweeps of a millisecond, for a longer one is seldom
-#: left undisturbed.
+#: Repetitions of a call in one state: sweeps of a millisecond, because longer ones are rarely
+#: undisturbed.
 REPEATS = 10
-#: Data structures, each in a state of its own, that a measurement goes through.
+#: Number of data structures, each in a different state, that a measurement cycles through.
 PLACES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MujocoResult:
-    """What was measured and computed; times in seconds for a state.
+    """Results; times in seconds for a state.
 
     Attributes:
         version: of MuJoCo.
@@ -51,14 +51,14 @@ class MujocoResult:
 
 
 def run(peer: PeerTree, states: PeerStates, seconds: float) -> MujocoResult:
-    """Measure, each of four measurements for so many seconds.
+    """Measure, each of four measurements for `seconds`.
 
     Raises:
         EngineError: MuJoCo is not installed.
         NotComparable: rotor inertias that couple joints.
     """
     mj = engine_module("mujoco", "MuJoCo")
-    # Massless links make it warn of a singular mass matrix, in a file in the current folder.
+    # Massless links make MuJoCo write a warning of a singular mass matrix into a file in the current folder.
     before = mj.get_mju_user_warning()
     mj.set_mju_user_warning(_ignored)
     try:
@@ -68,12 +68,12 @@ def run(peer: PeerTree, states: PeerStates, seconds: float) -> MujocoResult:
 
 
 def file_forces(engine: Engine, states: PeerStates, tau: Array) -> Array:
-    """Forces (N, n_v) on the engine's velocities as forces on the machine file's."""
+    """Return forces (N, n_v) on the engine's velocities as forces on the machine file's."""
     return engine.file_forces(states.in_file, tau)
 
 
 def _ignored(message: str) -> None:
-    """Leave a warning of MuJoCo out."""
+    """Ignore a warning of MuJoCo."""
 
 
 def _run(mj: Any, peer: PeerTree, states: PeerStates, seconds: float) -> MujocoResult:
@@ -123,10 +123,10 @@ def _run(mj: Any, peer: PeerTree, states: PeerStates, seconds: float) -> MujocoR
 
 
 def mujoco_model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
-    """The model, and where the tree's coordinates and velocities stand in its own.
+    """Return the model, and the indices of the tree's coordinates and velocities in it.
 
     As in `tauloop.verification.engines`, it is compiled with unit masses, then given the true ones:
-    the compiler refuses rods without an axial moment of inertia.
+    the compiler rejects rods without an axial moment of inertia.
     """
     loads = peer.tree.loads
     if np.any(loads.inertia != np.diag(np.diag(loads.inertia))):
@@ -179,7 +179,7 @@ def mujoco_model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
 
 
 def _is_free(body: PeerBody) -> bool:
-    """Whether its joints are MuJoCo's free joint, which counts from the world."""
+    """Return whether its joints are MuJoCo's free joint, which is relative to the world."""
     return (
         body.parent == GROUND
         and body.kinds == ("slide", "slide", "slide", "ball")

@@ -1,4 +1,4 @@
-"""MuJoCo's `rollout` of a machine with loops under given forces: its speed, and how far it strays.
+"""MuJoCo's `rollout` of a machine with loops under given forces: its speed and its error.
 
 Loops are closed by its soft constraints, made as stiff as its documentation allows for the step
 (time constant of two steps), and nearly rigid (impedance 0.9999).
@@ -50,7 +50,7 @@ class Rollout:
 def rollouts(
     model: Model, q: Array, force: Array, actuated: Array, period: float, seconds: float
 ) -> list[Rollout]:
-    """Forces held over periods, from rest.
+    """Run under forces held over periods, from rest.
 
     Args:
         model: the machine; its actuators drive one joint each.

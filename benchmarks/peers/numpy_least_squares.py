@@ -1,4 +1,4 @@
-"""Identification of the five-bar of `closed_form.py` as one writes it by hand: NumPy, SciPy and a closed form.
+"""Identification of the five-bar of `closed_form.py` written by hand: NumPy, SciPy and a closed form.
 
     python benchmarks/peers/numpy_least_squares.py LOG.parquet CUTOFF TRIM DECIMATION
 

@@ -1,7 +1,7 @@
 """Tauloop's own side of the comparison: one small entry for each way of running it.
 
-A contender is a name and a function that makes, for one model, what is timed. To add one, write
-such a function and put it into `INVERSE` or `FORWARD`.
+A contender is a name and a function that returns, for one model, the functions to time. To add one,
+write such a function and add it to `INVERSE` or `FORWARD`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model
 
-#: (position, velocity, acceleration or force) of the platform's entry, (N, n) each, to forces or
-#: accelerations.
+#: A function from (position, velocity, acceleration or force) of the platform's entry, (N, n) each,
+#: to forces or accelerations.
 Work = Callable[[Array, Array, Array], Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What is timed of a contender.
+    """The timed functions of a contender.
 
     Attributes:
         work: arrays in, arrays out: for a batch, and for one call from Python where there is no
@@ -45,7 +45,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A way of running Tauloop: `make` gives what is timed, or raises `NotComparable`."""
+    """A way of running Tauloop: `make` returns the timed functions, or raises `NotComparable`."""
 
     name: str
     make: Callable[[Mechanism], Ready]
@@ -76,7 +76,7 @@ def _compiled_forward(mechanism: Mechanism) -> Ready:
 
 
 def _bound(mechanism: Mechanism, program: str, given: str, result: str) -> Ready:
-    """Machine code with only the wanted output: on batches, and bound to fixed arrays."""
+    """Return machine code with only the wanted output: on batches, and bound to fixed arrays."""
     model = Model(mechanism)
     try:
         kernel = model.platform.compiled(program, (result,))
@@ -92,7 +92,7 @@ def _bound(mechanism: Mechanism, program: str, given: str, result: str) -> Ready
         n = len(p)
         if n not in starts:
             starts[n] = np.tile(model.assembly.q, (n, 1))
-        # results go to the same arrays again, as in the peers' loops: new memory would be timed too
+        # results go to the same arrays, as in the peers' loops; new memory would add to the time
         kept[n] = kernel.batch(
             {"position": p, "velocity": v, given: x, "start": starts[n]}, n, out=kept.get(n)
         )

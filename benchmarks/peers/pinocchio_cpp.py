@@ -30,7 +30,7 @@ from tauloop.mechanism.poses import Array, FramePose
 
 SOURCE = Path(__file__).with_name("pinocchio_peer.cpp")
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-DNDEBUG", "-w")
-#: What the wheel's own CMake files define.
+#: Definitions of the wheel's own CMake files.
 DEFINITIONS = (
     "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
     "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
@@ -41,7 +41,7 @@ DEFINITIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CppResult:
-    """What the program measured and computed.
+    """Results of the program.
 
     Attributes:
         version, eigen: of the libraries.
@@ -63,14 +63,12 @@ class CppResult:
 
 
 def program() -> Path:
-    """The program, built if need be (one to two minutes, once for a computer and its versions).
+    """Return the program, built if necessary (one to two minutes, once per computer and versions).
 
     Raises:
         NotBuilt: no compiler, no headers, or an error of the compiler.
     """
-    compiler = next(
-        (path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None
-    )
+    compiler = next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
     if compiler is None:
         raise NotBuilt("there is no C++ compiler (c++, g++ or clang++)")
     folders = (
@@ -90,7 +88,7 @@ def program() -> Path:
 
 
 def program_or_reason(is_left_out: bool) -> Path | str:
-    """The program, or why there is none."""
+    """Return the program, or the reason why there is none."""
     try:
         return "switched off" if is_left_out else program()
     except NotBuilt as error:
@@ -98,12 +96,12 @@ def program_or_reason(is_left_out: bool) -> Path | str:
 
 
 def version() -> str:
-    """Of the headers."""
+    """Return the version of the headers."""
     return metadata.version("libpinocchio")
 
 
 def _headers(distribution: str, header: str) -> Path:
-    """The include folder of an installed distribution that holds a header."""
+    """Return the include folder of an installed distribution that holds a header."""
     try:
         files = metadata.files(distribution) or ()
     except metadata.PackageNotFoundError:
@@ -118,10 +116,10 @@ def _headers(distribution: str, header: str) -> Path:
 
 
 def run(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> CppResult:
-    """Inverse and forward dynamics in all states, each of two or three measurements for so many seconds.
+    """Return inverse and forward dynamics in all states, each of two or three measurements for `seconds`.
 
     Raises:
-        NotComparable: a machine that the program cannot be given.
+        NotComparable: a machine that the program does not support.
         RuntimeError: the program failed.
     """
     found, a = _ran(program, "dynamics", peer, states, seconds)
@@ -141,10 +139,10 @@ def run(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> Cp
 
 
 def regressor(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> PinRegressor:
-    """Measure the regressor for so many seconds.
+    """Measure the regressor for `seconds`.
 
     Raises:
-        NotComparable: a machine that the program cannot be given.
+        NotComparable: a machine that the program does not support.
         RuntimeError: the program failed.
     """
     found, _ = _ran(program, "regressor", peer, states, seconds)
@@ -165,7 +163,7 @@ class CppDerivatives:
         inverse: seconds for a state of a tree's `rnea`, and of `computeRNEADerivatives`; None with
             loops.
         forward: of `aba` and `computeABADerivatives`, with loops of `constraintDynamics` and
-            `computeConstraintDynamicsDerivatives` behind it.
+            `computeConstraintDynamicsDerivatives` after it.
         difference: of derivatives by configuration from differences, as a share of the largest.
     """
 
@@ -178,13 +176,13 @@ class CppDerivatives:
 def derivatives(
     program: Path, peer: PeerTree, states: PeerStates, seconds: float
 ) -> CppDerivatives:
-    """Measure derivatives, each of two or four measurements for so many seconds.
+    """Measure derivatives, each of two or four measurements for `seconds`.
 
     Raises:
-        NotComparable: a machine that the program cannot be given.
-        RuntimeError: the program failed, or its constraints are not of points alone.
+        NotComparable: a machine that the program does not support.
+        RuntimeError: the program failed, or it has more than point constraints.
     """
-    # of universal joints, whose axes move with them, its derivatives are wrong by up to a fifth
+    # with universal joints, whose axes move, its derivatives are wrong by up to a fifth
     # (Pinocchio 4.1.0)
     found, _ = _ran(program, "derivatives", peer, states, seconds, universal=False)
     value, both = (1e-9 * time for time in found["forward"])
@@ -252,7 +250,7 @@ def _ran(
     *,
     universal: bool = True,
 ) -> tuple[dict[str, Any], Array]:
-    """What the program printed, and the accelerations that it was given."""
+    """Return what the program printed, and the accelerations that it was given."""
     joints = pin_joints(peer, universal=universal)
     motion = pin_states(joints, states)
     if held is None:
@@ -279,7 +277,7 @@ def problem_text(
     held: Array,
     period: float,
 ) -> str:
-    """All numbers that the program reads, in its order, with the 17 digits that give a double back exactly."""
+    """Return all numbers that the program reads, in its order, with 17 digits, which restore a double exactly."""
     lines = [
         *_lines(peer, joints, states, motion),
         f"{period:.17g} {len(held)}",
@@ -324,12 +322,16 @@ def _lines(
 def _rows(peer: PeerTree, states: PeerStates) -> list[list[tuple[bool, Array, Array]]]:
     """Return the chosen rows of each constraint: points, then directions, as in our engines."""
     constraints = peer.tree.constraints
-    every = [(k, True, e, np.zeros(3)) for k, c in enumerate(constraints) for e in c.points]
-    every += [
-        (k, False, pair[0], pair[1]) for k, c in enumerate(constraints) for pair in c.directions
-    ]
-    chosen = [every[i] for i in states.rows]
-    return [[row[1:] for row in chosen if row[0] == k] for k in range(len(constraints))]
+    every: list[tuple[int, tuple[bool, Array, Array]]] = []
+    for k, constraint in enumerate(constraints):
+        every += [(k, (True, point, np.zeros(3))) for point in constraint.points]
+    for k, constraint in enumerate(constraints):
+        every += [(k, (False, pair[0], pair[1])) for pair in constraint.directions]
+    chosen: list[list[tuple[bool, Array, Array]]] = [[] for _ in constraints]
+    for i in states.rows:
+        k, row = every[i]
+        chosen[k].append(row)
+    return chosen
 
 
 def _numbers(x: Iterable[float] | Array) -> str:

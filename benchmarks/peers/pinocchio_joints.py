@@ -1,4 +1,4 @@
-"""The bodies of a machine as joints of Pinocchio, and states as it takes them."""
+"""The bodies of a machine as joints of Pinocchio, and states in Pinocchio's form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.verification.engines.rigid_tree import GROUND, LinkInertia, RigidTr
 
 Kind = Literal["free", "planar", "translation", "universal", "ball", "hinge", "slide"]
 
-#: How many coordinates and velocities each joint has; the tree has one angle where a planar joint
+#: Numbers of coordinates and velocities of each joint; the tree has one angle where a planar joint
 #: has cos and sin.
 COORDINATES = {
     "free": 7,
@@ -40,15 +40,15 @@ LOCAL = ("free", "planar")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PinJoint:
-    """One joint of Pinocchio with what hangs on it.
+    """One joint of Pinocchio with its body.
 
     Attributes:
         parent: number of the joint before it, 0 for the universe.
         at: its pose there.
         kind: which joint.
-        axes: first and second axis (2, 3); none of them points against a coordinate axis.
-        sign: -1 where Pinocchio's coordinate counts the other way round.
-        q, v: where the coordinates and velocities start in the tree's.
+        axes: first and second axis (2, 3); none of them is opposite to a coordinate axis.
+        sign: -1 where Pinocchio's coordinate has the opposite sign.
+        q, v: first index of the coordinates and velocities in the tree's.
         inertia: of the body on it.
     """
 
@@ -89,7 +89,7 @@ class PinRegressor:
 
 
 def pin_joints(peer: PeerTree, *, universal: bool = True) -> PinJoints:
-    """Joints for all bodies: one where Pinocchio has one for such a chain of freedoms, else one for each freedom.
+    """Return joints for all bodies: one where Pinocchio has one for such a chain, else one per degree of freedom.
 
     Args:
         peer: the bodies.
@@ -114,7 +114,7 @@ def pin_joints(peer: PeerTree, *, universal: bool = True) -> PinJoints:
 
 
 def _kind(body: PeerBody) -> Kind | None:
-    """The joint of Pinocchio that is all freedoms of a body together."""
+    """Return the joint of Pinocchio with all degrees of freedom of a body together."""
     slides = body.kinds[:3] == ("slide",) * 3 and np.array_equal(body.axes[:3], np.eye(3))
     if body.kinds == ("slide", "slide", "hinge") and np.array_equal(body.axes, np.eye(3)):
         return "planar"
@@ -152,7 +152,7 @@ def _joint(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PinLoads:
-    """What acts on Pinocchio's velocities besides the bodies.
+    """Loads on Pinocchio's velocities besides the bodies.
 
     Attributes:
         armature: rotor inertias (n_v,).
@@ -168,7 +168,7 @@ class PinLoads:
 
 
 def pin_loads(joints: PinJoints, tree: RigidTree, driven: tuple[int, ...]) -> PinLoads:
-    """Rotors, springs and transmission in the order and with the signs of Pinocchio's velocities.
+    """Return rotors, springs and transmission in the order and with the signs of Pinocchio's velocities.
 
     Raises:
         NotComparable: rotor inertias that couple joints, or loads on a joint with local axes.
@@ -203,7 +203,7 @@ def pin_loads(joints: PinJoints, tree: RigidTree, driven: tuple[int, ...]) -> Pi
 
 
 def pin_states(joints: PinJoints, states: PeerStates) -> tuple[Array, Array, Array]:
-    """Coordinates (N, n_q), velocities and accelerations (N, n_v) as Pinocchio takes them."""
+    """Return coordinates (N, n_q), velocities and accelerations (N, n_v) in Pinocchio's form."""
     q, v, a = [], [], []
     for joint in joints.joints:
         q_j, v_j, a_j = _state(joint, states)
@@ -242,7 +242,7 @@ def _state(joint: PinJoint, states: PeerStates) -> tuple[Array, Array, Array]:
 
 
 def _local(R: Array, w: Array, v: Array, a: Array) -> tuple[Array, Array]:
-    """Velocity and its rate in the moving body's axes: Rᵀ v, and Rᵀ a - w × Rᵀ v."""
+    """Return a velocity and its rate in the moving body's axes: Rᵀ v, and Rᵀ a - w × Rᵀ v."""
     back = np.swapaxes(R, -1, -2)
     velocity = turned(back, v)
     return velocity, turned(back, a) - np.cross(w, velocity)

@@ -1,4 +1,4 @@
-"""Pinocchio from Python: what a user's loop over states costs."""
+"""Pinocchio from Python: the cost of a user's loop over states."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tauloop.verification.engines.optional import engine_module
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PythonResult:
-    """What was measured and computed; times in seconds for a state.
+    """Results; times in seconds for a state.
 
     Attributes:
         version: of Pinocchio.
@@ -41,7 +41,7 @@ class PythonResult:
 
 
 def run(peer: PeerTree, states: PeerStates, seconds: float) -> PythonResult:
-    """Measure, each of two measurements for so many seconds.
+    """Measure, each of two measurements for `seconds`.
 
     Raises:
         EngineError: Pinocchio is not installed.
@@ -77,7 +77,7 @@ def run(peer: PeerTree, states: PeerStates, seconds: float) -> PythonResult:
 
 
 def regressor(peer: PeerTree, states: PeerStates, seconds: float) -> PinRegressor:
-    """Measure the regressor for so many seconds.
+    """Measure the regressor for `seconds`.
 
     Raises:
         EngineError: Pinocchio is not installed.
@@ -101,10 +101,10 @@ def regressor(peer: PeerTree, states: PeerStates, seconds: float) -> PinRegresso
     pi = np.concatenate([model.inertias[j].toDynamicParameters() for j in range(1, model.njoints)])
     forces = []
     for q, v, a in built.samples:
-        besides = loads.armature * a
+        other_loads = loads.armature * a
         for spring_v, spring_q, stiffness, preload in loads.springs:
-            besides[spring_v] += stiffness * q[spring_q] - preload
-        forces.append(one(q, v, a) @ pi + projected(q, besides))
+            other_loads[spring_v] += stiffness * q[spring_q] - preload
+        forces.append(one(q, v, a) @ pi + projected(q, other_loads))
     time = seconds_per_call(loop, seconds, min(LOOP, len(built.samples)))
     return PinRegressor(
         version=pin.__version__, seconds=time, columns=len(pi), forces=np.array(forces)

@@ -1,4 +1,4 @@
-"""Pinocchio's constrained forward dynamics in C++, integrated under given forces: its speed, and how far it strays."""
+"""Pinocchio's constrained forward dynamics in C++, integrated under given forces: its speed and its error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rollout(
     period: float,
     seconds: float,
 ) -> Rollout:
-    """Forces held over periods, from rest: one step of Runge-Kutta 4 for each.
+    """Run under forces held over periods, from rest: one step of Runge-Kutta 4 for each period.
 
     Args:
         program: the built C++ program.
@@ -37,7 +37,7 @@ def rollout(
         seconds: how long to measure.
 
     Raises:
-        EngineError: no engine can be given the machine.
+        EngineError: no engine supports the machine.
         NotComparable: Pinocchio's own constraints do not close its loops, or links are massless.
     """
     shape, engine = model.topology, closing_engine(model.mechanism)

@@ -1,4 +1,4 @@
-"""States of the tree that both peers are given: worked out beforehand, so that they have no loop to close."""
+"""States of the tree that both peers are given: computed beforehand, so that they need not close loops."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from scipy.linalg import qr
 from tauloop.mechanism.poses import Array
 from tauloop.verification.engines import Engine, NamedMotion, TreeStates
 
-#: A choice of constraint rows whose matrix is worse than this somewhere is no choice: on the
+#: Constraint rows whose matrix has a larger condition number in some sample are not usable; on the
 #: machines it is below 1e4.
 WORST_CONDITION = 1e8
 
 
 class NotComparable(Exception):
-    """A machine that a peer cannot be given; the reason is the text."""
+    """A machine that a peer does not support; the text states the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class PeerStates:
 
 
 def tree_states(engine: Engine, motion: NamedMotion) -> PeerStates:
-    """Coordinates of the engine's tree for a motion of the machine; those that the motion lacks follow from the loops.
+    """Return the coordinates of the engine's tree for a motion of the machine; missing ones follow from the loops.
 
     Raises:
         NotComparable: actuators and constraints together do not determine the forces.
@@ -85,7 +85,7 @@ def _driven(engine: Engine) -> tuple[int, ...]:
 
 
 def _independent_rows(K: Array) -> tuple[int, ...]:
-    """Rows of K (N, n_c, n_p) that form a square matrix, as well conditioned as may be in the worst sample."""
+    """Return rows of K (N, n_c, n_p) that form a square matrix with the least largest condition number."""
     n = K.shape[2]
     if n == 0:
         return ()
@@ -105,7 +105,7 @@ def _independent_rows(K: Array) -> tuple[int, ...]:
 
 
 def _regularisation(K: Array, points: int) -> float | None:
-    """As Pinocchio's documentation hints: 1e-12 where constraints are redundant; measured better at 1e-8."""
+    """Return 1e-12 where constraints are redundant, as Pinocchio's documentation suggests; 1e-8 measured better."""
     rank = np.linalg.matrix_rank(K[0])
     if np.linalg.matrix_rank(K[0, :points]) < rank:
         return None
@@ -113,14 +113,14 @@ def _regularisation(K: Array, points: int) -> float | None:
 
 
 def _mass_condition(M: Array) -> float:
-    """Condition number of a mass matrix (n_v, n_v), free of units."""
+    """Return the condition number of a mass matrix (n_v, n_v), independent of units."""
     scale = np.sqrt(np.abs(np.diag(M)))
     scale[scale == 0.0] = 1.0
     return float(np.linalg.cond(M / np.outer(scale, scale)))
 
 
 def shared_out(states: PeerStates, engine: Engine, tau: Array) -> Array:
-    """Actuator forces (N, n_u) that, with the multipliers of the chosen rows, give tree forces (N, n_v)."""
+    """Return actuator forces (N, n_u) that, with the multipliers of the chosen rows, give tree forces (N, n_v)."""
     S = np.broadcast_to(
         engine.tree.loads.transmission.T, (len(tau), *engine.tree.loads.transmission.T.shape)
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-#: States that a Python loop goes through: few, so that a sweep is short and seldom disturbed.
+#: States that a Python loop goes through: few, so that a sweep is short and rarely disturbed.
 LOOP = 32
 
 
 def seconds_per_call(work: Callable[[], object], budget: float, calls: int = 1) -> float:
-    """Least time of `work` over as many runs as fit into the budget (s), divided by the calls that it makes.
+    """Return the least time of `work` over as many runs as fit into the budget (s), divided by its calls.
 
-    One run is made beforehand, to fill caches and to find what is lazy.
+    One run is made beforehand, to fill caches and to complete lazy initialisation.
     """
     work()
     best, start = float("inf"), time.perf_counter()

@@ -1,8 +1,8 @@
-"""`mujoco_warp` on a machine with its loops as equality constraints: is it the same machine, and how fast are steps.
+"""`mujoco_warp` on a machine with its loops as equality constraints: agreement with Tauloop, and speed of steps.
 
-Runs on warp's device, a GPU where there is one, else the processor, slowly; which proves the
-conversion everywhere. Constraints are as stiff as MuJoCo allows for the step (time constant of 2.1
-steps), and nearly rigid.
+Runs on warp's device: a GPU where there is one, else the processor, slowly, which checks the
+conversion on every computer. Constraints are as stiff as MuJoCo allows for the step (time constant
+of 2.1 steps), and nearly rigid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STEP, CONSTANT, IMPEDANCE = 1e-3, 2.1, 0.9999
 
 
 def mujoco_model(model: Model) -> Any:
-    """The machine in MuJoCo, from the file that `tauloop convert` writes, with stiff constraints and RK4 of 1 ms."""
+    """Return the machine in MuJoCo, from the file that `tauloop convert` writes, with stiff constraints and RK4."""
     import mujoco
 
     with tempfile.TemporaryDirectory() as folder:
@@ -36,11 +36,11 @@ def mujoco_model(model: Model) -> Any:
 
 
 def compared(model: Model, worlds: int) -> dict[str, float]:
-    """Accelerations of the actuators as the machine falls from rest, by MuJoCo, by `mujoco_warp`, and by Tauloop.
+    """Compare accelerations of the actuators on falling from rest, by MuJoCo, by `mujoco_warp`, and by Tauloop.
 
     Returns:
-        Deviations of the largest acceleration: of `mujoco_warp` (floats) from MuJoCo, over all
-        coordinates, and of both from Tauloop's rigid loops, over the actuators' joints.
+        Deviations relative to the largest acceleration: of `mujoco_warp` (floats) from MuJoCo, over
+        all coordinates, and of both from Tauloop's rigid loops, over the actuators' joints.
     """
     import mujoco
     import mujoco_warp
@@ -67,7 +67,7 @@ def compared(model: Model, worlds: int) -> dict[str, float]:
 
 
 def steps(model: Model, worlds: int, budget: float) -> float:
-    """Steps of all worlds together per second, in a graph of launches where warp runs on a GPU."""
+    """Return steps of all worlds together per second, in a graph of launches where warp runs on a GPU."""
     import mujoco
     import mujoco_warp
     import warp

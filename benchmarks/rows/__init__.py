@@ -1,1 +1,1 @@
-"""The rows of the table of speed: each module measures Tauloop beside its peer and gives `Row`s."""
+"""The rows of the table of speed: each module measures Tauloop and its peer and gives `Row`s."""

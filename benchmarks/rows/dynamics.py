@@ -1,4 +1,4 @@
-"""Inverse and forward dynamics from the platform's motion, beside the faster of Pinocchio and MuJoCo."""
+"""Inverse and forward dynamics from the platform's motion, compared with the faster of Pinocchio and MuJoCo."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PROGRAMS = {
 
 
 def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
-    """All rows of dynamics."""
+    """Yield all rows of dynamics."""
     for name, wanted in TARGETS.items():
         say(name)
         try:
@@ -67,12 +67,14 @@ def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
 def _pair(
     name: str, mechanism: Mechanism, work: Work, what: str, targets: tuple[str, str]
 ) -> Iterator[Row]:
-    """A call and a sample of a batch."""
+    """Yield the rows of a call and of a sample of a batch."""
     (own,) = work.tauloop
     peer = min(
         (p for p in work.peers if p.call is not None), key=lambda p: p.call or 0.0, default=None
     )
-    beside = {"peer": peer.name, "version": peer.version, "peer_time": peer.call} if peer else {}
+    peer_fields = (
+        {"peer": peer.name, "version": peer.version, "peer_time": peer.call} if peer else {}
+    )
     if own.call is None or own.batch is None:
         yield Row(work=f"{name}, {work.name}", tauloop=None, note=own.note)
         return
@@ -93,12 +95,12 @@ def _pair(
             limit=limit,
             divider=divider,
             note=note,
-            **beside,
+            **peer_fields,
         )
 
 
 def newton_iterations(model: Model, kernel: CompiledFunction, what: str, n: int = 256) -> float:
-    """Mean number of Newton steps over random states from the reference pose; zero where all blocks are closed."""
+    """Return the mean number of Newton steps over random states; zero where all blocks have closed forms."""
     if "start" not in {port.name for port in kernel.function.inputs}:
         return 0.0
     states = random_states(model, n, np.random.default_rng(0))
@@ -112,7 +114,7 @@ def newton_iterations(model: Model, kernel: CompiledFunction, what: str, n: int 
 
 
 def _python(name: str, work: Work, target: str) -> Iterator[Row]:
-    """One call from Python beside each of the peers'."""
+    """Yield the row of one call from Python, for each of the peers."""
     (own,) = work.tauloop
     for peer in work.peers:
         if peer.python is not None and own.python is not None:

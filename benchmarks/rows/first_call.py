@@ -1,7 +1,7 @@
 """From a machine's file to a first call of compiled inverse dynamics: `python -m rows.first_call MACHINE [cold]`.
 
-What makes a function is imported where one has to be made. `cold` imports it before, so that
-neither time holds it.
+The modules that create functions are imported only when one is created. `cold` imports them before,
+so that neither time includes it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fast a function could be by the number of its operations, on the core at hand.
+"""Least time of a function by the number of its operations, on this computer's core.
 
-The core's clock and the throughput of its divider are measured; that it has two units for sums and
-products is taken for granted, as on all cores with AVX2 or AVX-512 that are in question.
+The core's clock and the throughput of its divider are measured; two units for sums and products are
+assumed, as on all relevant cores with AVX2 or AVX-512.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ctypes
 import functools
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from peers.computer import compiler_version, processor
 from tauloop.compiler.c.printing.operations import operations
 from tauloop.compiler.c.printing.source import CFunction
 
-#: Units for sums and products, and lanes of a register by the processor's widest extension.
+#: Number of units for sums and products, and of lanes of a register by the processor's widest extension.
 UNITS = 2
 LANES = {"avx512f": 8, "avx2": 4, "avx": 4, "asimd": 2, "sse4_2": 2}
 FLAGS = (
@@ -31,8 +32,8 @@ FLAGS = (
     "-fno-trapping-math",
     "-fPIC",
 )
-#: A round of the chain below is three shifts and three exclusive ors, each waiting for the one
-#: before: one cycle each.
+#: A round of the chain below is three shifts and three exclusive ors, each of which depends on the
+#: one before: one cycle each.
 CYCLES = 6
 SOURCE = """
 #include <math.h>
@@ -73,11 +74,11 @@ TRIES = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """What the core can do, s.
+    """Times of the core, s.
 
     Attributes:
-        cycle: of the clock, while it runs such code.
-        division, root: of one lane, where many follow each other.
+        cycle: of the clock, under such code.
+        division, root: of one lane, in a long sequence.
         lanes: of a register.
     """
 
@@ -89,8 +90,8 @@ class Core:
 
 @functools.cache
 def core() -> Core | None:
-    """The measured core; None without a C compiler."""
-    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    """Return the measured core; None without a C compiler."""
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -103,18 +104,20 @@ def core() -> Core | None:
             return None
     library.probe.restype = ctypes.c_double
     sink = ctypes.c_uint64(1)
-    chain, division, root = (
-        min(library.probe(what, ctypes.byref(sink)) for _ in range(TRIES)) for what in range(3)
-    )
+    chain, division, root = (_least(library.probe, what, sink) for what in range(3))
     features = processor().features
     lanes = next((count for name, count in LANES.items() if name in features), 1)
     return Core(cycle=chain / CYCLES, division=division, root=root, lanes=lanes)
 
 
+def _least(probe: Callable[..., float], what: int, sink: ctypes.c_uint64) -> float:
+    return min(probe(what, ctypes.byref(sink)) for _ in range(TRIES))
+
+
 def limits(
     function: CFunction, iterations: float = 0.0, *, in_lanes: bool
 ) -> tuple[float | None, float | None]:
-    """Least time of a sample by its operations, and that of its divisions and roots alone, s.
+    """Return the least time of a sample by its operations, and that of its divisions and roots alone, s.
 
     Args:
         function: what is computed.
@@ -130,7 +133,7 @@ def limits(
         for kind in counted["once"]
     }
     lanes = found.lanes if in_lanes else 1
-    # one division alone keeps the divider nearly as long as a register full of them
+    # one division alone occupies the divider nearly as long as a register full of them
     times = found.lanes / lanes
     divider = times * (counts["divisions"] * found.division + counts["roots"] * found.root)
     return sum(counts.values()) / (UNITS * lanes) * found.cycle, divider

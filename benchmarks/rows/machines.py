@@ -10,21 +10,21 @@ from tauloop.formats import ImportOptions, RodRecognition, load_urdf
 from tauloop.kinematics.reduction import reduce
 from tauloop.mechanism.reduction import as_laminas
 
-#: Models of others, beside the repository.
+#: Models of others, in a folder next to the repository.
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"
 TX40 = MODELS.parent / "data" / "tx40" / "tx40_nomesh.urdf"
 DIGIT = MODELS / "example_parallel_robots" / "digit_like"
 
 
 class NotThere(Exception):
-    """A machine is not on this computer; the reason is the text."""
+    """A machine is not on this computer; the text states the reason."""
 
 
 def machine(name: str) -> Mechanism:
-    """A machine of the table by name.
+    """Return a machine of the table by name.
 
     Raises:
-        NotThere: a model of others is not here.
+        NotThere: a model of others is missing.
     """
     if name == "spidermill reduced":
         return as_laminas(reduce(load("spidermill")).mechanism)
@@ -39,7 +39,7 @@ def machine(name: str) -> Mechanism:
 
 
 def _tx40() -> Mechanism:
-    """The serial arm, whose last link has no inertia in its file and is given that of a flange of 0.2 kg."""
+    """Return the serial arm; its last link, without inertia in the file, is given that of a flange of 0.2 kg."""
     if not TX40.is_file():
         raise NotThere("../shared/data is not here")
     head, tag, last = TX40.read_text(encoding="utf-8").rpartition("<inertia ")

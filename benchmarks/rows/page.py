@@ -13,12 +13,12 @@ from tauloop.common.files import write_file
 
 
 def marks(script: str, verb: str = "measured") -> tuple[str, str]:
-    """The two lines between which a script writes."""
+    """Return the two lines between which a script writes."""
     return f"<!-- {verb} by {script}: begin -->", f"<!-- {verb} by {script}: end -->"
 
 
 def is_marked(page: Path, between: tuple[str, str]) -> bool:
-    """Whether a page has both marks, once each."""
+    """Return whether a page has both marks, once each."""
     return page.is_file() and all(
         page.read_text(encoding="utf-8").count(mark) == 1 for mark in between
     )

@@ -1,4 +1,4 @@
-"""The regressor of actuator forces in batch, beside Pinocchio's joint-torque regressor and the projection it needs."""
+"""The regressor of actuator forces in batch, and Pinocchio's joint-torque regressor with the projection it needs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from rows.row import Row
 from tauloop import Model
 from tauloop.verification.engines import frictionless
 
-MACHINE = "gantry_tau_5dof"
+REGRESSOR_MACHINE = "gantry_tau_5dof"
 TARGET = "20×"
 #: Samples of a batch: a regressor has hundreds of numbers for each, and they should stay in the
 #: core's own cache.
-BATCH = 128
+REGRESSOR_BATCH = 128
 
 
-def rows(settings: Settings, say: Callable[[str], None], name: str = MACHINE) -> Iterator[Row]:
-    """The row of one machine.
+def rows(
+    settings: Settings, say: Callable[[str], None], name: str = REGRESSOR_MACHINE
+) -> Iterator[Row]:
+    """Yield the row of one machine.
 
     Raises:
         Disagreement: a regressor times its parameters is not the reference's force.
@@ -61,9 +63,13 @@ def rows(settings: Settings, say: Callable[[str], None], name: str = MACHINE) ->
     given["start"] = np.broadcast_to(model.assembly.q, chosen.q.shape)
     Y = kernel.batch(given, len(reference))["regressor"].reshape(len(reference), -1, len(model.pi))
     _require("Tauloop", Y @ model.pi, reference)
-    batch = {key: np.resize(array, (BATCH, array.shape[1])) for key, array in given.items()}
-    time = seconds_per_call(lambda: kernel.batch(batch, BATCH), settings.seconds, BATCH)
-    iterations = float(kernel.batch(batch, BATCH)["health"][:, 3].mean())
+    batch = {
+        key: np.resize(array, (REGRESSOR_BATCH, array.shape[1])) for key, array in given.items()
+    }
+    time = seconds_per_call(
+        lambda: kernel.batch(batch, REGRESSOR_BATCH), settings.seconds, REGRESSOR_BATCH
+    )
+    iterations = float(kernel.batch(batch, REGRESSOR_BATCH)["health"][:, 3].mean())
     limit, divider = limits(kernel.function, iterations, in_lanes=True)
     yield Row(
         work=f"{name}, regressor ({Y.shape[1]} × {Y.shape[2]}), batch",

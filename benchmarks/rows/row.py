@@ -31,14 +31,14 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What was measured, s; None where there is no such thing.
+    """Measured times, s; None where one does not exist.
 
     Attributes:
         work: machine and what is computed.
         tauloop: time of a call, of a sample, or of all.
-        peer, version: beside what.
+        peer, version: the other program.
         peer_time: its time.
-        target: what issue 3 wants on a core with AVX-512, in words.
+        target: target of issue 3 on a core with AVX-512, in words.
         limit: least time by the number of operations.
         divider: time of the divisions and roots alone.
         note: what the reader should know.
@@ -56,12 +56,12 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """The peer's time by Tauloop's."""
+        """Return the peer's time divided by Tauloop's."""
         return self.peer_time / self.tauloop if self.peer_time and self.tauloop else None
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Texts of a table's row, in the order of `HEADINGS`."""
+        """Return the texts of a table's row, in the order of `HEADINGS`."""
         over = self.tauloop / self.limit if self.tauloop and self.limit else None
         return (
             self.work,
@@ -78,7 +78,7 @@ class Row:
 
 
 def duration(seconds: float | None) -> str:
-    """Three digits with a unit; empty for None."""
+    """Return a time with three digits and a unit; empty for None."""
     if seconds is None:
         return ""
     scale, unit = next(((s, u) for s, u in _UNITS if abs(seconds) >= s), _UNITS[-1])
@@ -86,7 +86,7 @@ def duration(seconds: float | None) -> str:
 
 
 def three(number: float) -> str:
-    """Three digits, never an exponent."""
+    """Return a number with three digits, never with an exponent."""
     return f"{number:.{max(0, 2 - math.floor(math.log10(abs(number))))}f}" if number else "0"
 
 

@@ -1,4 +1,4 @@
-"""From a machine's file to a first call of compiled inverse dynamics, in processes of their own, cold and warm."""
+"""From a machine's file to a first call of compiled inverse dynamics, in new processes, with cold and warm cache."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from peers.comparison import Settings
 
 from rows.row import Row
 
-MACHINES = ("delta", "nuwar", "rcid", "gantry_tau_5dof", "spidermill")
+STARTED_MACHINES = ("delta", "nuwar", "rcid", "gantry_tau_5dof", "spidermill")
 FOLDER = Path(__file__).resolve().parents[1]
-#: Runs with a warm cache, of which the fastest counts.
+#: Number of runs with a warm cache, of which the fastest counts.
 WARM = 3
 
 
 def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
-    """Cold and warm rows of all machines."""
-    for name in MACHINES:
+    """Yield the rows of all machines with a cold and a warm cache."""
+    for name in STARTED_MACHINES:
         say(name)
         with tempfile.TemporaryDirectory() as cache:
             cold = started(name, cache, "cold")
@@ -36,7 +36,7 @@ def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
 
 
 def started(name: str, cache: str, *arguments: str) -> dict[str, float]:
-    """Times (s) of importing, and from the file to a first call.
+    """Return the times (s) of importing, and from the file to a first call.
 
     Raises:
         RuntimeError: the process failed.

@@ -1,6 +1,6 @@
-"""Ten million samples through inverse dynamics in chunks: time and peak memory, in a process of its own.
+"""Ten million samples through inverse dynamics in chunks: time and peak memory, in a separate process.
 
-Run as `python -m rows.streaming MACHINE SAMPLES` it prints its numbers as JSON.
+Run as `python -m rows.streaming MACHINE STREAMED_SAMPLES` it prints its numbers as JSON.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from tauloop import Model, load
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.kinematics import random_states
 
-MACHINES = ("delta", "rcid")
-SAMPLES = 10_000_000
-#: Samples at once: their outputs stay in the core's second cache, and the checks of a call vanish.
+STREAMED_MACHINES = ("delta", "rcid")
+STREAMED_SAMPLES = 10_000_000
+#: Samples of a chunk: its outputs stay in the core's second cache, and the checks of a call are negligible.
 CHUNK = 8192
-#: Runs of each count, of which the fastest counts.
-RUNS = 3
-#: Beyond input and output, bytes.
+#: Number of runs of each count, of which the fastest counts.
+STREAMING_RUNS = 3
+#: Allowed memory in addition to input and output, bytes.
 ALLOWED = 64 << 20
 FOLDER = Path(__file__).resolve().parents[1]
-#: States that the input repeats.
-STATES = 64
+#: Number of different states in the input.
+INPUT_STATES = 64
 
 
-def rows(settings: Settings, say: Callable[[str], None], samples: int = SAMPLES) -> Iterator[Row]:
-    """A row for each machine."""
-    for name in MACHINES:
+def rows(
+    settings: Settings, say: Callable[[str], None], samples: int = STREAMED_SAMPLES
+) -> Iterator[Row]:
+    """Yield a row for each machine."""
+    for name in STREAMED_MACHINES:
         say(f"{name}: {samples:,} samples")
         found = streamed(name, samples)
         last = found["times"][-1]
@@ -60,7 +62,7 @@ def rows(settings: Settings, say: Callable[[str], None], samples: int = SAMPLES)
 
 
 def streamed(name: str, samples: int, counts: tuple[int, ...] = ()) -> dict[str, object]:
-    """Sizes, bytes beyond them, and the processor's times (s) for so many samples, in a process of its own.
+    """Return sizes, further bytes, and processor times (s) for the given samples, from a separate process.
 
     Raises:
         RuntimeError: the process failed.
@@ -75,10 +77,10 @@ def streamed(name: str, samples: int, counts: tuple[int, ...] = ()) -> dict[str,
 
 
 def main(name: str, counts: list[int]) -> None:
-    """Stream each count of samples, and print what it took."""
+    """Stream each count of samples, and print time and memory."""
     model = Model(load(name))
     kernel = model.platform.compiled("inverse_dynamics", ("force",))
-    states = random_states(model, STATES, np.random.default_rng(0))
+    states = random_states(model, INPUT_STATES, np.random.default_rng(0))
     samples = max(counts)
     arrays = {
         key: np.resize(array, (samples, array.shape[1]))
@@ -89,22 +91,24 @@ def main(name: str, counts: list[int]) -> None:
         )
     }
     force = np.zeros((samples, len(model.mechanism.actuators)))
-    force[:] = 1.0  # its pages are there, as the input's are
+    force[:] = 1.0  # allocates its pages, as those of the input are
     _through(kernel, arrays, force, CHUNK)
     before = _peak(resets=True)
     times = []
     for count in counts:
-        # the process's own time: runs are too long to be left undisturbed by other processes
+        # the process's own time, because runs are too long to be undisturbed by other processes
         runs = []
-        for _ in range(RUNS):
+        for _ in range(STREAMING_RUNS):
             start = time.process_time()
             _through(kernel, arrays, force, count)
             runs.append(time.process_time() - start)
         times.append(min(runs))
     after = _peak(resets=False)
-    first = kernel.batch({key: array[:STATES] for key, array in arrays.items()}, STATES)["force"]
-    last = (samples - STATES) // STATES * STATES
-    if not all(np.array_equal(force[k : k + STATES], first) for k in (0, last)):
+    first = kernel.batch(
+        {key: array[:INPUT_STATES] for key, array in arrays.items()}, INPUT_STATES
+    )["force"]
+    last = (samples - INPUT_STATES) // INPUT_STATES * INPUT_STATES
+    if not all(np.array_equal(force[k : k + INPUT_STATES], first) for k in (0, last)):
         raise SystemExit("streamed forces differ from those of one chunk")
     size = sum(array.nbytes for array in arrays.values())
     print(
@@ -130,7 +134,7 @@ def _through(
 
 
 def _peak(*, resets: bool) -> int | None:
-    """Peak resident memory (bytes), as Linux tells it; when reset, it starts anew from what is resident now."""
+    """Return the peak resident memory (bytes) by Linux; when reset, it restarts from the present value."""
     try:
         if resets:
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

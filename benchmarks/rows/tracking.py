@@ -1,6 +1,6 @@
-"""Forward kinematics along a motion sampled at 1 kHz: machine code beside SciPy's `root`.
+"""Forward kinematics along a motion sampled at 1 kHz: machine code compared with SciPy's `root`.
 
-A machine with a closed form has nothing to track: its samples are computed one call each, and in
+A machine with a closed form needs no tracking: its samples are computed one call each, and in
 batch.
 
 SciPy gets the same loop equations and their Jacobian as machine code (CasADi's C, compiled),
@@ -37,17 +37,20 @@ from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.program import Newton
 
 #: (one lane, lanes) of issue 3.
-TARGETS = {"rcid": ("0.3 µs, 500×", "60 ns, 500×"), "delta": ("80 ns, 500×", "15 ns, 500×")}
-RATE = 1000.0
-#: Of the motion of each actuator around its reference: share of the machine's length (or of a
-#: radian), and Hz.
+TRACKING_TARGETS = {
+    "rcid": ("0.3 µs, 500×", "60 ns, 500×"),
+    "delta": ("80 ns, 500×", "15 ns, 500×"),
+}
+SAMPLE_RATE = 1000.0
+#: Motion of each actuator around its reference: share of the machine's length (or of a radian), and
+#: Hz.
 AMPLITUDE, FREQUENCIES = 0.05, (0.5, 1.3)
-#: No parameters are free.
+#: There are no free parameters.
 NOTHING = np.empty(0)
 #: Samples that the tracker follows, and that SciPy solves.
 LONG, SHORT = 8_000, 300
-#: SciPy stops at a relative step of 1.5e-8; what it leaves is about the square of that, or
-#: rounding.
+#: SciPy stops at a relative step of 1.5e-8; its remaining error is about the square of that, or
+#: rounding errors.
 TOLERANCE = 1e-7
 
 
@@ -69,8 +72,8 @@ class Equations:
 
 
 def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
-    """One lane and batch lanes of each machine."""
-    for name, targets in TARGETS.items():
+    """Yield the rows of single samples and of batches for each machine."""
+    for name, targets in TRACKING_TARGETS.items():
         say(name)
         yield from _machine(name, targets, settings)
 
@@ -109,7 +112,7 @@ def _machine(name: str, targets: tuple[str, str], settings: Settings) -> Iterato
         )
 
 
-#: What is timed, and what gives its coordinates (LONG, n_q) and Newton steps.
+#: The timed function, and a function that returns its coordinates (LONG, n_q) and Newton steps.
 Made = tuple[Callable[[], object], Callable[[], tuple[np.ndarray, float]]]
 
 
@@ -159,17 +162,17 @@ def _computed(
 
 
 def motion(model: Model, n: int) -> np.ndarray:
-    """Actuator positions (n, n_u) at 1 kHz: every actuator swings around its reference, each at its own rate."""
+    """Return actuator positions (n, n_u) at 1 kHz: every actuator oscillates around its reference at its own rate."""
     centre = model.actuator_position(model.assembly.q[None])[0]
     turns = [unit == "rad" for unit in model.actuators.ports.position.units]
     size = AMPLITUDE * np.where(turns, 1.0, model.assembly.loops.length)
     frequency = np.linspace(*FREQUENCIES, len(centre))
-    t = np.arange(n)[:, None] / RATE
+    t = np.arange(n)[:, None] / SAMPLE_RATE
     return np.ascontiguousarray(centre + size * np.sin(2.0 * np.pi * frequency * t))
 
 
 def scipy_time(model: Model, position: np.ndarray) -> tuple[float, np.ndarray]:
-    """Time of a sample (the median: most solutions are left undisturbed), and coordinates (N, n_q)."""
+    """Return the time of a sample (the median, because most are undisturbed), and coordinates (N, n_q)."""
     equations = compiled_equations(model)
     x = before = model.actuators.follow(position[:1]).q[0][equations.unknown]
     q = np.tile(model.assembly.q, (len(position), 1))
@@ -186,7 +189,7 @@ def scipy_time(model: Model, position: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def compiled_equations(model: Model) -> Equations:
-    """The loop equations of a machine, and the unit lengths of its quaternions, in the unknown coordinates."""
+    """Return the loop equations of a machine, with unit lengths of quaternions, in the unknown coordinates."""
     shape, assembly, entry = model.topology, model.assembly, model.actuators.ports
     q = ca.SX.sym("q", shape.n_q)
     known = list(entry.q)
@@ -200,7 +203,7 @@ def compiled_equations(model: Model) -> Equations:
     equations = ca.substitute(equations, q[still], ca.DM(assembly.q[still])) if still else equations
     functions = [
         ca.Function("residual", [x, p], [ca.densify(equations)]),
-        # by columns in CasADi, by rows in NumPy
+        # column-major in CasADi, row-major in NumPy
         ca.Function("jacobian", [x, p], [ca.densify(ca.jacobian(equations, x).T)]),
     ]
     buffers = [_external(function).buffer() for function in functions]
@@ -233,8 +236,8 @@ def compiled_equations(model: Model) -> Equations:
 
 
 def _external(function: ca.Function) -> ca.Function:
-    """CasADi's own C of a function, compiled; the function itself, interpreted, without a compiler."""
-    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    """Return CasADi's C code of a function, compiled; without a compiler the function itself, interpreted."""
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
         return function
     with tempfile.TemporaryDirectory() as folder:

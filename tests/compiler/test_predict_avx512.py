@@ -232,10 +232,10 @@ def test_the_page_gets_what_was_measured_where_there_is_avx_512_and_a_prediction
     analyser = replace(part("analyser").analyser(), host="icelake-server")
     monkeypatch.setattr(predict, "analyser", lambda _: analyser)
     page = tmp_path / "page.md"
-    marks = [*predict.MARKS, "", *predict.MEASURED_MARKS]
+    marks = [*predict.PREDICTION_MARKS, "", *predict.MEASURED_MARKS]
     page.write_text("\n".join(marks), encoding="utf-8")
     assert predict.main(["--only", "delta", "--seconds", "0.01", "--markdown", str(page)]) == 0
-    predicted, measured = page.read_text(encoding="utf-8").split(predict.MARKS[1])
+    predicted, measured = page.read_text(encoding="utf-8").split(predict.PREDICTION_MARKS[1])
     written, other = (measured, predicted) if "avx512f" in features else (predicted, measured)
     assert "delta" not in other
     rows = [
