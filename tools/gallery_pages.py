@@ -55,10 +55,10 @@ def facts(mechanism: Mechanism) -> Iterator[str]:
     """Return the lines of a page's list of facts."""
     independent = [f"`{name}`" for name in mechanism.platform.independent]
     yield f"{counted(len(independent), 'degree')} of freedom: {', '.join(independent)}"
-    actuators = [
-        f"`{actuator.name}` on {', '.join(f'`{name}`' for name, _ in actuator.drives)}"
-        for actuator in mechanism.actuators
-    ]
+    actuators = []
+    for actuator in mechanism.actuators:
+        coordinates = ", ".join(f"`{name}`" for name, _ in actuator.drives)
+        actuators.append(f"`{actuator.name}` on {coordinates}")
     yield f"Actuators: {', '.join(actuators) or 'none'}"
     bodies = counted(len(mechanism.bodies), "body", "bodies")
     joints, rods = counted(len(mechanism.joints), "joint"), counted(len(mechanism.rods), "rod")

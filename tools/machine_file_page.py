@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -42,13 +42,18 @@ def order() -> list[str]:
             if name and name not in (*listed, *VALUES):
                 listed.append(name)
                 visit(SCHEMA["$defs"][name])
-        for child in (
-            node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-        ):
+        for child in children(node):
             visit(child)
 
     visit({"$ref": SCHEMA["$ref"]})
     return [*listed, "qualified_value"]
+
+
+def children(node: Any) -> Iterable[Any]:
+    """Return the nodes inside a node of the schema."""
+    if isinstance(node, dict):
+        return node.values()
+    return node if isinstance(node, list) else ()
 
 
 def article(word: str) -> str:
@@ -90,9 +95,7 @@ def facts(node: Any, key: str) -> Iterator[str]:
             yield str(node[key])
         if key == "x-bounds" and node.get("type") == "integer":
             yield f"{node['minimum']} to {node['maximum']}"
-    for child in (
-        node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    ):
+    for child in children(node):
         yield from facts(child, key)
 
 

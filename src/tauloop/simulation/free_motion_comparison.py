@@ -24,7 +24,7 @@ from tauloop.simulation.simulation import Simulation, Simulator
 #: Largest energy error of a route without drift, as a share of the largest kinetic energy.
 ENERGY_TOLERANCE = 1e-8
 #: Largest loop residual of a route without drift, m.
-LOOP_TOLERANCE = 1e-10
+COMPARISON_LOOP_TOLERANCE = 1e-10
 #: Names of the routes on which nothing drifts.
 DRIFT_FREE_ROUTES = ("independent", "projected")
 
@@ -72,7 +72,7 @@ class FreeMotionComparison(Result):
     @in_json("loop_limit_m")
     def loop_limit(self) -> float:
         """Largest loop residual, m."""
-        return LOOP_TOLERANCE
+        return COMPARISON_LOOP_TOLERANCE
 
 
 def compare_routes(
@@ -140,7 +140,7 @@ def _route_diagnostics(name: str, result: Simulation) -> tuple[Diagnostic, ...]:
         diagnostic(
             f"{name}: largest residual of the loops",
             result.residual.max(),
-            at_most=LOOP_TOLERANCE,
+            at_most=COMPARISON_LOOP_TOLERANCE,
             unit="m",
             advice=advice,
         ),

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 #: Largest loop residual of a reliable simulation, in characteristic lengths: 10 nm on a machine of
 #: 0.2 m.
-LOOP_TOLERANCE = 5e-8
+SIMULATED_LOOP_TOLERANCE = 5e-8
 #: Largest energy error of a reliable simulation, as a share of the largest kinetic energy.
 ENERGY_TOLERANCE = 1e-6
 #: Largest difference between a start and the closed forms' solution, in characteristic lengths or
@@ -608,7 +608,7 @@ def balance_diagnostics(
         diagnostic(
             "largest residual of the loops",
             residual,
-            at_most=LOOP_TOLERANCE * length,
+            at_most=SIMULATED_LOOP_TOLERANCE * length,
             unit="m",
             advice="use independent coordinates or projection, or a stronger stabilisation",
         ),

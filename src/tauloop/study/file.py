@@ -53,7 +53,7 @@ from tauloop.study.variations import DRAWN, VariedInput, count_of
 
 STUDY_FORMAT = "tauloop-study/1"
 #: Largest number of samples of a study.
-MAX_SAMPLES = 10**9 - 1
+MAX_STUDY_SAMPLES = 10**9 - 1
 #: Default quantiles of the report.
 DEFAULT_QUANTILES = (0.05, 0.5, 0.95, 0.99)
 _TEXT = Text(is_needed=True)
@@ -105,10 +105,10 @@ STUDY = Shape(
         need("machine", _TEXT, "a shipped machine or drive line, or a file next to this one"),
         field(
             "samples",
-            Whole(least=1, most=MAX_SAMPLES),
+            Whole(least=1, most=MAX_STUDY_SAMPLES),
             "number of draws for each combination of grids and lists; 1 by default",
         ),
-        field("seed", Whole(least=0, most=MAX_SAMPLES), "seed of the draws; 0 by default"),
+        field("seed", Whole(least=0, most=MAX_STUDY_SAMPLES), "seed of the draws; 0 by default"),
         field(
             "design",
             Choice(options=("random", "sobol")),
@@ -127,7 +127,7 @@ STUDY = Shape(
         ),
         field(
             "whole",
-            ListOf(item=Whole(least=0, most=MAX_SAMPLES)),
+            ListOf(item=Whole(least=0, most=MAX_STUDY_SAMPLES)),
             "samples whose complete results are stored",
         ),
         field(
@@ -484,9 +484,9 @@ def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[Va
     drawn = [item.name for item in variations if item.is_drawn]
     samples, is_sobol = content.get("samples") or 1, content.get("design") == "sobol"
     count = samples * (len(drawn) + 2) if is_sobol else count_of(variations, samples)
-    if count > MAX_SAMPLES:
+    if count > MAX_STUDY_SAMPLES:
         root.problem(
-            f"{count} samples are more than {MAX_SAMPLES}",
+            f"{count} samples are more than {MAX_STUDY_SAMPLES}",
             "use fewer samples, or shorter lists",
             "samples",
         )

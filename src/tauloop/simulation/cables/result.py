@@ -20,7 +20,7 @@ from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.omissions import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.cables.machines import CableMachine
-from tauloop.simulation.simulation import ENERGY_TOLERANCE, LOOP_TOLERANCE, Simulation
+from tauloop.simulation.simulation import ENERGY_TOLERANCE, SIMULATED_LOOP_TOLERANCE, Simulation
 from tauloop.simulation.stepping.steps import Ending
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def diagnostics(
         diagnostic(
             "largest residual of the loops",
             max(float(each.residual.max()) for each in simulations),
-            at_most=LOOP_TOLERANCE * model.assembly.loops.length,
+            at_most=SIMULATED_LOOP_TOLERANCE * model.assembly.loops.length,
             unit="m",
             advice="use projection, or smaller tolerances",
         ),

@@ -41,7 +41,7 @@ MAX_PROGRAM_BYTES = 2e9
 #: Weight of forces that do not move the machine, relative to the weakest acceleration direction.
 IDLE_FORCE_WEIGHT = 0.03
 #: Relative excess over a limit that counts as rounding.
-LIMIT_TOLERANCE = 1e-9
+PREDICTED_LIMIT_TOLERANCE = 1e-9
 NO_LIMITS = np.zeros(0)
 #: Diagnostics of samples by the solution of their program.
 UNLIMITED = "share of samples whose best forces keep all limits"
@@ -321,7 +321,10 @@ class PredictiveRun:
 
 def is_within(x: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
     """Return whether numbers are within their bounds, apart from rounding."""
-    return bool(np.all(x <= upper + LIMIT_TOLERANCE) and np.all(x >= lower - LIMIT_TOLERANCE))
+    return bool(
+        np.all(x <= upper + PREDICTED_LIMIT_TOLERANCE)
+        and np.all(x >= lower - PREDICTED_LIMIT_TOLERANCE)
+    )
 
 
 def _reference(loop: Loop) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -56,7 +56,7 @@ CYCLES, RUN_IN = 3, 0.1
 #: Number of times per leg at which shares of limits are computed.
 LIMIT_SAMPLES = 4001
 #: Largest excess of a limit due to rounding.
-LIMIT_TOLERANCE = 1e-5
+CYCLE_LIMIT_TOLERANCE = 1e-5
 #: Largest jump of acceleration at a seam, relative to the largest acceleration.
 SEAM_TOLERANCE = 1e-6
 #: Largest distance between tool and item while they meet, m.
@@ -418,7 +418,7 @@ def _diagnostics(
     yield diagnostic(
         "largest share of a limit",
         share,
-        at_most=1.0 + LIMIT_TOLERANCE,
+        at_most=1.0 + CYCLE_LIMIT_TOLERANCE,
         advice="use more intervals",
     )
     yield diagnostic(
@@ -466,7 +466,7 @@ def _thermal_load(share: float) -> Diagnostic:
     return diagnostic(
         "largest root mean square over rated force",
         share,
-        at_most=1.0 + LIMIT_TOLERANCE,
+        at_most=1.0 + CYCLE_LIMIT_TOLERANCE,
         advice="allow more time",
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import channels_over_time, motion, over_time, rounded, traces
 from tauloop.simulation import CableSimulation, FreeMotionComparison, RoundTrip, Simulation
-from tauloop.simulation.free_motion_comparison import ENERGY_TOLERANCE, LOOP_TOLERANCE
+from tauloop.simulation.free_motion_comparison import COMPARISON_LOOP_TOLERANCE, ENERGY_TOLERANCE
 
 #: Smallest error on a logarithmic axis, which has no zero; smaller errors are rounding.
 MIN_SHOWN_ERROR = 1e-17
@@ -115,7 +115,7 @@ def _free_motion(comparison: FreeMotionComparison) -> Iterator[Paragraph | Plot]
         residual += _errors({name: run.residual}, run.time, "").traces
     for title, y, drawn, limit in (
         ("Energy error over the largest kinetic energy", "[1]", energy, ENERGY_TOLERANCE),
-        ("Loop residual", "residual [m]", residual, LOOP_TOLERANCE),
+        ("Loop residual", "residual [m]", residual, COMPARISON_LOOP_TOLERANCE),
     ):
         if drawn:
             ends = rounded(first.time[[0, -1]])
