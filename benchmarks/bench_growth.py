@@ -1,8 +1,8 @@
-"""How the cost of `tauloop check` grows with the number of loops of a machine.
+"""Growth of the cost of `tauloop check` with the number of loops of a machine.
 
     python benchmarks/bench_growth.py [--markdown docs/measured/growth.md] [--figure FILE]
 
-Every machine is checked in a process of its own: processor time without the import of the package,
+Every machine is checked in a separate process: processor time without the import of the package,
 largest memory, and the operations of its inverse dynamics. The times hold for one thread of the
 linear-algebra library; the largest machine of each family is also checked with two.
 """

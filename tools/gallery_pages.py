@@ -1,9 +1,9 @@
-"""``python tools/gallery_pages.py``: the gallery's pages and pictures; with ``--films`` what moves (`make docs`).
+"""``python tools/gallery_pages.py``: write the gallery's pages; ``--films`` also writes the films (`make docs`).
 
-Pages (docs/gallery/*.md) are made from the machine files, and a test compares them.
-Pictures (PNG) and the README's moving picture are drawn by ``--pictures`` and ``--readme``. Films
-are pages of a megabyte each, kept out of version control: they lie in docs/gallery/films, made again
-where a machine or what draws it has changed.
+Pages (docs/gallery/*.md) are made from the machine files, and a test compares them. Pictures (PNG)
+and the README's animation are drawn by ``--pictures`` and ``--readme``. Films are pages of a
+megabyte each, kept out of version control in docs/gallery/films; they are rewritten where a machine
+or the drawing code has changed.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def tutorial_commands(text: str) -> list[str]:
 
 
 def script(clone: Path, own: Path) -> str:
-    """All commands, each shown before it runs; own files lie in a folder of their own, once Tauloop is there."""
+    """Return all commands, each printed before it runs; once Tauloop is installed, they run in a separate folder."""
     readme = readme_commands((clone / README).read_text(encoding="utf-8"))
     tutorial = tutorial_commands((clone / TUTORIAL).read_text(encoding="utf-8"))
     first = next(i for i, command in enumerate(readme) if command.startswith("tauloop "))

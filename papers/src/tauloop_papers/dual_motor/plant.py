@@ -46,7 +46,7 @@ SETTINGS = PlantSettings(
     structures=STRUCTURES,
     choices=(
         "bars of the rows: 1 % of times, energies and sums of Table 2, 10 % of overshoots and costs of Table 1",
-        "the family: three masses, PID with N = 10, a smooth switching, and what its structures say",
+        "the family: three masses, PID with N = 10, a smooth switching, and the settings of its structures",
         "ranges of the unknowns, and the effort of the searches",
         "half of the mass and all friction at the motors, and the play: chosen, because no printed number depends on "
         "them; with this choice one motor has a limit cycle",

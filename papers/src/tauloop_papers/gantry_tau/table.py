@@ -320,7 +320,7 @@ def _signs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
                 "that of least squares",
                 stated=f"0; at most {settings.consistency:g} (project)",
                 ours=f"{sum(moment < 0.0 for moment in fit.moments)}; {_row(ratio, '.3f')}",
-                why=f"all {len(fit.unknowns)} parameters of the bodies, links of one kind alike; prior: values "
+                why=f"all {len(fit.unknowns)} parameters of the bodies, equal for links of one kind; prior: values "
                 f"measured by hand, its weight {fit.weight:.2g} by validation; over least squares for the same "
                 f"parameters, without limits: {_row(own, '.3f')}",
             )
@@ -472,7 +472,7 @@ def _needed(
                 ours=f"{factor[k]:.3g} times the effect over noise",
                 why=f"best ± {spread[best[k], k]:.2g} {squared(units[k])} ({findings.estimates[best[k]].name}) of "
                 f"{findings.built[k]:.3g}: accelerations {factor[k]:.3g} times as large at equal strokes, records "
-                f"{factor[k] ** 2:.2g} times as long, or the part measured by itself",
+                f"{factor[k] ** 2:.2g} times as long, or the part measured separately",
             )
         )
     return rows

@@ -12,7 +12,7 @@ from tauloop_papers.nuwar.results import Strokes
 MOTOR_COLORS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED)
 #: Captions of the figures.
 CAPTIONS = {
-    "machine": "As the paper's Figure 1a: the layout, drawn from the model, in which one rod stands for each "
+    "machine": "As the paper's Figure 1a: the layout, drawn from the model, in which one rod represents each "
     "parallelogram of forearms.",
     "torques": "As the paper's Figure 2: torques of the motors over the elliptical stroke and back, with the motors' "
     "limit (dashed); next to it the Delta, for which the paper prints only the largest torque. The shape of the stroke "

@@ -24,7 +24,7 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             quantity="coordinates of the extended space",
             stated="6",
             ours=str(strokes.coordinates),
-            why="three of the plate and three motor angles; one rod stands for each parallelogram",
+            why="three of the plate and three motor angles; one rod represents each parallelogram",
         ),
         Comparison(
             quantity="revolute joints; relative coordinates",
@@ -86,7 +86,7 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             quantity=f"largest torque, {settings.machine} over {settings.other}",
             stated=f"{printed_ratio:.3f}",
             ours=f"{own.peak / other.peak:.3f}; {ratios[best]:.3f} with the stroke at {settings.turns[best]:.0f}°",
-            why="how the stroke lies to the motors is not printed, and decides who needs more",
+            why="the direction of the stroke is not printed, and determines which machine needs more",
         ),
         Comparison(
             quantity="largest acceleration of the plate",

@@ -81,7 +81,7 @@ def comparisons(results: Impedance) -> tuple[Comparison, ...]:
             unit="deg",
             stated=f"{np.rad2deg(settings.singular):.0f}",
             ours=f"{np.rad2deg(settings.singular):.0f}; {np.rad2deg(settings.turn):.0f}",
-            why="far outside, as the paper says; ours moves by quaternions",
+            why="far outside, as stated in the paper; this model uses quaternions",
         ),
     ]
     for touch in results.touches:
