@@ -15,7 +15,7 @@ import tauloop
 from conftest import ROOT
 from tauloop.cli.app import find_command
 from tauloop.cli.commands import TOP_LEVEL, command_words
-from tauloop.common.extensions import PLUGIN_GROUPS
+from tauloop.common.extensions import GROUPS
 
 PAGES = tuple(
     page
@@ -30,7 +30,7 @@ INLINE = re.compile(r"(?<!`)`(tauloop [a-z][^`]*)`(?!`)")
 #: Dotted words that are no names of the library: groups of entry points, and what MJCF keeps in
 #: `<custom>`.
 ELSEWHERE = {
-    *PLUGIN_GROUPS,
+    *GROUPS,
     "tauloop.platform",
     "tauloop.independent",
     "tauloop.joint.NAME.friction.offset",

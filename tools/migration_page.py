@@ -81,8 +81,7 @@ def text() -> str:
     """Return the text of the page."""
     keys = ", ".join(renamed(old, new) for old, new in JSON_KEYS.items())
     lines = [INTRODUCTION, "## Functions and classes\n", *names()]
-    lines.append(f"- {renamed('result.evidence', 'result.diagnostics')}")
-    lines.append(f"- {renamed('TwoRuns.apart', 'TwoRuns.motion_mismatch')}")
+    lines += [f"- {renamed(old, new)}" for old, new in ATTRIBUTES.items()]
     lines += ["\n## Members of enumerations\n"]
     lines += [f"- {renamed(old, new)}" for old, new in MEMBERS.items()]
     lines += ["\n## Modules\n", *modules()]

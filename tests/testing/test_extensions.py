@@ -18,7 +18,7 @@ import pytest
 
 import tauloop
 from tauloop import load
-from tauloop.common.extensions import PLUGIN_GROUPS
+from tauloop.common.extensions import GROUPS
 from tauloop.display import PARTS
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.testing import (
@@ -139,7 +139,7 @@ def test_a_controller_that_lets_go_is_seen():
         def correction(self, loop):
             return lambda time, measured, speed, force: 0.0 * force
 
-    with pytest.raises(ConformanceError, match=r"has an error of|run"):
+    with pytest.raises(ConformanceError, match=r"strays|run"):
         check_controller(Wrong(bandwidth=80.0), load("delta"))
 
 
@@ -291,7 +291,7 @@ def test_a_joint_that_is_no_rotation_or_begins_elsewhere_is_seen():
             )
         )
     twice = {"coordinates": ("x", "y"), "velocities": ("x", "y"), "angular": (True, True)}
-    with pytest.raises(ConformanceError, match="move the child in fewer than 2 directions"):
+    with pytest.raises(ConformanceError, match="move the child in fewer ways"):
         check_joint(replace(kind, **twice, placement=lambda axes, x: right(axes, x[:1] + x[1:])))
     with pytest.raises(ConformanceError, match=r"(?s)tilt has no start value.*is missing"):
         check_joint(replace(kind, **twice | {"coordinates": ("x", "tilt")}, placement=None))
@@ -349,8 +349,7 @@ def test_a_part_of_reports_that_changes_or_is_no_part_is_seen():
             return 1
 
     with pytest.raises(
-        ConformanceError,
-        match=r"(?s)not an identifier.*Inspektion.*print nothing.*no plain form.*is a int",
+        ConformanceError, match=r"(?s)no word.*Inspektion.*print nothing.*no plain form.*is a int"
     ):
         check_report_part(Wrong(), result)
 
@@ -370,5 +369,5 @@ def test_parts_of_tauloop_take_results_that_there_are_by_functions_that_there_ar
 
 def test_the_groups_of_entry_points_are_documented():
     page = (FOLDER.parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
-    assert [group for group in PLUGIN_GROUPS if f"`{group}`" not in page] == []
+    assert [group for group in GROUPS if f"`{group}`" not in page] == []
     assert [name for name in EXAMPLES if f"| `{name}.py` |" not in page] == []

@@ -56,7 +56,8 @@ def reproduce(
     note: Annotated[
         bool,
         typer.Option(
-            "--note", help="Only the values of docs/notes/NAME.md, which the paper does not print."
+            "--note",
+            help="Only the values of the note for the paper's authors, papers/notes/NAME.md.",
         ),
     ] = False,
     machine: Annotated[

@@ -122,6 +122,6 @@ def _entry_points() -> tuple[str, ...]:
     """
     paths = [Path(folder) for folder in sys.path]
     if any(path.is_file() for path in paths):
-        return tuple(f"[{group}]" for group in PLUGIN_GROUPS)
+        return tuple(f"[{group}]" for group in GROUPS)
     files = (file for path in paths for file in path.glob("*.*-info/entry_points.txt"))
     return tuple(file.read_text(encoding="utf-8", errors="replace") for file in files)

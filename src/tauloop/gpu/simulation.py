@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.gpu.devices import THREADS_PER_BLOCK
 from tauloop.gpu.evaluator import Cuda
 from tauloop.integrate.tableau import Tableau

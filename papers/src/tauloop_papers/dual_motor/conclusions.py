@@ -44,13 +44,6 @@ class Conclusion:
     ours: str
     holds: bool
 
-    @property
-    def row(self) -> str:
-        """Return the row of the table on the page."""
-        return (
-            f"| {self.statement} | {self.stated} | {self.ours} | {'yes' if self.holds else 'no'} |"
-        )
-
 
 def conclusions(axis: Axis | None = None) -> tuple[Conclusion, ...]:
     """Return every statement with the numbers of a plant.

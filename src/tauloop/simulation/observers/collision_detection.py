@@ -108,13 +108,8 @@ class CollisionDetectionOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-<<<<<<< HEAD:src/tauloop/simulation/observers/hit.py
 class Detection(ReprMixin):
-    """What one observer makes of the draws.
-=======
-class Detection(Shown):
     """Results of one observer for all machines.
->>>>>>> 8101a881 (Write simulation in plain English and name its parts by their use):src/tauloop/simulation/observers/collision_detection.py
 
     Attributes:
         threshold: alarm threshold on the platform's velocities (n,), N or N m.
