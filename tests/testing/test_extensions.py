@@ -139,7 +139,7 @@ def test_a_controller_that_lets_go_is_seen():
         def correction(self, loop):
             return lambda time, measured, speed, force: 0.0 * force
 
-    with pytest.raises(ConformanceError, match=r"strays|run"):
+    with pytest.raises(ConformanceError, match=r"has an error of|run"):
         check_controller(Wrong(bandwidth=80.0), load("delta"))
 
 
@@ -291,7 +291,7 @@ def test_a_joint_that_is_no_rotation_or_begins_elsewhere_is_seen():
             )
         )
     twice = {"coordinates": ("x", "y"), "velocities": ("x", "y"), "angular": (True, True)}
-    with pytest.raises(ConformanceError, match="move the child in fewer ways"):
+    with pytest.raises(ConformanceError, match="move the child in fewer than 2 directions"):
         check_joint(replace(kind, **twice, placement=lambda axes, x: right(axes, x[:1] + x[1:])))
     with pytest.raises(ConformanceError, match=r"(?s)tilt has no start value.*is missing"):
         check_joint(replace(kind, **twice | {"coordinates": ("x", "tilt")}, placement=None))
@@ -349,7 +349,8 @@ def test_a_part_of_reports_that_changes_or_is_no_part_is_seen():
             return 1
 
     with pytest.raises(
-        ConformanceError, match=r"(?s)no word.*Inspektion.*print nothing.*no plain form.*is a int"
+        ConformanceError,
+        match=r"(?s)not an identifier.*Inspektion.*print nothing.*no plain form.*is a int",
     ):
         check_report_part(Wrong(), result)
 
