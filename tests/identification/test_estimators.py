@@ -24,6 +24,7 @@ from tauloop.identification import (
     split,
     ties,
 )
+from tauloop.identification.estimation.fitting import CORRELATION_DIAGNOSTIC
 from tauloop.identification.regression.data import SAMPLES_AT_ONCE
 
 #: The same least-squares solution by two routes at condition numbers below 100.
@@ -277,8 +278,11 @@ def test_diagnostics_says_when_the_held_out_motion_needs_more():
     result = fit(locked_elbow(600, noise=0.05), free, WeightedLeastSquares())
     assert result.base.rank == 3
     assert result.status is Status.DOUBTFUL
-    assert any("the training motion hides parameters" in line for line in result.advice)
-    assert any("does not carry over" in line for line in result.advice)
+    assert any(
+        "motion excites parameters that the training motion does not" in line
+        for line in result.advice
+    )
+    assert any("does not predict other motions" in line for line in result.advice)
 
 
 def test_correlated_residuals_are_reported():
@@ -289,7 +293,7 @@ def test_correlated_residuals_are_reported():
     result = fit(
         dataclasses.replace(data, forces=data.forces + slow[:, None]), None, OrdinaryLeastSquares()
     )
-    (item,) = [item for item in result.diagnostics if "correlation" in item.name]
+    (item,) = [item for item in result.diagnostics if item.name == CORRELATION_DIAGNOSTIC]
     correlation = np.mean([judged.residual_correlation for judged in result.training])
     np.testing.assert_allclose(correlation, 0.95, atol=0.03)
     known = FilteredErrors(correlation=1.0 - np.arange(20) / 20)  # a mean of 20 samples
@@ -332,7 +336,7 @@ def test_too_few_samples():
     regressor = np.zeros((3, 2, 4))
     regressor[:, 0, :3], regressor[:, 1, 3] = np.eye(3), 1.0
     refused(
-        "leave an output without spare",
+        "leave an output without redundant",
         plain_data(regressor, rng.standard_normal((3, 2))),
         None,
         OrdinaryLeastSquares(),
@@ -407,11 +411,17 @@ def test_held_out_data_that_are_no_test():
 def test_given_base_parameters_that_the_data_do_not_excite():
     base = base_parameters(arm_data().regressor, NAMES, UNITS)
     error = refused(
-        "do not tell apart all 6 base", locked_elbow(400), None, OrdinaryLeastSquares(), base=base
+        "do not determine all 6 base", locked_elbow(400), None, OrdinaryLeastSquares(), base=base
     )
     assert "link2" in str(error)
     other = base_parameters(arm_data().regressor, tuple("abcdefgh"), UNITS)
-    refused("of 8 other parameters", arm_data(300), None, OrdinaryLeastSquares(), base=other)
+    refused(
+        "its 8 parameters differ from the 8 unknowns",
+        arm_data(300),
+        None,
+        OrdinaryLeastSquares(),
+        base=other,
+    )
 
 
 def test_all_faults_of_the_data_are_told_at_once():

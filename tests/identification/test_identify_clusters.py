@@ -170,7 +170,7 @@ def test_the_parameter_that_differs_from_log_to_log_is_named_and_no_other() -> N
         moved = {base.base[k].representative for k in np.flatnonzero(apart.moved)}
         assert moved == ({"link2.mx", "link2.I"} if changed else set())
         assert len(apart.problems) == int(changed)
-    assert "2 of 6 base parameters move from log to log" in apart.problems[0].what
+    assert "2 of 6 base parameters differ between logs" in apart.problems[0].what
 
 
 def test_a_log_that_does_not_tell_all_is_left_out_and_named() -> None:
@@ -180,7 +180,7 @@ def test_a_log_that_does_not_tell_all_is_left_out_and_named() -> None:
     apart = compare_logs([parts[0], resting, parts[2]], list("abc"), base, OrdinaryLeastSquares())
     assert apart.logs == ("a", "c")
     assert apart.problems[0].where.startswith("b: ")
-    with pytest.raises(IdentificationError, match="1 of 2 logs tell all parameters by themselves"):
+    with pytest.raises(IdentificationError, match="1 of 2 logs determine all parameters"):
         compare_logs([parts[0], resting], list("ab"), base, OrdinaryLeastSquares())
 
 
@@ -189,7 +189,7 @@ def test_a_log_that_does_not_tell_all_is_left_out_and_named() -> None:
     [
         ({"by": "day"}, "unknown: 'day'"),
         ({"blocks": 1}, "is 1"),
-        ({"by": "log"}, "a single log has no other"),
+        ({"by": "log"}, "clusters by log need at least 2 logs, got 1"),
     ],
 )
 def test_clusters_that_cannot_be(errors: dict[str, object], what: str) -> None:
@@ -213,7 +213,7 @@ def test_logs_are_compared(tmp_path: Path) -> None:
     assert heavy["moved"]
     assert heavy["model_error_share"] > 0.99
     assert any(
-        "base parameters move from log to log" in single["what"] for single in document["findings"]
+        "base parameters differ between logs" in single["what"] for single in document["findings"]
     )
     assert "Logs fitted apart" in tables_of(result)
     assert identify(loads(MACHINE), paths[:2], options).status.value == "ok"

@@ -16,7 +16,7 @@ from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
 
 from tauloop.formats import loads
 from tauloop.identification import WeightedLeastSquares, fit, split
-from tauloop.identification.estimation.block_fits import BLOCKS, BlockFits
+from tauloop.identification.estimation.block_fits import BLOCKS_PER_LOG, BlockFits
 from tauloop.logs import Signals
 
 RATE, DURATION = 200.0, 20.0  # Hz, s
@@ -139,7 +139,7 @@ def test_errors_of_blocks_are_those_of_fits_to_all_others() -> None:
     outcome = BlockFits.of([data], result).errors([columns])
     weights = 1.0 / np.array([case.rmse for case in result.training])
     rows = np.concatenate([data.regressor[:, :, result.base.independent], columns], axis=2)
-    for block, at in enumerate(np.array_split(np.arange(600), BLOCKS)):
+    for block, at in enumerate(np.array_split(np.arange(600), BLOCKS_PER_LOG)):
         rest = np.setdiff1d(np.arange(600), at)
         stacked = (rows[rest] * weights[:, None]).reshape(-1, rows.shape[2])
         values = np.linalg.lstsq(stacked, (data.forces[rest] * weights).ravel(), rcond=None)[0]

@@ -290,7 +290,7 @@ def test_simulated_instruments_are_repeated_until_the_parameters_rest():
     assert len(seen) >= 2
     assert all(parameters.shape == (8,) for parameters in seen)
     np.testing.assert_allclose(exact @ seen[-1], exact @ TRUE, atol=0.5)
-    with pytest.raises(IdentificationError, match="do not come to rest in 1 simulations"):
+    with pytest.raises(IdentificationError, match="do not converge in 1 simulations"):
         fit(
             data,
             None,
@@ -372,7 +372,7 @@ def test_whiteness_of_white_and_of_coloured_noise():
     assert result.probability < 1e-6
     assert result.correlations[0] == pytest.approx(0.4, abs=0.15)
     assert whiteness(np.ones(100)).probability is None
-    with pytest.raises(InputError, match="no test of whiteness"):
+    with pytest.raises(InputError, match="do not suffice for a test of whiteness"):
         whiteness(np.ones(4))
 
 

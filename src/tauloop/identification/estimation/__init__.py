@@ -1,1 +1,1 @@
-"""Estimators, models of the errors, fits, and how well they predict."""
+"""Estimators, error models, fits and their prediction errors."""

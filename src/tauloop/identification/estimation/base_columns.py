@@ -1,4 +1,4 @@
-"""The regression behind an estimate: base columns of the regressor, in full and condensed."""
+"""The regression that an estimator solves: base columns of the regressor, in full and condensed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tauloop.identification.regression.data import RegressionData
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BaseRegression(ReprMixin):
-    """Forces f = Y p of the r base parameters, in the measured outputs.
+class BaseRegression(Shown):
+    """The regression f = Y p of the measured forces on the r base parameters.
 
     Attributes:
         data: the samples.
         base: the base parameters.
-        triangles: (n_out, m, r + 1): for each measured output a matrix with the R^T R of [Y f],
-            forces last.
+        triangles: (n_out, m, r + 1), one matrix R for each measured output, with R^T R equal to
+            the product [Y f]^T [Y f]; the forces are the last column.
     """
 
     data: RegressionData
@@ -29,32 +29,39 @@ class BaseRegression(ReprMixin):
 
     @property
     def samples(self) -> np.ndarray:
-        """Number of samples (n_out,) of every output."""
+        """Number of samples (n_out,) of each measured output."""
         return self.data.counts
 
     @cached_property
     def regressor(self) -> np.ndarray:
-        """Y (N, n_out, r), a copy that cannot be written to."""
+        """The base columns Y (N, n_out, r), as a read-only copy."""
         columns = base_columns(self.data, self.data.regressor, self.base)
         columns.flags.writeable = False
         return columns
 
     @property
     def forces(self) -> np.ndarray:
-        """Forces f (N, n_out), less the share of known parameters."""
-        data, kept = self.data, self.data.kept
+        """The measured forces f (N, n_out), less the forces of known parameters."""
+        data = self.data
+        measured = data.kept
         if data.ties is None:
-            return data.forces[:, kept]
+            return data.forces[:, measured]
         known = np.asarray(data.ties.offset)
-        return np.asarray(data.forces[:, kept] - data.regressor[:, kept] @ known)
+        return np.asarray(data.forces[:, measured] - data.regressor[:, measured] @ known)
 
     def residual(self, values: np.ndarray) -> np.ndarray:
-        """Residual f - Y p (N, n_out)."""
+        """Return the residual f - Y p (N, n_out)."""
         return np.asarray(self.forces - self.regressor @ values)
 
 
 def base_columns(data: RegressionData, regressor: np.ndarray, base: BaseParameters) -> np.ndarray:
-    """Base columns (N, n_out, r) of a whole regressor (N, n_out, n_p) that has the ties of `data`; measured outputs."""
+    """Return the base columns (N, n_out, r) of a regressor, in the measured outputs.
+
+    Args:
+        data: regression data, whose ties relate the regressor's columns to the unknowns.
+        regressor: (N, n_out, n_p), of all outputs and all columns.
+        base: the base parameters.
+    """
     measured = regressor if len(data.kept) == regressor.shape[1] else regressor[:, data.kept]
     if data.ties is None:
         return np.asarray(measured[:, :, base.independent])

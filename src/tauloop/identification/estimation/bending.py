@@ -1,10 +1,10 @@
-"""How forces change where transmissions bend: a column of the regression for each actuator.
+"""Regression columns for compliant transmissions, one for each actuator.
 
-An encoder at the motor shows q while the load is at x = q - tau / k: tau is the force that passes
-the transmission, k its stiffness. The motor's force is that of the load's motion, F(x). To first
-order it differs from F(q) by -(dF/dq tau + dF/dv tau' + dF/da tau'') / k: the droop under the
-weight first, the swinging last. Dry friction and the motor's own inertia, as the machine file has
-it, act before the transmission.
+An encoder on the motor measures q while the load is at x = q - tau / k, where tau is the force
+through the transmission and k is its stiffness. The motor's force follows the load's motion, F(x).
+To first order it differs from F(q) by -(dF/dq tau + dF/dv tau' + dF/da tau'') / k. The first term
+is the droop under the weight, the last the vibration of the load. Dry friction and the motor's own
+inertia (from the machine file) act before the transmission.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band
 from tauloop.model import Model
 
-#: Last parts of the names of terms whose forces jump; no transmission is taken to bend by these.
-JUMPING = ("coulomb", "coulomb_asymmetry", "stribeck", "presliding")
+#: Last parts of the names of terms whose forces are discontinuous. These terms are assumed not to
+#: deflect the transmission.
+DISCONTINUOUS_TERMS = ("coulomb", "coulomb_asymmetry", "stribeck", "presliding")
 #: Last part of the name of a motor's own inertia.
 MOTOR_INERTIA = "inertia"
-#: Samples whose forces are computed at a time; samples by which the load's inertia at a motor is
-#: taken.
-AT_ONCE, INERTIA_SAMPLES = 2_000, 100
-#: Step of the differences, s^2: a load that swings at 500 Hz.
-STEP = 1e-7
+#: Number of samples whose forces are computed at a time, which limits the memory.
+SAMPLES_PER_BATCH = 2_000
+#: Number of samples over which the load's inertia at a motor is averaged.
+INERTIA_SAMPLES = 100
+#: Step of the finite differences, s^2: the value of a load that vibrates at 500 Hz.
+DIFFERENCE_STEP = 1e-7
 
 #: Positions, velocities and accelerations (N, n) of the actuators.
 Motion: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -36,13 +38,13 @@ Motion: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BendingColumns:
-    """What bending transmissions add to the forces of all outputs.
+    """The changes of all outputs' forces due to compliant transmissions.
 
     Attributes:
-        values: (N, n_out, n_u) by the actuator whose transmission bends, for a load that swings
-            with an angular frequency of 1 rad/s with the motor held.
-        inertias: (n_u,) of the load at each actuator, kg m^2 or kg: the stiffness times the size of
-            the column, s^2.
+        values: (N, n_out, n_u), one column for each actuator's transmission, for a load that
+            vibrates at an angular frequency of 1 rad/s with the motor held.
+        inertias: (n_u,) inertia of the load at each actuator, kg m^2 or kg. It equals the stiffness
+            times the coefficient of the column in s^2.
     """
 
     values: np.ndarray
@@ -50,59 +52,68 @@ class BendingColumns:
 
 
 class Bending:
-    """Columns of logs whose motion is at hand, made at the parameters of the first fit that needs them.
+    """The compliance columns of logs, computed once with the parameters of the first fit.
 
-    The columns are small corrections: a fit to some of the samples has parameters that make the
-    same ones.
+    The columns are small corrections, so the parameters of a fit to some of the samples are
+    accurate enough for all of them.
     """
 
     def __init__(self, model: Model, motions: Sequence[Motion]) -> None:
-        """Keep the motion of every log, at the samples of its regression data; outputs are the actuators' forces."""
+        """Store the motion of every log.
+
+        Args:
+            model: the machine; its outputs are the actuators' forces.
+            motions: motion of each log, at the samples of its regression data.
+        """
         self._model, self._motions = model, motions
-        self._made: list[BendingColumns] | None = None
+        self._columns: list[BendingColumns] | None = None
 
     def columns(
         self, parameters: Mapping[str, float], counts: Sequence[int], period: float
     ) -> BendingColumns | None:
-        """Return the columns of the first samples of every log; None where the motion or the parameters have none.
+        """Return the columns of the first samples of every log.
 
         Args:
-            parameters: of the regressor's columns, by name.
-            counts: samples of each log.
-            period: between two samples, s.
+            parameters: values of the regressor's columns, by name.
+            counts: number of samples of each log.
+            period: sampling period, s.
+
+        Returns:
+            The columns; None where a motion is too short, leaves the workspace, or has a load
+            whose inertia is not positive.
         """
         motions = self._motions[: len(counts)]
-        if any(
-            len(motion[0]) < max(count, MIN_SPECTRUM_SAMPLES)
-            for motion, count in zip(motions, counts, strict=True)
-        ):
-            return None
-        if self._made is None:
-            passing = _passing(self._model, parameters)
+        for motion, count in zip(motions, counts, strict=True):
+            if len(motion[0]) < max(count, MIN_SPECTRUM_SAMPLES):
+                return None
+        if self._columns is None:
+            transmitted = _transmitted_parameters(self._model, parameters)
             try:
-                self._made = [
-                    bending_columns(self._model, motion, passing, period) for motion in motions
+                self._columns = [
+                    bending_columns(self._model, motion, transmitted, period) for motion in motions
                 ]
             except (PoseError, AssemblyError):
-                self._made = []
-        inertias = [columns.inertias for columns in self._made]
+                self._columns = []
+        inertias = [columns.inertias for columns in self._columns]
         if not inertias or np.min(inertias) <= 0.0:
             return None
-        values = [columns.values[:count] for columns, count in zip(self._made, counts, strict=True)]
+        values = [
+            columns.values[:count] for columns, count in zip(self._columns, counts, strict=True)
+        ]
         return BendingColumns(values=np.concatenate(values), inertias=np.mean(inertias, axis=0))
 
 
 def bending_columns(
     model: Model, motion: Motion, parameters: np.ndarray, period: float
 ) -> BendingColumns:
-    """Return the columns along a motion.
+    """Return the compliance columns along a motion.
 
     Args:
         model: the machine.
-        motion: of its actuators, evenly sampled.
-        parameters: (n_pi,) of the model, of what the force that passes the transmissions consists
-            of.
-        period: between two samples, s.
+        motion: motion of its actuators, evenly sampled.
+        parameters: (n_pi,) values of the model's parameters, without the terms that act before the
+            transmissions.
+        period: sampling period, s.
 
     Raises:
         PoseError, AssemblyError: the motion of the loads leaves the workspace.
@@ -113,24 +124,24 @@ def bending_columns(
     columns = []
     for actuator, inertia in enumerate(inertias):
         position, velocity, acceleration = (x.copy() for x in motion)
-        bends = in_band(forces[:, actuator], rate=1.0 / period)
-        for moved, bend in zip((position, velocity, acceleration), bends, strict=True):
-            moved[:, actuator] -= STEP / inertia * bend
-        bent = _forces(model, (position, velocity, acceleration), parameters, start)
-        columns.append((bent - forces) / STEP)
+        force_rates = in_band(forces[:, actuator], rate=1.0 / period)
+        for signal, force_rate in zip((position, velocity, acceleration), force_rates, strict=True):
+            signal[:, actuator] -= DIFFERENCE_STEP / inertia * force_rate
+        displaced = _forces(model, (position, velocity, acceleration), parameters, start)
+        columns.append((displaced - forces) / DIFFERENCE_STEP)
     return BendingColumns(values=np.stack(columns, axis=2), inertias=inertias)
 
 
-def _passing(model: Model, parameters: Mapping[str, float]) -> np.ndarray:
-    """Return parameters (n_pi,) of the model without what acts before the transmissions.
+def _transmitted_parameters(model: Model, parameters: Mapping[str, float]) -> np.ndarray:
+    """Return the model's parameters (n_pi,) without the terms that act before the transmissions.
 
-    Which parameters of a fit carry a motor's inertia is chance, but their sum is not: the machine
-    file's is taken off.
+    A fit can place a motor's inertia in different parameters, but their sum is determined. The
+    inertia from the machine file is therefore subtracted.
     """
     values = []
     for parameter, from_file in zip(model.parameters, model.pi, strict=True):
         ending = parameter.name.rpartition(".")[2]
-        value = 0.0 if ending in JUMPING else parameters[parameter.name]
+        value = 0.0 if ending in DISCONTINUOUS_TERMS else parameters[parameter.name]
         values.append(value - from_file if ending == MOTOR_INERTIA else value)
     return np.array(values)
 
@@ -138,28 +149,28 @@ def _passing(model: Model, parameters: Mapping[str, float]) -> np.ndarray:
 def _forces(
     model: Model, motion: Motion, parameters: np.ndarray, start: np.ndarray | None
 ) -> np.ndarray:
-    """Return forces (N, n_out) of a motion; of a regressor of all samples together the memory would be large."""
-    parts = []
-    for first in range(0, len(motion[0]), AT_ONCE):
-        at = slice(first, first + AT_ONCE)
-        position, velocity, acceleration = (x[at] for x in motion)
-        began = None if start is None else start[at]
-        rows = regressor_rows(model, (position, velocity, acceleration), "actuators", began)
-        parts.append(rows @ parameters)
-    return np.concatenate(parts)
+    """Return the forces (N, n_out) of a motion, computed in batches to limit the memory."""
+    forces = []
+    for first in range(0, len(motion[0]), SAMPLES_PER_BATCH):
+        batch = slice(first, first + SAMPLES_PER_BATCH)
+        position, velocity, acceleration = (x[batch] for x in motion)
+        batch_start = None if start is None else start[batch]
+        rows = regressor_rows(model, (position, velocity, acceleration), "actuators", batch_start)
+        forces.append(rows @ parameters)
+    return np.concatenate(forces)
 
 
 def _inertias(
     model: Model, motion: Motion, parameters: np.ndarray, start: np.ndarray | None
 ) -> np.ndarray:
     """Return the mean inertia (n_u,) of the load at every actuator while the others are held."""
-    every = -(-len(motion[0]) // INERTIA_SAMPLES)
-    position, velocity, acceleration = (x[::every] for x in motion)
-    began = None if start is None else start[::every]
-    held = _forces(model, (position, velocity, acceleration), parameters, began)
+    stride = -(-len(motion[0]) // INERTIA_SAMPLES)
+    position, velocity, acceleration = (x[::stride] for x in motion)
+    sampled_start = None if start is None else start[::stride]
+    nominal = _forces(model, (position, velocity, acceleration), parameters, sampled_start)
     inertias = []
     for actuator in range(position.shape[1]):
-        pushed = acceleration + np.eye(position.shape[1])[actuator]
-        forces = _forces(model, (position, velocity, pushed), parameters, began)
-        inertias.append(np.mean((forces - held)[:, actuator]))
+        accelerated = acceleration + np.eye(position.shape[1])[actuator]
+        forces = _forces(model, (position, velocity, accelerated), parameters, sampled_start)
+        inertias.append(np.mean((forces - nominal)[:, actuator]))
     return np.array(inertias)

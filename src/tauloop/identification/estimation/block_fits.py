@@ -1,4 +1,4 @@
-"""Whether further columns predict what was not fitted: every block of the logs judged by a fit of all the others."""
+"""Cross-validation of additional regression columns over blocks of the logs."""
 
 from __future__ import annotations
 
@@ -10,36 +10,41 @@ from tauloop.common.records import dataclass
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.data import RegressionData
 
-#: Blocks of every log; each is left out in turn, in all logs at once.
-BLOCKS = 6
-#: Samples of a log that are looked at: its first ones.
-LONGEST = 12_000
-#: What one output gains may make others worse by this share, or by this part of the gain.
-WORSE, PAID = 0.01, 0.15
-#: Directions of unit-norm columns below this share of the largest are none: of products, the square
-#: of what is kept.
-RANK = 1e-12
-#: A column of unit norm of which a smaller square is left beside the others cannot be told.
-LEFT = 1e-6
+#: Number of blocks of every log. Each block is left out in turn, in all logs at the same time.
+BLOCKS_PER_LOG = 6
+#: Only this number of samples at the start of a log is used.
+MAX_SAMPLES_PER_LOG = 12_000
+#: The error of other outputs may grow by this share while one output improves, ...
+LOSS_TOLERANCE = 0.01
+#: ... or by this share of the improvement.
+LOSS_PER_GAIN = 0.15
+#: Directions of unit-norm columns with a smaller singular value, as a share of the largest, count
+#: as zero. It applies to products of columns, hence it is the square of the share for columns.
+RANK_TOLERANCE = 1e-12
+#: A column is not identifiable if less than this share of its squared norm is independent of the
+#: other columns.
+MIN_REMAINDER = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockFits:
-    """Products of the columns of a fit, block by block and output by output, so that trials need no sample twice.
+    """Products of the columns of a fit, for each block and output.
 
-    With X = [Y f] of base parameters and force, and C the columns that are tried, a fit asks for
-    X^T X, X^T C and C^T C alone, and so does the misfit of its parameters on any block (Stone 1974,
-    Cross-validatory choice and assessment of statistical predictions, with blocks for samples,
-    since neighbours are alike).
+    With X = [Y f] for base parameters and force, and C the additional columns, a fit needs X^T X,
+    X^T C and C^T C only, and so does the misfit of its parameters on any block. Trials with
+    different columns therefore reuse the products. Blocks replace single samples because
+    neighbouring samples are correlated (Stone 1974, Cross-validatory choice and assessment of
+    statistical predictions).
 
     Attributes:
-        rows: X of every log, (n_kept, r + 1, N), each output over its residual in the fit.
-        used: (n_kept, N) of every log, one for samples that count and zero for others.
-        blocks: samples of every log that are a block, (BLOCKS, 2) from and to.
-        products: X^T X (BLOCKS, n_kept, r + 1, r + 1).
-        counts: samples that count (BLOCKS, n_kept).
-        kept: numbers of the outputs.
-        deviations: RMS residual (n_kept,), SI, that the outputs are divided by.
+        rows: X of every log, (n_kept, r + 1, N), each output divided by its RMS residual.
+        used: (n_kept, N) for every log, 1 for samples that are used and 0 for others.
+        blocks: first and last sample index (exclusive) of every block, (BLOCKS_PER_LOG, 2) for
+            every log.
+        products: X^T X (BLOCKS_PER_LOG, n_kept, r + 1, r + 1).
+        counts: number of used samples (BLOCKS_PER_LOG, n_kept).
+        kept: indices of the measured outputs.
+        deviations: RMS residual (n_kept,) of the fit, SI, by which the outputs are divided.
     """
 
     rows: tuple[np.ndarray, ...]
@@ -57,135 +62,141 @@ class BlockFits:
         result: Identification,
         moving: Sequence[np.ndarray] | None = None,
     ) -> BlockFits:
-        """Of logs, with the base parameters and the weights of their identification.
+        """Return the products of logs, with the base parameters and weights of an identification.
 
         Args:
             parts: the logs.
             result: their identification.
-            moving: samples (N, n_out) of each that count; all without it.
+            moving: (N, n_out) for each log, True for samples that are used; all are used when it is
+                not given.
         """
         columns = [*result.base.independent, len(result.base.parameters)]
-        kept, deviations = (
-            parts[0].kept,
-            np.maximum([output.rmse for output in result.training], np.finfo(float).tiny),
-        )
+        kept = parts[0].kept
+        rmse = [output.rmse for output in result.training]
+        deviations = np.maximum(rmse, np.finfo(float).tiny)
         rows, used, blocks = [], [], []
         for number, part in enumerate(parts):
-            size = min(len(part), LONGEST)
-            counted = (
-                np.ones((size, len(part.outputs)))
-                if part.present is None
-                else part.present[:size].astype(float)
-            )
-            counted = counted if moving is None else counted * moving[number][:size]
-            used.append(counted[:, kept].T)
-            rows.append(
-                part.unknown_rows(slice(0, size))[:, columns]
-                * (used[-1] / deviations[:, None])[:, None]
-            )
-            edges = np.linspace(0, size, BLOCKS + 1).astype(int)
+            size = min(len(part), MAX_SAMPLES_PER_LOG)
+            if part.present is None:
+                is_used = np.ones((size, len(part.outputs)))
+            else:
+                is_used = part.present[:size].astype(float)
+            if moving is not None:
+                is_used = is_used * moving[number][:size]
+            used.append(is_used[:, kept].T)
+            factors = used[-1] / deviations[:, None]
+            rows.append(part.unknown_rows(slice(0, size))[:, columns] * factors[:, None])
+            edges = np.linspace(0, size, BLOCKS_PER_LOG + 1).astype(int)
             blocks.append(np.stack([edges[:-1], edges[1:]], axis=1))
+        products = [_products(row, row, edges) for row, edges in zip(rows, blocks, strict=True)]
+        counts = [_counts(is_used, edges) for is_used, edges in zip(used, blocks, strict=True)]
         return cls(
             rows=tuple(rows),
             used=tuple(used),
             blocks=tuple(blocks),
-            products=np.sum(
-                [_products(row, row, edges) for row, edges in zip(rows, blocks, strict=True)],
-                axis=0,
-            ),
-            counts=np.sum(
-                [
-                    [counted[:, a:b].sum(axis=1) for a, b in edges]
-                    for counted, edges in zip(used, blocks, strict=True)
-                ],
-                axis=0,
-            ),
+            products=np.sum(products, axis=0),
+            counts=np.sum(counts, axis=0),
             kept=kept,
             deviations=deviations,
         )
 
     def errors(self, columns: Sequence[np.ndarray] | None = None) -> np.ndarray:
-        """RMS misfit (BLOCKS, n_kept), SI, of every block with the parameters of all others.
+        """Return the RMS misfit of every block for a fit to all other blocks.
 
         Args:
-            columns: further ones (N, n_out, n) of every log, decimated as the regressor; none
-                without them.
+            columns: additional columns (N, n_out, n) of every log, decimated as the regressor.
+
+        Returns:
+            (BLOCKS_PER_LOG, n_kept), SI.
         """
         return self._errors(self._grams(columns))
 
     def values(self) -> np.ndarray:
-        """Parameters (r,) fitted to all blocks."""
-        return _solved(self.products.sum(axis=(0, 1)))
+        """Return the base parameters (r,) fitted to all blocks."""
+        return _least_squares(self.products.sum(axis=(0, 1)))
 
     def both(self, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Errors with further columns, and parameters (r + n,): those of the base, then the columns' coefficients."""
+        """Return the errors and the parameters of a fit with additional columns.
+
+        Args:
+            columns: additional columns, see `errors`.
+
+        Returns:
+            Errors as from `errors`; parameters (r + n,), the base parameters first, then the
+            coefficients of the columns.
+        """
         grams = self._grams(columns)
-        return self._errors(grams), _solved(grams.sum(axis=(0, 1)))
+        return self._errors(grams), _least_squares(grams.sum(axis=(0, 1)))
 
     def _errors(self, grams: np.ndarray) -> np.ndarray:
-        whole = grams.sum(axis=(0, 1))
+        total = grams.sum(axis=(0, 1))
         misfits = np.zeros(self.counts.shape)
-        for block, own in enumerate(grams):
-            values = np.append(_solved(whole - own.sum(axis=0)), -1.0)
-            misfits[block] = np.sqrt(
-                np.maximum((own @ values) @ values, 0.0) / np.maximum(self.counts[block], 1)
-            )
+        for block, gram in enumerate(grams):
+            values = np.append(_least_squares(total - gram.sum(axis=0)), -1.0)
+            squares = np.maximum((gram @ values) @ values, 0.0)
+            misfits[block] = np.sqrt(squares / np.maximum(self.counts[block], 1))
         return np.asarray(misfits * self.deviations)
 
     def explained(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """Power (n,) of the residual that each column alone would explain, over that of the output with the least."""
+        """Return the residual power that each column alone would explain.
+
+        Args:
+            columns: additional columns, see `errors`.
+
+        Returns:
+            (n,), relative to the residual power of the output with the smallest.
+        """
         grams = self._grams(columns).sum(axis=0)
         gram, count = grams.sum(axis=0), columns[0].shape[-1]
         size = len(gram) - 1 - count
         scale = 1.0 / _norms(gram)
         unit = gram * np.outer(scale, scale)
-        products = unit[:size, size:]  # the columns that are tried, and the force
-        values = np.linalg.lstsq(unit[:size, :size], products, rcond=RANK)[0]
-        left = unit[size:, size:] - products.T @ values
-        own = np.diag(left)[:count]
-        gain = (
-            np.where(own > LEFT, left[:count, -1] ** 2 / np.maximum(own, LEFT), 0.0)
-            / scale[-1] ** 2
-        )
+        products = unit[:size, size:]  # with the additional columns, and with the force
+        values = np.linalg.lstsq(unit[:size, :size], products, rcond=RANK_TOLERANCE)[0]
+        remainder = unit[size:, size:] - products.T @ values
+        squares = np.diag(remainder)[:count]
+        explained = remainder[:count, -1] ** 2 / np.maximum(squares, MIN_REMAINDER)
+        gain = np.where(squares > MIN_REMAINDER, explained, 0.0) / scale[-1] ** 2
         fitted = np.concatenate([values[:, -1] * scale[:size] / scale[-1], np.zeros(count), [-1.0]])
         power = np.einsum("i,kij,j->k", fitted, grams, fitted)
-        is_shown = power > RANK * power.sum()
+        is_shown = power > RANK_TOLERANCE * power.sum()
         return np.asarray(gain / power[is_shown].min()) if is_shown.any() else np.zeros(count)
 
     @property
     def largest(self) -> np.ndarray:
-        """Largest force (n_kept,) of every output."""
-        return np.asarray(
-            np.max([np.abs(rows[:, -1]).max(axis=1) for rows in self.rows], axis=0)
-            * self.deviations
-        )
+        """Largest absolute force (n_kept,) of every output, SI."""
+        largest = [np.abs(rows[:, -1]).max(axis=1) for rows in self.rows]
+        return np.asarray(np.max(largest, axis=0) * self.deviations)
 
     def carried(self, acting: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Predicted force (N,) of every log along an element whose unit force is these rows (N, n_out, 1)."""
+        """Return the predicted force (N,) in an element, for every log.
+
+        Args:
+            acting: (N, n_out, 1) for every log, the outputs' forces for a unit force in the
+                element.
+        """
         values, carried = self.values(), []
         for rows, unit in zip(self.rows, acting, strict=True):
             predicted = np.einsum("kjn,j->nk", rows[:, :-1], values) * self.deviations
-            own = unit[: len(predicted), self.kept, 0]
-            carried.append(
-                np.sum(own * predicted, axis=1)
-                / np.maximum(np.sum(own**2, axis=1), np.finfo(float).tiny)
-            )
+            direction = unit[: len(predicted), self.kept, 0]
+            squares = np.maximum(np.sum(direction**2, axis=1), np.finfo(float).tiny)
+            carried.append(np.sum(direction * predicted, axis=1) / squares)
         return carried
 
     def _grams(self, columns: Sequence[np.ndarray] | None) -> np.ndarray:
-        """Products of all columns, with the force at the end."""
+        """Return the products of all columns, with the force last."""
         if columns is None:
             return self.products
-        size, beside = self.products.shape[-1] - 1, columns[0].shape[-1]
-        grams = np.zeros((*self.products.shape[:2], size + beside + 1, size + beside + 1))
-        old = [*range(size), size + beside]
-        new = slice(size, size + beside)
+        size, count = self.products.shape[-1] - 1, columns[0].shape[-1]
+        grams = np.zeros((*self.products.shape[:2], size + count + 1, size + count + 1))
+        old = [*range(size), size + count]
+        new = slice(size, size + count)
         grams[:, :, np.array(old)[:, None], old] = self.products
-        for rows, used, blocks, tried in zip(
+        for rows, used, blocks, additional in zip(
             self.rows, self.used, self.blocks, columns, strict=True
         ):
             weights = (used / self.deviations[:, None])[:, None]
-            added = tried[: rows.shape[-1], self.kept].transpose(1, 2, 0) * weights
+            added = additional[: rows.shape[-1], self.kept].transpose(1, 2, 0) * weights
             across = _products(rows, added, blocks)
             grams[:, :, old, new] += across
             grams[:, :, new, old] += across.transpose(0, 1, 3, 2)
@@ -194,19 +205,20 @@ class BlockFits:
 
 
 def pooled(errors: np.ndarray) -> np.ndarray:
-    """RMS (n_kept,) over the blocks."""
+    """Return the RMS (n_kept,) of errors over the blocks."""
     return np.asarray(np.maximum(np.sqrt(np.mean(errors**2, axis=0)), np.finfo(float).tiny))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What further columns are worth.
+    """The improvement from additional columns.
 
     Attributes:
-        output: number of the one that gains most, among those that are kept.
-        share: by which its error falls over all blocks.
-        alike: blocks in which it does.
-        is_fair: whether no output gets worse by more than `WORSE`, or `PAID` of the gain.
+        output: index, among the measured outputs, of the output that improves most.
+        share: reduction of its error over all blocks, as a share.
+        alike: number of blocks in which its error decreases.
+        is_fair: whether no output's error grows by more than `LOSS_TOLERANCE`, or by more than
+            `LOSS_PER_GAIN` of the improvement.
     """
 
     output: int
@@ -216,7 +228,7 @@ class Gain:
 
 
 def gained(errors: np.ndarray, before: np.ndarray) -> Gain:
-    """The gain from errors (BLOCKS, n_kept) before to those after."""
+    """Return the improvement from errors `before` to `errors`, both (BLOCKS_PER_LOG, n_kept)."""
     ratios = pooled(errors) / pooled(before)
     output = int(np.argmin(ratios))
     share = 1.0 - float(ratios[output])
@@ -224,25 +236,33 @@ def gained(errors: np.ndarray, before: np.ndarray) -> Gain:
         output=output,
         share=share,
         alike=int(np.sum(errors[:, output] < before[:, output])),
-        is_fair=bool(ratios.max() <= 1.0 + max(WORSE, PAID * share)),
+        is_fair=bool(ratios.max() <= 1.0 + max(LOSS_TOLERANCE, LOSS_PER_GAIN * share)),
     )
 
 
 def _products(left: np.ndarray, right: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Products (BLOCKS, n_kept, a, b) of columns (n_kept, a, N) and (n_kept, b, N)."""
+    """Return the products (BLOCKS_PER_LOG, n_kept, a, b) of (n_kept, a, N) and (n_kept, b, N)."""
     return np.stack([left[:, :, a:b] @ right[:, :, a:b].transpose(0, 2, 1) for a, b in blocks])
 
 
-def _solved(gram: np.ndarray) -> np.ndarray:
-    """Least squares from products, the last column being the force; columns scaled to unit norm."""
+def _counts(is_used: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Return the number of used samples (BLOCKS_PER_LOG, n_kept), from (n_kept, N)."""
+    return np.stack([is_used[:, first:last].sum(axis=1) for first, last in blocks])
+
+
+def _least_squares(gram: np.ndarray) -> np.ndarray:
+    """Return the least-squares solution from products whose last column is the force.
+
+    The columns are scaled to unit norm.
+    """
     norms = _norms(gram)[:-1]
     values, *_ = np.linalg.lstsq(
-        gram[:-1, :-1] / np.outer(norms, norms), gram[:-1, -1] / norms, rcond=RANK
+        gram[:-1, :-1] / np.outer(norms, norms), gram[:-1, -1] / norms, rcond=RANK_TOLERANCE
     )
     return np.asarray(values / norms)
 
 
 def _norms(gram: np.ndarray) -> np.ndarray:
-    """Norms (n,) of columns from their products; one of columns that are zero."""
+    """Return the norms (n,) of columns from their products; 1 for columns that are zero."""
     norms = np.sqrt(np.diag(gram))
     return np.where(norms > 0.0, norms, 1.0)

@@ -1,4 +1,4 @@
-"""Noise in the regressor: total least squares and instrumental variables.
+"""Estimators for noise in the regressor: total least squares and instrumental variables.
 
 Source: Golub and Van Loan 1980, An analysis of the total least squares problem; Janot, Vandanjon
 and Gautier 2014, A generic instrumental variable approach for industrial robot identification.
@@ -26,22 +26,24 @@ from tauloop.identification.estimation.estimators import (
     white,
 )
 
-#: Instruments with a smaller correlation with the regressor are weak.
-WEAK = 0.1
+#: Instruments are weak if their smallest canonical correlation with the regressor is below this.
+MIN_INSTRUMENT_CORRELATION = 0.1
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalLeastSquares(Estimator):
-    """Errors in the base regressor beside those of the forces: the smallest corrections of both that make them agree.
+    """Total least squares, for errors in the base regressor as well as in the forces.
 
-    min |[dY D^-1, df]| with (W Y + dY) p = W f + df, by the last right singular vector of [W Y
-    D^-1, W f] (Golub and Van Loan 1980, An analysis of the total least squares problem; Gautier,
+    It finds the smallest corrections of regressor and forces that make both agree: min |[dY D^-1,
+    df]| with (W Y + dY) p = W f + df. The solution is the last right singular vector of [W Y D^-1,
+    W f] (Golub and Van Loan 1980, An analysis of the total least squares problem; Gautier,
     Vandanjon and Presse 1994, Identification of inertial and drive gain parameters of robots). D
-    holds the columns' errors in units of the force noise: `column_error` of each column's own root
-    mean square, after outputs are weighted by the noise of weighted least squares. The columns'
-    errors are taken as independent of each other, which those of one filtered position are not:
-    compare instrumental variables.
+    contains the columns' errors in units of the force noise: `column_error` times the root mean
+    square of each column, after the outputs are weighted by the noise of weighted least squares.
+
+    The columns' errors are assumed to be independent of each other. This does not hold for columns
+    from the same filtered position; compare the result with `InstrumentalVariables`.
 
     Attributes:
         column_error: error of each column as a share of its root mean square, such as 0.01.
@@ -57,7 +59,8 @@ class TotalLeastSquares(Estimator):
         """See `Estimator`.
 
         Raises:
-            IdentificationError: the errors assumed of the columns leave nothing of some direction.
+            IdentificationError: the assumed errors of the columns hide a direction of the
+                parameters.
         """
         weighted = WeightedLeastSquares().estimate_from(regression)
         rows, errors = self._rows(regression, weighted.weights)
@@ -68,7 +71,7 @@ class TotalLeastSquares(Estimator):
                 "TotalLeastSquares.column_error",
                 f"errors of {100 * self.column_error:g} % hide a direction of the parameters: its singular "
                 f"value {sizes[-1]:.3g} is not above that of the errors, {both[-1]:.3g}",
-                "take smaller column errors, or record a motion that excites more",
+                "use smaller column errors, or record a motion that excites more",
             )
         values = -directions[-1, :-1] / directions[-1, -1] / errors
         residual = regression.residual(values)
@@ -78,7 +81,10 @@ class TotalLeastSquares(Estimator):
         return white(self.equations(regression, estimate), estimate)
 
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
-        """See `Estimator`: Z = W^2 (Y + dY), the corrected regressor, dY = D^2 p e / (1 + |D p|^2) with weighted e."""
+        """See `Estimator`: Z = W^2 (Y + dY), with the corrected regressor.
+
+        The correction is dY = D^2 p e / (1 + |D p|^2) with the weighted residual e.
+        """
         weights = estimate.weights
         _, errors = self._rows(regression, weights)
         residual = regression.residual(estimate.values) * weights
@@ -89,37 +95,40 @@ class TotalLeastSquares(Estimator):
     def _rows(
         self, regression: BaseRegression, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Triangle of [W Y, W f], and errors (r,) of the columns in units of the weighted forces' noise, which is 1."""
+        """Return the triangle of [W Y, W f] and the errors (r,) of the columns.
+
+        The errors are in units of the weighted forces' noise, which is 1.
+        """
         triangles = regression.triangles
-        whole = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
-        rows = np.asarray(np.linalg.qr(whole, mode="r"))
-        equations = regression.samples.sum()
-        return rows, self.column_error * np.linalg.norm(rows[:, :-1], axis=0) / np.sqrt(equations)
+        weighted = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
+        rows = np.asarray(np.linalg.qr(weighted, mode="r"))
+        column_rms = np.linalg.norm(rows[:, :-1], axis=0) / np.sqrt(regression.samples.sum())
+        return rows, self.column_error * column_rms
 
 
-#: Makes instruments (N, n_out, n_p) from values of all columns of the regressor (n_p,): a simulated
-#: closed loop.
+#: Function from the values of all columns of the regressor (n_p,) to instruments (N, n_out, n_p),
+#: by simulating the closed loop.
 Simulation = Callable[[np.ndarray], np.ndarray]
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InstrumentalVariables(Estimator):
-    """IDIM-IV: p = (Z^T W^2 Y)^-1 Z^T W^2 f with instruments Z that are free of the measurement's noise.
+    """Instrumental variables (IDIM-IV), with instruments Z that are free of measurement noise.
 
-    Z is the regressor of a motion without noise: the commanded one (ideal tracking), or that of the
-    machine simulated in closed loop with the parameters found so far, repeated until they rest
-    (Janot, Vandanjon and Gautier 2014, A generic instrumental variable approach for industrial
-    robot identification). Noise of the positions then does not bias the parameters, as it does in
-    least squares.
+    The estimate is p = (Z^T W^2 Y)^-1 Z^T W^2 f. Z is the regressor of a motion without noise:
+    either the commanded motion (ideal tracking), or the motion of the machine simulated in closed
+    loop with the current parameters, repeated until the parameters converge (Janot, Vandanjon and
+    Gautier 2014, A generic instrumental variable approach for industrial robot identification).
+    Position noise biases least squares but not this estimate.
 
     Attributes:
         instruments_of: regressor (N, n_out, n_p) of the noise-free motion, at the samples and with
-            the decimation of the data; or a `Simulation`, which makes it from parameters.
-        reweightings: how many times the weights of the outputs are renewed.
-        tolerance: a simulation is repeated until no parameter changes by more than this share of
+            the decimation of the data; or a `Simulation`, which computes it from parameters.
+        reweightings: number of times that the weights of the outputs are updated.
+        tolerance: the simulation is repeated until no parameter changes by more than this share of
             its standard deviation.
-        repetitions: at most so many.
+        repetitions: maximum number of simulations.
     """
 
     instruments_of: np.ndarray | Simulation
@@ -131,22 +140,21 @@ class InstrumentalVariables(Estimator):
         """See `Estimator`.
 
         Raises:
-            IdentificationError: the instruments have another shape, hardly follow the regressor, or
-                the repetition does not come to rest.
+            IdentificationError: the instruments have a wrong shape or hardly correlate with the
+                regressor, or the parameters do not converge.
         """
         estimate = WeightedLeastSquares().estimate_from(regression)
         if not callable(self.instruments_of):
             return self._solve(regression, estimate)
         for _ in range(self.repetitions):
-            last, estimate = estimate, self._solve(regression, estimate)
-            if np.all(
-                np.abs(estimate.values - last.values)
-                <= self.tolerance * estimate.standard_deviations
-            ):
+            previous = estimate.values
+            estimate = self._solve(regression, estimate)
+            changes = np.abs(estimate.values - previous)
+            if np.all(changes <= self.tolerance * estimate.standard_deviations):
                 return estimate
         raise IdentificationError.of(
             "InstrumentalVariables",
-            f"the parameters do not come to rest in {self.repetitions} simulations",
+            f"the parameters do not converge in {self.repetitions} simulations",
             "start from better parameters, allow more repetitions, or use the commanded motion",
         )
 
@@ -157,33 +165,38 @@ class InstrumentalVariables(Estimator):
         )
 
     def diagnostics(self, regression: BaseRegression, estimate: Estimate) -> tuple[Diagnostic, ...]:
-        """See `Estimator`: the least canonical correlation of instruments and regressor, both weighted.
+        """See `Estimator`: the smallest canonical correlation of instruments and regressor.
 
-        One for a motion without noise, zero for instruments that say nothing of some direction of
-        the parameters (weak instruments: Bound, Jaeger and Baker 1995). Of noise that is a times as
-        large as a column its square is 1 / (1 + a^2).
+        Both are weighted. The correlation is 1 for a motion without noise, and 0 for instruments
+        that are uncorrelated with some direction of the parameters (weak instruments: Bound, Jaeger
+        and Baker 1995). For noise that is a times as large as a column its square is 1 / (1 + a^2).
         """
         rank = regression.regressor.shape[-1]
         spaces = [
             np.linalg.qr((columns * estimate.weights[:, None]).reshape(-1, rank))[0]
             for columns in (self._columns(regression, estimate.values), regression.regressor)
         ]
-        least = float(np.linalg.svd(spaces[0].T @ spaces[1], compute_uv=False)[-1])
-        name = "least correlation of the instruments with the regressor (canonical)"
-        advice = "the instruments say little of some parameters: give the commanded motion of this log, filter the "
-        advice += "positions more, or record a motion that excites more"
-        return (diagnostic(name, least, at_least=WEAK, advice=advice),)
+        smallest = float(np.linalg.svd(spaces[0].T @ spaces[1], compute_uv=False)[-1])
+        return (
+            diagnostic(
+                "least correlation of the instruments with the regressor (canonical)",
+                smallest,
+                at_least=MIN_INSTRUMENT_CORRELATION,
+                advice="the instruments hardly determine some parameters: give the commanded motion of this log, "
+                "filter the positions more, or record a motion that excites more",
+            ),
+        )
 
     def _solve(self, regression: BaseRegression, start: Estimate) -> Estimate:
+        """Return the instrumental-variable estimate with instruments from the values of `start`."""
         columns, regressor = self._columns(regression, start.values), regression.regressor
         forces, rank = regression.forces, regressor.shape[-1]
-        least = np.maximum(
-            ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0)), np.finfo(float).tiny
-        )
+        rounding = ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0))
+        min_noise = np.maximum(rounding, np.finfo(float).tiny)
         freedom = np.maximum(regression.samples - rank / forces.shape[1], 1.0)
         noise, values, weights = start.noise, start.values, start.weights
         for _ in range(self.reweightings):
-            weights = 1.0 / np.maximum(noise, least)
+            weights = 1.0 / np.maximum(noise, min_noise)
             weighted = (columns * weights[:, None] ** 2).reshape(-1, rank)
             q, triangle = np.linalg.qr(weighted)
             square = q.T @ regressor.reshape(-1, rank)
@@ -195,31 +208,34 @@ class InstrumentalVariables(Estimator):
         return white(equations, estimate)
 
     def _columns(self, regression: BaseRegression, values: np.ndarray) -> np.ndarray:
-        """Base columns (N, n_out, r) of the noise-free regressor."""
+        """Return the base columns (N, n_out, r) of the noise-free regressor."""
         data = regression.data
         if callable(self.instruments_of):
-            whole = self.instruments_of(data.expand(regression.base.spread(values)))
+            regressor = self.instruments_of(data.expand(regression.base.spread(values)))
         else:
-            whole = self.instruments_of
-        if np.shape(whole) != data.regressor.shape or not np.isfinite(whole).all():
+            regressor = self.instruments_of
+        if np.shape(regressor) != data.regressor.shape or not np.isfinite(regressor).all():
             raise IdentificationError.of(
                 "InstrumentalVariables.instruments_of",
-                f"has shape {np.shape(whole)} or numbers that are not finite",
-                f"give {data.regressor.shape}, as the training data's regressor",
+                f"has shape {np.shape(regressor)} or numbers that are not finite",
+                f"give finite values of shape {data.regressor.shape}, as the training data's regressor",
             )
-        rows = np.asarray(whole, dtype=float)
+        rows = np.asarray(regressor, dtype=float)
         if data.present is not None:
             rows = np.where(data.present[:, :, None], rows, 0.0)
         return base_columns(data, rows, regression.base)
 
 
 def _require_strong(square: np.ndarray, triangle: np.ndarray) -> None:
-    """Refuse instruments that do not move with the regressor (q^T Y nearly singular)."""
+    """Raise an error if the instruments hardly correlate with the regressor.
+
+    Then q^T Y is nearly singular.
+    """
     sizes = np.linalg.svd(square / np.linalg.norm(square, axis=0), compute_uv=False)
     if np.abs(np.diag(triangle)).min() == 0.0 or sizes[-1] < 1e-8 * sizes[0]:
         raise IdentificationError.of(
             "InstrumentalVariables.instruments_of",
-            f"the instruments say nothing of some parameter: least singular value of their product with the "
-            f"regressor {sizes[-1] / sizes[0]:.3g} of the largest",
+            f"the instruments do not determine some parameter: the smallest singular value of their product "
+            f"with the regressor is {sizes[-1] / sizes[0]:.3g} of the largest",
             "give the regressor of the same motion, sample by sample, without noise",
         )

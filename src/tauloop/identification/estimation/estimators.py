@@ -1,4 +1,4 @@
-"""Least-squares estimators: options objects that turn data into values and standard deviations.
+"""Least-squares estimators: options objects that compute values and standard deviations from data.
 
 Source: Swevers, Ganseman, Tükel, De Schutter and Van Brussel 1997, Optimal robot excitation and
 identification.
@@ -21,21 +21,20 @@ from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 
-#: Noise below this share of the RMS force is rounding; it keeps the weights of noise-free data
-#: finite.
+#: Noise is at least this share of the RMS force, so that the weights of noise-free data are finite.
 ROUNDING_SHARE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate(ReprMixin):
-    """Values of r base parameters from n_out measured outputs.
+class Estimate(Shown):
+    """Values of r base parameters estimated from n_out measured outputs.
 
     Attributes:
         values: (r,), SI.
-        covariance: (r, r), of independent errors whose standard deviation is `noise`, unless `fit`
-            was given another model of the errors.
+        covariance: (r, r) for independent errors with the standard deviation `noise`, unless
+            another error model was passed to `fit`.
         noise: (n_out,) standard deviation of the residual of each output, SI.
-        weights: (n_out,) factor by which each output's equations were multiplied.
+        weights: (n_out,) factor by which the equations of each output were multiplied.
     """
 
     values: np.ndarray
@@ -45,54 +44,60 @@ class Estimate(ReprMixin):
 
     @property
     def standard_deviations(self) -> np.ndarray:
-        """(r,), SI."""
+        """Standard deviations (r,) of the values, SI."""
         deviations: np.ndarray = np.sqrt(np.diag(self.covariance))
         return deviations
 
 
-class Estimator(ReprMixin, ABC):
-    """How forces f = Y p + e are turned into p, by the r equations Z^T (f - Y p) = 0 with some instruments Z."""
+class Estimator(Shown, ABC):
+    """A method to estimate p from forces f = Y p + e.
+
+    It solves the r equations Z^T (f - Y p) = 0 with instruments Z that depend on the method.
+    """
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Check the ranges of the options."""
         require(self, IdentificationError)
 
     @abstractmethod
     def estimate_from(self, regression: BaseRegression) -> Estimate:
-        """Estimate the base parameters.
+        """Return the estimate of the base parameters.
 
         Args:
             regression: its `regressor` is Y (N, n_out, r), its `forces` are f (N, n_out), both of
                 the measured outputs and in SI units, without weights.
 
         Raises:
-            IdentificationError: the data cannot support it.
+            IdentificationError: the data do not determine the estimate.
         """
 
     @abstractmethod
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
-        """Z (N, n_out, r) of the estimate; the regressor times squared weights in least squares."""
+        """Return the instruments Z (N, n_out, r) of an estimate.
+
+        In least squares, Z is the regressor times the squared weights.
+        """
 
     def diagnostics(self, regression: BaseRegression, estimate: Estimate) -> tuple[Diagnostic, ...]:
-        """What of an estimate only its method can judge; nothing in least squares."""
+        """Return the diagnostics that are specific to the method; none for least squares."""
         return ()
 
     def equations(self, regression: BaseRegression, estimate: Estimate) -> EstimatingEquations:
-        """The estimating equations at an estimate."""
+        """Return the estimating equations at an estimate."""
         return EstimatingEquations.of(
             self.instruments(regression, estimate), regression, estimate.values
         )
 
 
 def white(equations: EstimatingEquations, estimate: Estimate) -> Estimate:
-    """The estimate with the covariance of independent errors of any size (White)."""
+    """Return the estimate with White's covariance, for independent errors of any size."""
     return replace(estimate, covariance=AutocorrelatedErrors(lags=0).covariance(equations))
 
 
 class CondensedEstimator(Estimator):
-    """An estimator that needs no more of the samples than their triangles: a choice of the weights of the outputs."""
+    """An estimator that needs only the triangles of the samples and weights the outputs."""
 
     __slots__ = ()
 
@@ -106,12 +111,12 @@ class CondensedEstimator(Estimator):
 
     @abstractmethod
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
-        """Estimate from condensed data.
+        """Return the estimate from condensed data.
 
         Args:
-            triangles: (n_out, m, r + 1): for each measured output a matrix with the R^T R of
-                [Y_base f], forces last.
-            samples: number of samples, in all outputs or (n_out,) in each.
+            triangles: (n_out, m, r + 1), one matrix R for each measured output, with R^T R equal to
+                the product [Y_base f]^T [Y_base f]; the forces are the last column.
+            samples: number of samples, the same for all outputs or (n_out,) for each.
 
         Raises:
             IdentificationError: fewer samples than parameters.
@@ -121,7 +126,7 @@ class CondensedEstimator(Estimator):
 @final
 @dataclass(frozen=True, slots=True)
 class OrdinaryLeastSquares(CondensedEstimator):
-    """Minimises the sum of all squared residuals, every output counted alike in SI units."""
+    """Ordinary least squares: the sum of all squared residuals in SI units, without weights."""
 
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""
@@ -131,13 +136,13 @@ class OrdinaryLeastSquares(CondensedEstimator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedLeastSquares(CondensedEstimator):
-    """Weights every output by the inverse standard deviation of its residual, found by repetition from ordinary ones.
+    """Least squares in which every output is weighted by the inverse noise of its residual.
 
-    This is the usual method for robots (Gautier and Poignet 2001, eq. 12 and 13), with
-    `reweightings` repetitions.
+    This is the usual method for robots (Gautier and Poignet 2001, eq. 12 and 13). It starts with
+    ordinary least squares and updates the weights `reweightings` times.
 
     Attributes:
-        reweightings: how many times the weights are renewed.
+        reweightings: number of times that the weights are updated.
     """
 
     reweightings: int = option(
@@ -150,9 +155,10 @@ class WeightedLeastSquares(CondensedEstimator):
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""
         result = OrdinaryLeastSquares().estimate(triangles, samples)
-        least = ROUNDING_SHARE * np.linalg.norm(triangles[:, :, -1], axis=1) / np.sqrt(samples)
+        rounding = ROUNDING_SHARE * np.linalg.norm(triangles[:, :, -1], axis=1) / np.sqrt(samples)
+        min_noise = np.maximum(rounding, np.finfo(float).tiny)
         for _ in range(self.reweightings):
-            noise = np.maximum(result.noise, np.maximum(least, np.finfo(float).tiny))
+            noise = np.maximum(result.noise, min_noise)
             result = weighted_solution(triangles, samples, 1.0 / noise)
         return result
 
@@ -160,10 +166,10 @@ class WeightedLeastSquares(CondensedEstimator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownNoise(CondensedEstimator):
-    """Weights every output by the inverse of a noise that is known, such as from repeated periods (`average_periods`).
+    """Least squares in which every output is weighted by the inverse of a known noise.
 
-    Unlike residuals, that noise does not hold what the model leaves out (Swevers and others 1997,
-    Optimal robot excitation and identification).
+    The noise can be measured with repeated periods (`average_periods`). Unlike residuals, it does
+    not include model errors (Swevers and others 1997, Optimal robot excitation and identification).
 
     Attributes:
         noise: standard deviation of every measured output's force, SI.
@@ -176,16 +182,19 @@ class KnownNoise(CondensedEstimator):
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""
         if len(self.noise) != len(triangles):
-            what = f"has {len(self.noise)} entries for {len(triangles)} measured outputs"
-            raise IdentificationError.of("KnownNoise.noise", what, "give one for each")
+            raise IdentificationError.of(
+                "KnownNoise.noise",
+                f"has {len(self.noise)} entries for {len(triangles)} measured outputs",
+                "give one value for each measured output",
+            )
         return weighted_solution(triangles, samples, 1.0 / np.asarray(self.noise))
 
 
 def require_equations(n_outputs: int, samples: int | np.ndarray, rank: int) -> None:
-    """Refuse data with no more equations than base parameters.
+    """Raise an error if there are not more equations than base parameters.
 
     Raises:
-        IdentificationError: with both counts.
+        IdentificationError: the numbers of equations and base parameters.
     """
     equations = int(np.broadcast_to(samples, n_outputs).sum())
     samples = int(np.max(samples))
@@ -194,23 +203,23 @@ def require_equations(n_outputs: int, samples: int | np.ndarray, rank: int) -> N
             "samples",
             f"{samples} samples of {n_outputs} measured outputs give {equations} equations for {rank} "
             "base parameters or more",
-            f"take more than {rank // n_outputs} samples; ten times as many are needed for fair estimates",
+            f"take more than {rank // n_outputs} samples; good estimates need about ten times as many",
         )
 
 
 def weighted_solution(
     triangles: np.ndarray, samples: int | np.ndarray, weights: np.ndarray
 ) -> Estimate:
-    """Least squares with given weights w_k of the outputs, and its covariance.
+    """Return the least-squares solution with given weights w_k of the outputs, and its covariance.
 
     With the weighted equations W Y p = W f, R the triangle of W Y and X = R^-1, an output's noise
-    variance is s_k^2 = |f_k - Y_k p|^2 / (N - t_k), where t_k = |w_k Y_k X|^2 is the number of
-    parameters it pays for (the t_k add up to r). The covariance is X (sum of w_k^2 s_k^2 (w_k Y_k
-    X)^T (w_k Y_k X)) X^T: s^2 (Y^T Y)^-1 when all outputs are equally noisy, (Y^T W^2 Y)^-1 when
-    w_k = 1 / s_k, and right in between too.
+    variance is s_k^2 = |f_k - Y_k p|^2 / (N - t_k). Here t_k = |w_k Y_k X|^2 is the number of
+    parameters that output k determines (the t_k add up to r). The covariance is X (sum of w_k^2
+    s_k^2 (w_k Y_k X)^T (w_k Y_k X)) X^T. It equals s^2 (Y^T Y)^-1 when all outputs are equally
+    noisy, (Y^T W^2 Y)^-1 when w_k = 1 / s_k, and is valid for other weights too.
 
     Args:
-        triangles, samples: as for `Estimator.estimate`.
+        triangles, samples: as for `CondensedEstimator.estimate`.
         weights: (n_out,).
 
     Raises:
@@ -229,8 +238,8 @@ def weighted_solution(
     if freedom.min() < 1e-6:
         raise IdentificationError.of(
             "samples",
-            f"{int(np.min(samples))} samples leave an output without spare equations to judge its noise by",
-            "take more samples; some ten times the number of parameters are needed for fair estimates",
+            f"{int(np.min(samples))} samples leave an output without redundant equations, which its noise needs",
+            "take more samples; good estimates need about ten times the number of parameters",
         )
     noise = np.sqrt(squares / freedom)
     scaled = (weights * noise)[:, None, None] * directions

@@ -1,4 +1,4 @@
-"""How well predicted forces agree with measured ones, output by output."""
+"""Errors of predicted forces, for each output."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from tauloop.identification.regression.data import RegressionData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFit:
-    """Agreement in one output over a set of samples; the residual is measured minus predicted.
+    """The agreement of measured and predicted force in one output.
+
+    The residual is the measured minus the predicted force.
 
     Attributes:
         output, unit: name and unit of the output.
         samples: number of samples.
-        rmse: root of the mean squared residual, SI.
+        rmse: root mean square of the residual, SI.
         bias: mean residual, SI.
         largest_residual: largest absolute residual, SI.
-        scale: force that `rmse_percent` refers to, SI: the largest absolute measured one, of
-            training and held-out data together where there are both, so that their percentages
-            compare.
-        rmse_percent: rmse in percent of `scale`.
-        relative_error_percent: |residual| / |measured| in percent, Euclidean norms over the
+        scale: force that `rmse_percent` refers to, SI. It is the largest absolute measured force of
+            training and held-out data together, so that their percentages are comparable.
+        rmse_percent: `rmse` in percent of `scale`.
+        relative_error_percent: |residual| / |measured| in percent, with Euclidean norms over the
             samples.
-        residual_correlation: correlation of the residual with itself one sample later; near zero
+        residual_correlation: correlation of the residual with itself one sample later, near zero
             for white noise. None where the residual is zero.
     """
 
@@ -52,14 +53,14 @@ def evaluate(
     scale: np.ndarray | None = None,
     where: str = "forces",
 ) -> tuple[OutputFit, ...]:
-    """Compare measured with predicted forces.
+    """Return the agreement of measured and predicted forces, for each output.
 
     Args:
         measured, predicted: (N, n_out), SI.
         outputs, units: name and unit of each column.
-        scale: (n_out,) forces that percentages refer to; the largest absolute measured ones when
+        scale: (n_out,) forces that percentages refer to; the largest absolute measured forces when
             not given.
-        where: what the samples are called in errors.
+        where: name of the samples in error messages.
 
     Raises:
         IdentificationError: shapes differ, or an output's measured force is zero throughout.
@@ -86,7 +87,7 @@ def evaluate(
         raise IdentificationError.of(
             where,
             f"the measured force is zero in all {len(measured)} samples: {', '.join(silent)}",
-            "check the column it is read from, or mark the output as not measured",
+            "check the column that it is read from, or mark the output as not measured",
         )
     scale = largest if scale is None else scale
     relative = np.linalg.norm(residual, axis=0) / np.linalg.norm(measured, axis=0)
@@ -112,57 +113,62 @@ def evaluate(
 def judge(
     where: str, data: RegressionData, parameters: np.ndarray, scale: np.ndarray
 ) -> tuple[OutputFit, ...]:
-    """Fit of the measured outputs of regression data by parameters (n_p,) of its columns.
+    """Return the agreement of the measured outputs of regression data with a prediction.
 
     Args:
-        where: what the samples are called in errors.
+        where: name of the samples in error messages.
         data: the samples.
-        parameters: values of the regressor's columns, SI.
+        parameters: (n_p,) values of the regressor's columns, SI.
         scale: (n_out,) forces that percentages refer to.
 
     Raises:
         IdentificationError: an output's measured force is zero throughout.
     """
     predicted = data.regressor @ parameters
-    alike = [data.kept] if data.present is None else [np.array([k]) for k in data.kept]
-    return tuple(
-        fit
-        for outputs in alike
-        for fit in evaluate(
-            data.forces[np.ix_(data.rows(outputs[0]), outputs)],
-            predicted[np.ix_(data.rows(outputs[0]), outputs)],
+    # Outputs with missing samples are evaluated one by one, since their samples differ.
+    groups = [data.kept] if data.present is None else [np.array([k]) for k in data.kept]
+    fits: list[OutputFit] = []
+    for outputs in groups:
+        samples = np.ix_(data.rows(outputs[0]), outputs)
+        fits += evaluate(
+            data.forces[samples],
+            predicted[samples],
             [data.outputs[k] for k in outputs],
             [data.output_units[k] for k in outputs],
             scale=scale[outputs],
             where=where,
         )
-    )
+    return tuple(fits)
 
 
 def judge_both(
     training: RegressionData, held_out: RegressionData | None, parameters: np.ndarray
 ) -> tuple[tuple[OutputFit, ...], tuple[OutputFit, ...]]:
-    """Fits to training and held-out data, whose percentages refer to the largest force of both; see `judge`."""
-    scale = np.max(
-        [np.abs(data.forces).max(axis=0) for data in (training, held_out) if data is not None],
-        axis=0,
-    )
-    judged = judge("held-out", held_out, parameters, scale) if held_out is not None else ()
-    return judge("training", training, parameters, scale), judged
+    """Return the agreement with training and with held-out data; see `judge`.
+
+    Percentages refer to the largest force of both.
+    """
+    available = [training] if held_out is None else [training, held_out]
+    scale = np.max([np.abs(data.forces).max(axis=0) for data in available], axis=0)
+    held_out_fit = () if held_out is None else judge("held-out", held_out, parameters, scale)
+    return judge("training", training, parameters, scale), held_out_fit
 
 
 def largest_loss(held_out: Sequence[OutputFit], free: Sequence[OutputFit]) -> float | None:
-    """Largest ratio of RMSE to that of other fits of the same outputs; None where all of these are exact."""
-    return max(
-        (
-            own.rmse / other.rmse
-            for own, other in zip(held_out, free, strict=True)
-            if other.rmse > 0
-        ),
-        default=None,
-    )
+    """Return the largest ratio of RMSE between two fits of the same outputs.
+
+    Args:
+        held_out: the fits with the larger RMSE, such as those of constrained parameters.
+        free: the fits to compare with.
+
+    Returns:
+        The ratio; None where all of the latter are exact.
+    """
+    pairs = zip(held_out, free, strict=True)
+    ratios = (fit.rmse / reference.rmse for fit, reference in pairs if reference.rmse > 0)
+    return max(ratios, default=None)
 
 
 def overall(errors: np.ndarray) -> float:
-    """Root mean square of errors, such as those of all outputs."""
+    """Return the root mean square of errors, such as those of all outputs."""
     return float(np.sqrt(np.mean(errors**2)))

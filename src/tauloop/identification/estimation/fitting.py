@@ -1,4 +1,4 @@
-"""Fit the base parameters to training data and judge them on held-out data."""
+"""Fit of the base parameters to training data, with its errors on held-out data."""
 
 from __future__ import annotations
 
@@ -33,22 +33,27 @@ from tauloop.identification.regression.base_parameters import (
 )
 from tauloop.identification.regression.data import RegressionData
 
-#: The largest force lies between this and one over it, N or N m, where forces are to be squared.
-LEAST_FORCE = 1e-100
-#: Held-out samples that are exact copies of training samples, at most this share: more is the same
-#: record twice.
+#: The largest force must be between this value and its inverse, N or N m, because forces are
+#: squared.
+MIN_FORCE = 1e-100
+#: At most this share of the held-out samples may be exact copies of training samples. A larger
+#: share means that both contain the same record.
 LARGEST_COPIED_SHARE = 0.05
-#: A column whose values differ by less than this share of the largest is the same in all samples.
-ROUNDING = 1e-10
-#: Base parameters with a larger standard deviation, as a share of the value, are counted as
-#: uncertain.
+#: A column is constant if its values differ by less than this share of the largest.
+CONSTANT_COLUMN_TOLERANCE = 1e-10
+#: Base parameters with a larger standard deviation, as a share of the value, count as uncertain.
 UNCERTAIN_SHARE = 0.3
-#: A residual of this share of the largest force is exact: rates are known no better at the end of a
-#: log.
+#: A residual below this share of the largest force counts as exact, because rates at the end of a
+#: log are not known better.
 EXACT_SHARE = 1e-7
-#: A residual that is this share of the force in every output says that the force has nothing to do
-#: with the motion.
-UNEXPLAINED = 0.9
+#: Names of the diagnostics that tables of the result repeat.
+WHITENESS_DIAGNOSTIC = "Ljung-Box probability of white residuals, least of all outputs"
+CORRELATION_DIAGNOSTIC = (
+    "ratio of standard deviations for correlated residuals to those reported (median)"
+)
+#: If the residual exceeds this share of the force in every output, the force does not depend on the
+#: motion.
+MAX_UNEXPLAINED_SHARE = 0.9
 
 
 @solving(IdentificationError)
@@ -62,37 +67,37 @@ def fit(
     errors: ErrorModel | None = None,
     bending: Bending | None = None,
 ) -> Identification:
-    """Identify the base parameters.
+    """Return the base parameters identified from training data.
 
     Args:
         training: samples to estimate from.
-        held_out: samples to judge by, of the same machine and outputs; None says that there are
-            none.
+        held_out: samples to validate with, of the same machine and outputs; None without
+            validation.
         estimator: such as `WeightedLeastSquares(reweightings=3)`.
-        rank: how the rank is decided.
-        base: base parameters that are known already (from another motion, or from random states);
-            found from the training data when not given.
-        errors: what standard deviations assume of the errors: `AutocorrelatedErrors()`, or
-            `FilteredErrors` where white noise went through a known filter; independent errors when
-            not given.
-        bending: what bending transmissions change, where the motion of the training data is at
-            hand.
+        rank: options of the rank decision.
+        base: known base parameters (from another motion, or from random states). When not given,
+            they are found from the training data.
+        errors: error model of the standard deviations: `AutocorrelatedErrors()`, or
+            `FilteredErrors` where white noise passed a known filter. When not given, errors are
+            independent.
+        bending: effect of compliant transmissions, where the motion of the training data is known.
 
     Raises:
-        IdentificationError: the data cannot support the identification; with all problems found.
+        IdentificationError: the data do not determine the parameters; lists all problems.
     """
     _require_sound(training, held_out, base)
     triangles = training.triangles
     size = len(training.unknowns)
-    known, base = (
-        base,
-        base
-        or base_parameters(triangles[:, :, :-1], training.unknowns, training.unknown_units, rank),
-    )
+    is_known = base is not None
+    if base is None:
+        base = base_parameters(
+            triangles[:, :, :-1], training.unknowns, training.unknown_units, rank
+        )
     require_equations(len(triangles), training.counts, base.rank)
-    condition, condition_si = (
-        (base.condition, base.condition_si) if known is None else _conditions(base, triangles)
-    )
+    if is_known:
+        condition, condition_si = _conditions(base, triangles)
+    else:
+        condition, condition_si = base.condition, base.condition_si
     regression = BaseRegression(
         data=training, base=base, triangles=triangles[:, :, [*base.independent, size]]
     )
@@ -108,6 +113,9 @@ def fit(
     _refuse_undetermined(base, estimate, condition)
     parameters = training.expand(base.spread(estimate.values))
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
+    error_options: dict[str, Any] | None = None
+    if errors is not None:
+        error_options = {"name": type(errors).__name__, **plain(errors)}
     result = Identification(
         base=base,
         condition=condition,
@@ -127,9 +135,7 @@ def fit(
             options={
                 "estimator": estimator_options(estimator),
                 "rank": plain(base.options),
-                "errors": None
-                if errors is None
-                else {"name": type(errors).__name__, **plain(errors)},
+                "errors": error_options,
             },
             inputs={
                 "training_samples": len(training),
@@ -151,100 +157,111 @@ def fit(
 
 
 def estimator_options(estimator: Estimator) -> dict[str, object]:
-    """Name and options of an estimator as plain data; arrays and functions by their kind only."""
-    held: tuple[Field[Any], ...] = fields(estimator) if is_dataclass(estimator) else ()
-    values = {item.name: getattr(estimator, item.name) for item in held}
-    return {"name": type(estimator).__name__} | {
-        name: plain(value) if isinstance(value, bool | int | float | str) else type(value).__name__
-        for name, value in values.items()
-    }
+    """Return the name and options of an estimator as plain data.
+
+    Options that are arrays or functions are replaced by the name of their type.
+    """
+    options: dict[str, object] = {"name": type(estimator).__name__}
+    items: tuple[Field[Any], ...] = fields(estimator) if is_dataclass(estimator) else ()
+    for item in items:
+        value = getattr(estimator, item.name)
+        is_plain = isinstance(value, bool | int | float | str)
+        options[item.name] = plain(value) if is_plain else type(value).__name__
+    return options
 
 
 def _require_sound(
     training: RegressionData, held_out: RegressionData | None, base: BaseParameters | None
 ) -> None:
-    """Refuse data that cannot be fitted or judged by."""
+    """Raise an error if the data cannot be fitted or validated."""
     problems = Problems()
-    most = float(np.abs(training.forces[:, training.kept]).max(initial=0.0))
-    if not LEAST_FORCE < most < 1.0 / LEAST_FORCE:
-        how = f"reach {most:.3g} N or N m" if most else "are zero"
-        what = f"{how} in {'' if most else 'all '}{len(training)} samples"
-        problems.add("forces", what, "check the columns of forces, their units and exponents")
-    if not any(_changes(training.regressor[:, k]) for k in training.kept):
-        what = f"the regressor is the same in all {len(training)} samples: nothing moves"
+    largest = float(np.abs(training.forces[:, training.kept]).max(initial=0.0))
+    if not MIN_FORCE < largest < 1.0 / MIN_FORCE:
+        if largest:
+            message = f"reach {largest:.3g} N or N m in {len(training)} samples"
+        else:
+            message = f"are zero in all {len(training)} samples"
+        problems.add("forces", message, "check the columns of forces, their units and exponents")
+    if not any(_varies(training.regressor[:, k]) for k in training.kept):
         problems.add(
             "training",
-            what,
+            f"the regressor is the same in all {len(training)} samples: nothing moves",
             "record a motion that excites all axes, with changing speeds and accelerations",
         )
     if held_out is not None:
-        _judge_held_out(training, held_out, problems)
+        _check_held_out(training, held_out, problems)
     if base is not None and base.parameters != training.unknowns:
-        what = f"is of {len(base.parameters)} other parameters than the {len(training.unknowns)} unknowns"
         problems.add(
-            "base", what, "find the base parameters with the names and ties of the training data"
+            "base",
+            f"its {len(base.parameters)} parameters differ from the {len(training.unknowns)} unknowns of the "
+            "training data",
+            "find the base parameters with the names and ties of the training data",
         )
     IdentificationError.raise_if_any(problems)
 
 
-def _changes(columns: np.ndarray) -> bool:
-    """Whether some column (N, n) changes from sample to sample, by more than rounding."""
-    return bool(
-        (np.ptp(columns, axis=0) > ROUNDING * np.abs(columns).max(axis=0, initial=0.0)).any()
-    )
+def _varies(columns: np.ndarray) -> bool:
+    """Return whether some column (N, n) changes between samples by more than rounding."""
+    ranges = np.ptp(columns, axis=0)
+    sizes = np.abs(columns).max(axis=0, initial=0.0)
+    return bool((ranges > CONSTANT_COLUMN_TOLERANCE * sizes).any())
 
 
-def _judge_held_out(training: RegressionData, held_out: RegressionData, problems: Problems) -> None:
-    """Note where held-out data are of another kind than the training data, or the same."""
-    others = [
-        what
-        for what in ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
-        if getattr(training, what) != getattr(held_out, what)
-    ]
-    for what in others:
+def _check_held_out(training: RegressionData, held_out: RegressionData, problems: Problems) -> None:
+    """Add problems if held-out data do not match the training data, or repeat them."""
+    names = ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
+    different = [name for name in names if getattr(training, name) != getattr(held_out, name)]
+    for name in different:
         problems.add(
-            f"held-out {what}", "differ from those of the training data", "prepare both alike"
+            f"held-out {name}",
+            "differ from those of the training data",
+            "prepare both in the same way",
         )
     if not np.array_equal(np.asarray(training.measured), np.asarray(held_out.measured)):
         problems.add("held-out measured", "other outputs are measured", "measure the same outputs")
-    elif not others and (copied := _copied(training, held_out)) > LARGEST_COPIED_SHARE * len(
-        held_out
-    ):
-        what = f"{copied} of {len(held_out)} samples are copies of training samples"
-        remedy = (
-            "judge by samples that were kept out of the training data, such as split(data, 0.7)"
+        return
+    if different:
+        return
+    copies = _count_copies(training, held_out)
+    if copies > LARGEST_COPIED_SHARE * len(held_out):
+        problems.add(
+            "held-out",
+            f"{copies} of {len(held_out)} samples are copies of training samples",
+            "validate with samples that are not in the training data, such as split(data, 0.7)",
         )
-        problems.add("held-out", what, remedy)
 
 
-def _copied(training: RegressionData, held_out: RegressionData) -> int:
-    """How many held-out samples occur in the training data, to the last bit of the forces and one regressor column."""
+def _count_copies(training: RegressionData, held_out: RegressionData) -> int:
+    """Return the number of held-out samples that occur in the training data.
+
+    Samples are equal if their forces and one regressor column are equal to the last bit.
+    """
     kept = training.kept
-    # The column that differs most from sample to sample tells samples apart even where forces are
-    # quantised.
+    # The column with the largest range distinguishes samples even where forces are quantised.
     column = int(np.argmax(np.ptp(training.regressor[:, kept[0]], axis=0)))
 
     def keys(data: RegressionData) -> list[bytes]:
-        return [
-            row.tobytes()
-            for row in np.hstack([data.forces[:, kept], data.regressor[:, kept, column]])
-        ]
+        rows = np.hstack([data.forces[:, kept], data.regressor[:, kept, column]])
+        return [row.tobytes() for row in rows]
 
-    # forces with noise hardly ever repeat: only the samples whose first force does are compared in
-    # full
+    # Forces with noise rarely repeat, so only samples with a repeated first force are compared in
+    # full.
     first = int(kept[0])
-    alike = np.isin(held_out.forces[:, first], training.forces[:, first])
-    if not alike.any():
+    is_repeated = np.isin(held_out.forces[:, first], training.forces[:, first])
+    if not is_repeated.any():
         return 0
     known = set(keys(training))
-    return sum(key in known for key in keys(held_out.part(np.flatnonzero(alike))))
+    return sum(key in known for key in keys(held_out.part(np.flatnonzero(is_repeated))))
 
 
 def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, float]:
-    """Condition numbers on the training data of base parameters that were given: with unit-norm columns, and in SI.
+    """Return the condition numbers of given base parameters on the training data.
+
+    Returns:
+        Condition number with unit-norm columns, and in SI units.
 
     Raises:
-        IdentificationError: base parameters that were given are not all excited by these data.
+        IdentificationError: the data do not excite all of the base parameters.
     """
     triangle = np.asarray(
         np.linalg.qr(triangles[:, :, base.independent].reshape(-1, base.rank), mode="r")
@@ -256,7 +273,7 @@ def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, flo
         names = [base.base[i].short_name() for i in np.argsort(-weakest)[:4] if weakest[i] > 0.1]
         raise IdentificationError.of(
             "training",
-            f"the data do not tell apart all {base.rank} base parameters that were given: the smallest "
+            f"the data do not determine all {base.rank} base parameters that were given: the smallest "
             f"singular value with unit-norm columns is {sizes[-1] / sizes[0]:.3g} of the largest, in "
             f"{'; '.join(names)}",
             "record a motion that excites these, or find the base parameters from the training data",
@@ -265,7 +282,7 @@ def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, flo
 
 
 def _refuse_undetermined(base: BaseParameters, estimate: Estimate, condition: float) -> None:
-    """Refuse an estimate in which no parameter is known even to its own size."""
+    """Raise an error if every standard deviation exceeds the size of its parameter."""
     deviations, sizes = estimate.standard_deviations, np.abs(estimate.values)
     if np.any(deviations <= sizes):
         return
@@ -280,10 +297,11 @@ def _refuse_undetermined(base: BaseParameters, estimate: Estimate, condition: fl
 
 
 def _optimality(equations: EstimatingEquations, forces: np.ndarray, weights: np.ndarray) -> float:
-    """Largest |z_j^T e| / (|z_j / w| |w f|) over the parameters: zero at a solution of the estimating equations.
+    """Return the largest |z_j^T e| / (|z_j / w| |w f|) over the parameters.
 
-    For least squares, z = w^2 y: the cosine between the weighted residual and a base column. The
-    residual and its products are taken from the samples themselves, not from their condensed form.
+    It is zero at a solution of the estimating equations. For least squares, z = w^2 y and it is the
+    cosine between the weighted residual and a base column. The residual is computed from the
+    samples, not from their condensed form.
     """
     products = np.abs(equations.scores.sum(axis=0))
     norms = np.sqrt(np.einsum("nkr,k->r", equations.instruments**2, weights**-2.0))
@@ -293,6 +311,7 @@ def _optimality(equations: EstimatingEquations, forces: np.ndarray, weights: np.
 def _diagnostics(
     result: Identification, equations: EstimatingEquations, forces: np.ndarray
 ) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of the rank, the condition and the solution."""
     base, estimate = result.base, result.estimate
     uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
     return (
@@ -300,7 +319,7 @@ def _diagnostics(
             "gap at the rank (unit-norm columns)",
             base.gap,
             at_least=1e3,
-            advice="the rank is not beyond doubt: record a motion that excites more, or compare other tolerances",
+            advice="the rank is uncertain: record a motion that excites more, or compare other tolerances",
         ),
         diagnostic(
             "singular values above the tolerance, less the rank",
@@ -336,49 +355,49 @@ def _error_diagnostics(
     equations: EstimatingEquations,
     errors: ErrorModel | None,
 ) -> tuple[Diagnostic, ...]:
-    """How far the residuals are from white noise, and what that means for the standard deviations."""
+    """Return diagnostics of the residuals' correlation and its effect on standard deviations."""
     used = correlated = result.standard_deviations
     if not isinstance(errors, AutocorrelatedErrors):
         correlated = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
+    is_positive = used > 0.0
+    ratio: float | None = None
+    if is_positive.any():
+        ratio = float(np.median(correlated[is_positive] / used[is_positive]))
     rows = [data.rows(k) for k in data.kept]
     tests = [whiteness(equations.residual[row, k]) for k, row in enumerate(rows)]
+    probabilities = [test.probability for test in tests if test.probability is not None]
     return (
         diagnostic(
             "residual over force of the output that is described best, training data",
             min(fit.relative_error_percent for fit in result.training) / 100.0,
-            at_most=UNEXPLAINED,
-            advice="the motion explains hardly anything of the forces: look at order, units and times of the columns",
+            at_most=MAX_UNEXPLAINED_SHARE,
+            advice="the motion hardly explains the forces: check the order, units and times of the columns",
         ),
-        diagnostic(
-            "standard deviations that count the residuals' correlation, beside those given (median)",
-            float(np.median(correlated[used > 0.0] / used[used > 0.0]))
-            if (used > 0.0).any()
-            else None,
-        ),
-        diagnostic(
-            "Ljung-Box probability of white residuals, least of all outputs",
-            min((test.probability for test in tests if test.probability is not None), default=None),
-        ),
+        diagnostic(CORRELATION_DIAGNOSTIC, ratio),
+        diagnostic(WHITENESS_DIAGNOSTIC, min(probabilities, default=None)),
     )
 
 
 def _held_out_diagnostics(result: Identification, data: RegressionData) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of the prediction of held-out data."""
     regressor = data.triangles[:, :, :-1]
     ratios = [
-        judged.rmse / max(fit.rmse, EXACT_SHARE * fit.scale)
-        for fit, judged in zip(result.training, result.held_out, strict=True)
+        validation.rmse / max(fit.rmse, EXACT_SHARE * fit.scale)
+        for fit, validation in zip(result.training, result.held_out, strict=True)
     ]
     return (
         diagnostic(
             "misfit of the regrouping on the held-out data, largest of all columns",
             result.base.mismatch(regressor.reshape(-1, regressor.shape[-1])),
             at_most=1e-6,
-            advice="the training motion hides parameters that act in the held-out one: train on more excitation",
+            advice="the held-out motion excites parameters that the training motion does not: train on a motion that "
+            "excites more",
         ),
         diagnostic(
             "largest ratio of RMSE on the held-out data to that on the training data",
             max(ratios),
             at_most=3.0,
-            advice="the model does not carry over to new motions: train on more excitation, or model what is missing",
+            advice="the model does not predict other motions: train on a motion that excites more, or add the missing "
+            "effects to the model",
         ),
     )

@@ -1,4 +1,4 @@
-"""Several logs fitted apart: which parameters move by more than their bars, and what that adds to the bars."""
+"""Comparison of logs fitted separately: parameters that differ by more than their uncertainty."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
-import scipy.special
 from scipy.optimize import brentq
+from scipy.special import gammaincc
 
 from tauloop.common.errors import IdentificationError, Problem, solving
 from tauloop.common.plain import OMITTED, PlainData, in_json, records
 from tauloop.common.records import dataclass
-from tauloop.common.shown import ReprMixin
-from tauloop.identification.estimation.clustered_errors import COVERED
+from tauloop.common.shown import Shown
+from tauloop.identification.estimation.clustered_errors import student_factor
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.estimation.fitting import fit
@@ -22,34 +22,33 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.suggestions import listing
 
-#: A parameter moves where logs scatter so by chance once in so many parameters of a sound machine,
-#: ...
-CHANCE = 1e-5
-#: ... and logs differ by this share of the value: bars of long logs are small, and no model is
-#: exact.
-MATTERS = 0.02
-#: Parameters that are named, those that move most first.
-NAMED = 5
+#: A parameter differs between logs if the probability of its scatter by chance is below this, ...
+MAX_CHANCE = 1e-5
+#: ... and if the logs differ by more than this share of the value. Standard deviations from long
+#: logs are small, and no model is exact.
+MIN_RELATIVE_DIFFERENCE = 0.02
+#: Number of parameters that a message names, those with the largest difference first.
+MAX_NAMED_PARAMETERS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LogComparison(PlainData, ReprMixin):
-    """Base parameters of L logs, each fitted by itself.
+class LogComparison(PlainData, Shown):
+    """Base parameters of L logs that were fitted separately.
 
     Attributes:
-        logs: names of the logs that tell all parameters (L).
-        left_out: problem of every other log: what it does not tell.
-        base: the base parameters, the same of all logs.
+        logs: names of the L logs that determine all parameters.
+        left_out: problems of the other logs: the parameters that they do not determine.
+        base: the base parameters, the same for all logs.
         values, standard_deviations: (L, r), SI.
-        means: (r,) of the logs, weighted by their bars and the scatter.
-        scatter: (r,) standard deviation tau from log to log that the logs' own bars do not explain
-            (Paule and Mandel 1982, Consensus values and weighting factors).
-        mean_deviations: (r,) standard deviations of the means: tau and the logs' bars, scaled so
-            that 1.96 of them cover 95 % with so few logs (Hartung and Knapp 2001, A refined method
-            for the meta-analysis of controlled clinical trials; not below what the logs' bars and
-            tau give).
-        probabilities: (r,) that logs scatter as much by chance (chi squared, L - 1 degrees of
-            freedom).
+        means: (r,) means over the logs, weighted by their standard deviations and the scatter.
+        scatter: (r,) standard deviation tau between logs that their own standard deviations do not
+            explain (Paule and Mandel 1982, Consensus values and weighting factors).
+        mean_deviations: (r,) standard deviations of the means, from tau and the logs' standard
+            deviations. They are scaled so that 1.96 of them cover 95 % with few logs, and never
+            reduced (Hartung and Knapp 2001, A refined method for the meta-analysis of controlled
+            clinical trials).
+        probabilities: (r,) probability that logs scatter as much by chance (chi squared with L - 1
+            degrees of freedom).
         largest: (r,) largest difference of a log from the mean of the others, in standard
             deviations.
     """
@@ -67,21 +66,26 @@ class LogComparison(PlainData, ReprMixin):
 
     @property
     def shares(self) -> np.ndarray:
-        """(r,) share of the model's error in the squared bar of a log: tau^2 / (tau^2 + mean squared deviation)."""
+        """Share (r,) of the model error in the variance of a log: tau^2 / (tau^2 + sigma^2).
+
+        Here sigma^2 is the mean over the logs of their own variances.
+        """
         squares = np.mean(self.standard_deviations**2, axis=0)
-        return np.asarray(
-            self.scatter**2 / np.maximum(self.scatter**2 + squares, np.finfo(float).tiny)
-        )
+        total = np.maximum(self.scatter**2 + squares, np.finfo(float).tiny)
+        return np.asarray(self.scatter**2 / total)
 
     @property
     def moved(self) -> np.ndarray:
-        """(r,) which parameters move by more than their bars, and by a share of their value that matters."""
-        apart = np.ptp(self.values, axis=0) > MATTERS * np.abs(self.means)
-        return np.asarray((self.probabilities < CHANCE) & apart)
+        """True (r,) for parameters that differ by more than their uncertainty.
+
+        They must also differ by a share `MIN_RELATIVE_DIFFERENCE` of their value.
+        """
+        is_relevant = np.ptp(self.values, axis=0) > MIN_RELATIVE_DIFFERENCE * np.abs(self.means)
+        return np.asarray((self.probabilities < MAX_CHANCE) & is_relevant)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Logs that are left out, and the parameters that move."""
+        """Problems of the logs that are left out, and the parameters that differ between logs."""
         moved = np.flatnonzero(self.moved)
         if not len(moved):
             return self.left_out
@@ -89,17 +93,18 @@ class LogComparison(PlainData, ReprMixin):
         texts = [
             f"{self.base.base[k].short_name()} ({self.largest[k]:.3g} standard deviations, "
             f"{self.values[:, k].min():.4g} to {self.values[:, k].max():.4g})"
-            for k in worst[:NAMED]
+            for k in worst[:MAX_NAMED_PARAMETERS]
         ]
-        more = f" and {len(moved) - NAMED} more" if len(moved) > NAMED else ""
-        what = f"{len(moved)} of {self.base.rank} base parameters move from log to log by more than their bars: "
+        unnamed = len(moved) - MAX_NAMED_PARAMETERS
+        more = f" and {unnamed} more" if unnamed > 0 else ""
         return (
             *self.left_out,
             Problem(
                 "logs",
-                what + listing(texts) + more,
-                "the model leaves out what differs between the logs (load, warmth, speed, frequencies); use the "
-                "bars with the model's error, or --errors logs",
+                f"{len(moved)} of {self.base.rank} base parameters differ between logs by more than their standard "
+                f"deviations: {listing(texts)}{more}",
+                "the model lacks an effect that differs between the logs (load, temperature, speed, frequencies); "
+                "use the standard deviations with model error, or --errors logs",
             ),
         )
 
@@ -130,83 +135,88 @@ def compare_logs(
     *,
     errors: ErrorModel | None = None,
 ) -> LogComparison:
-    """Fit every log by itself and compare.
+    """Fit every log separately and return the comparison of the parameters.
 
     Args:
         parts: regression data of the logs.
-        names: of the logs.
+        names: names of the logs.
         base: base parameters of all logs together.
-        estimator: of every fit.
-        errors: what each log's own bars assume.
+        estimator: estimator of every fit.
+        errors: error model of every fit.
 
     Raises:
-        IdentificationError: fewer than two logs tell all the parameters; with what each does not
-            tell.
+        IdentificationError: fewer than two logs determine all the parameters; lists the parameters
+            that each log does not determine.
     """
-    fitted, judged, problems = [], [], []
+    fitted, fitted_names, problems = [], [], []
     for name, part in zip(names, parts, strict=True):
         try:
             fitted.append(fit(part, None, estimator, base=base, errors=errors))
-            judged.append(name)
+            fitted_names.append(name)
         except IdentificationError as error:
             problems += [
                 replace(problem, where=f"{name}: {problem.where}") for problem in error.problems
             ]
     if len(fitted) < 2:
-        what = f"{len(fitted)} of {len(parts)} logs tell all parameters by themselves: two or more are needed"
-        raise IdentificationError(
-            [Problem("logs", what, "give logs that excite alike"), *problems],
+        too_few = Problem(
+            "logs",
+            f"{len(fitted)} of {len(parts)} logs determine all parameters; at least 2 are needed",
+            "give logs that excite the same parameters",
         )
+        raise IdentificationError([too_few, *problems])
     values = np.array([each.values for each in fitted])
     deviations = np.array([each.standard_deviations for each in fitted])
     floor = np.finfo(float).eps * np.maximum(np.abs(values).max(axis=0), np.finfo(float).tiny)
     deviations = np.maximum(deviations, floor)
     count = len(fitted)
-    own = deviations**-2.0
-    common = np.sum(own * values, axis=0) / own.sum(axis=0)
-    squares = np.sum(own * (values - common) ** 2, axis=0)
+    log_weights = deviations**-2.0
+    common = np.sum(log_weights * values, axis=0) / log_weights.sum(axis=0)
+    squares = np.sum(log_weights * (values - common) ** 2, axis=0)
     scatter = _paule_mandel(values, deviations)
     weights = 1.0 / (deviations**2 + scatter**2)
     means = np.sum(weights * values, axis=0) / weights.sum(axis=0)
     spread = np.sum(weights * (values - means) ** 2, axis=0) / (count - 1)
-    few = float(scipy.special.stdtrit(count - 1, COVERED) / scipy.special.ndtri(COVERED))
-    # where logs happen to agree, their own bars stay
-    sizes = np.sqrt(np.maximum(few**2 * spread, 1.0) / weights.sum(axis=0))
+    # Logs that agree by chance do not reduce the standard deviations.
+    factors = np.maximum(student_factor(count) ** 2 * spread, 1.0)
     return LogComparison(
-        logs=tuple(judged),
+        logs=tuple(fitted_names),
         left_out=tuple(problems),
         base=base,
         values=values,
         standard_deviations=deviations,
         means=means,
         scatter=scatter,
-        mean_deviations=sizes,
-        probabilities=np.asarray(scipy.special.gammaincc(0.5 * (count - 1), 0.5 * squares)),
-        largest=_largest(values, deviations),
+        mean_deviations=np.sqrt(factors / weights.sum(axis=0)),
+        probabilities=np.asarray(gammaincc(0.5 * (count - 1), 0.5 * squares)),
+        largest=_largest_differences(values, deviations),
     )
 
 
 def _paule_mandel(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
-    """Tau (r,) at which the weighted squares about the weighted mean are what is expected, L - 1; zero where below."""
+    """Return the scatter tau (r,) between logs.
+
+    At tau, the weighted sum of squares about the weighted mean has its expected value L - 1. Tau is
+    zero where the sum is below that value without scatter.
+    """
 
     def excess(square: float, values: np.ndarray, deviations: np.ndarray) -> float:
         weights = 1.0 / (deviations**2 + square)
         mean = weights @ values / weights.sum()
         return float(weights @ (values - mean) ** 2 - (len(values) - 1))
 
-    squares = [
-        brentq(
-            excess, 0.0, len(values) * np.var(own, ddof=1), (own, bars), xtol=np.finfo(float).tiny
-        )
-        if excess(0.0, own, bars) > 0.0
-        else 0.0
-        for own, bars in zip(values.T, deviations.T, strict=True)
-    ]
+    squares = np.zeros(values.shape[1])
+    for k, arguments in enumerate(zip(values.T, deviations.T, strict=True)):
+        if excess(0.0, *arguments) > 0.0:
+            upper = len(values) * np.var(values[:, k], ddof=1)
+            squares[k] = brentq(excess, 0.0, upper, arguments, xtol=np.finfo(float).tiny)
     return np.sqrt(squares)
 
 
-def _largest(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
-    """Largest difference (r,) of a log from the weighted mean of the others, in standard deviations of it."""
+def _largest_differences(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
+    """Return the largest difference (r,) of a log from the weighted mean of the others.
+
+    It is in standard deviations of the difference.
+    """
     weights = deviations**-2.0
     rest = weights.sum(axis=0) - weights
     others = (np.sum(weights * values, axis=0) - weights * values) / rest

@@ -19,28 +19,29 @@ from tauloop.identification.estimation.timing_terms import TimingTerm
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 
-#: First entry of the JSON file; a change of its meaning changes the number.
+#: First entry of the JSON file. The number increases when the meaning of an entry changes.
 FORMAT = "tauloop-identification/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Identification(Result):
-    """Base parameters estimated from training data, judged on these and on held-out data.
+    """Base parameters estimated from training data, with their errors on held-out data.
 
     Attributes:
         base: the base parameters and how the rank was found.
         condition, condition_si: condition numbers of the base regressor on the training data, with
-            unit-norm columns and in SI units as they are.
+            unit-norm columns and in SI units.
         estimate: values, covariance, noise and weights.
         estimator: the estimator with its options.
         training: fit of every measured output on the training data.
-        held_out: the same on data that the estimator has not seen; empty when there were none.
-        parameters: (n_p,) one set of values for all columns of the regressor that gives the
-            predicted forces: the representatives carry their combinations, known parameters their
-            values, all others zero.
+        held_out: the same on data that the estimator has not seen; empty without held-out data.
+        parameters: (n_p,) values for all columns of the regressor that give the predicted forces.
+            The representatives have the values of their combinations, known parameters their own
+            values, and all other parameters are zero.
         regressor_parameters, outputs: names of the regressor's columns and rows.
-        measured: (n_out,) which outputs were measured.
-        timing: delays and bending transmissions that were looked for, and what they shift.
+        measured: (n_out,) True for outputs that were measured.
+        timing: delays and compliant transmissions that were tested, and the parameter shifts that
+            they cause.
     """
 
     json_format: ClassVar[str] = FORMAT
@@ -59,14 +60,14 @@ class Identification(Result):
 
     @property
     def timing_problems(self) -> tuple[Problem, ...]:
-        """Delays and bending transmissions that residuals show, as findings."""
+        """Delays and compliant transmissions that the residuals show, as findings."""
         shown = [term for term in self.timing if term.is_shown]
         return tuple(
             term.problem(self.base, self.values, self.standard_deviations) for term in shown
         )
 
     def variables(self) -> Iterator[Variable]:
-        """Base parameters with standard deviations, by `parameter`; errors of the fit, by `output`."""
+        """Yield base parameters with standard deviations, and errors of the fit for each output."""
         base = self.base
         yield from rows(
             "parameter",
@@ -82,12 +83,12 @@ class Identification(Result):
 
     @property
     def values(self) -> np.ndarray:
-        """(r,) values of the base parameters, SI."""
+        """Values (r,) of the base parameters, SI."""
         return self.estimate.values
 
     @property
     def standard_deviations(self) -> np.ndarray:
-        """(r,) their standard deviations, SI; under the model of errors that `fit` was given."""
+        """Standard deviations (r,) of the base parameters, SI, for the error model of the fit."""
         return self.estimate.standard_deviations
 
     @property
@@ -99,7 +100,7 @@ class Identification(Result):
         )
 
     def predict(self, regressor: np.ndarray) -> np.ndarray:
-        """Forces (N, n_out), SI, of all outputs from a regressor (N, n_out, n_p).
+        """Return the forces (N, n_out), SI, of all outputs for a regressor (N, n_out, n_p).
 
         Raises:
             InputError: the regressor has other outputs or parameters, or is not finite.
@@ -120,20 +121,20 @@ class Identification(Result):
         return forces
 
     def residual(self, data: RegressionData) -> np.ndarray:
-        """Measured minus predicted forces (N, n_measured), SI, of the measured outputs."""
+        """Return measured minus predicted forces (N, n_measured), SI, of the measured outputs."""
         difference: np.ndarray = (data.forces - self.predict(data.regressor))[:, self.measured]
         return difference
 
     @property
     @in_json("estimator")
     def estimator_text(self) -> object:
-        """The estimator with its options, as in the provenance."""
+        """Name and options of the estimator, as in the provenance."""
         return self.provenance.options["estimator"]
 
     @property
     @in_json()
     def rank(self) -> dict[str, Any]:
-        """How the rank was decided."""
+        """The rank and the values on which its decision is based."""
         base = self.base
         return {
             "base_parameters": base.rank,

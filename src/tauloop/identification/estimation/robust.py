@@ -1,7 +1,7 @@
-"""Robust estimation: iteratively reweighted least squares with Huber's weights, against outliers.
+"""Robust estimation for data with outliers: iteratively reweighted least squares, Huber's weights.
 
 Source: Huber 1981, Robust Statistics; Holland and Welsch 1977, Robust regression using iteratively
-reweighted least- squares.
+reweighted least-squares.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from tauloop.identification.estimation.estimators import (
 )
 from tauloop.identification.regression.data import RegressionData
 
-#: Standard deviation of normal errors over the median of their absolute values.
+#: Ratio of the standard deviation of normal errors to the median of their absolute values.
 _NORMAL_OVER_MEDIAN = 1.482602218505602
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterativelyReweightedLeastSquares(Estimator):
-    """Huber's M-estimator: samples with a large residual count by its size only, not by its square.
+    """Huber's M-estimator, in which large residuals count linearly instead of quadratically.
 
     Each residual e of output k has the weight min(1, threshold s_k / |e|), with s_k = 1.4826 median
-    |e|; outputs are weighted by 1 / s_k. Repeated from weighted least squares until the parameters
-    rest (Huber 1964, Robust estimation of a location parameter; Huber and Ronchetti 2009, Robust
-    Statistics, section 7.8).
+    |e|; outputs are weighted by 1 / s_k. The iteration starts with weighted least squares and ends
+    when the parameters converge (Huber 1964, Robust estimation of a location parameter; Huber and
+    Ronchetti 2009, Robust Statistics, section 7.8).
 
     Attributes:
         threshold: in standard deviations; 1.345 loses 5 % of efficiency for normal errors.
-        tolerance: largest change of the predicted forces from one repetition to the next, over
+        tolerance: the iteration ends when the predicted forces change by less than this share of
             their noise.
-        repetitions: at most so many.
+        repetitions: maximum number of iterations.
     """
 
     threshold: float = option(
@@ -55,23 +55,21 @@ class IterativelyReweightedLeastSquares(Estimator):
         """See `Estimator`.
 
         Raises:
-            IdentificationError: it does not come to rest.
+            IdentificationError: the iteration does not converge.
         """
         weighted = WeightedLeastSquares().estimate_from(regression)
         values = weighted.values
         regressor, forces = regression.regressor, regression.forces
         rank = regressor.shape[-1]
-        least = np.maximum(
-            ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0)), np.finfo(float).tiny
-        )
-        # Directions in which the regressor's columns are orthonormal: normal equations then lose no
-        # digits.
-        whole = weighted.weights[:, None, None] * regression.triangles[:, :, :-1]
-        inverse = np.linalg.inv(np.linalg.qr(whole.reshape(-1, rank), mode="r"))
+        rounding = ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0))
+        min_noise = np.maximum(rounding, np.finfo(float).tiny)
+        # Orthonormal columns, so that the normal equations lose no digits.
+        triangles = weighted.weights[:, None, None] * regression.triangles[:, :, :-1]
+        inverse = np.linalg.inv(np.linalg.qr(triangles.reshape(-1, rank), mode="r"))
         directions = regressor @ inverse
         for _ in range(self.repetitions):
             residual = forces - regressor @ values
-            noise = np.maximum(_robust_noise(residual, regression.data), least)
+            noise = np.maximum(_robust_noise(residual, regression.data), min_noise)
             weights = (_huber(residual, noise, self.threshold) / noise**2).ravel()
             flat = directions.reshape(-1, rank)
             change = np.linalg.solve(
@@ -83,29 +81,27 @@ class IterativelyReweightedLeastSquares(Estimator):
         else:
             raise IdentificationError.of(
                 "IterativelyReweightedLeastSquares",
-                f"does not come to rest in {self.repetitions} repetitions",
-                "allow more repetitions or a larger tolerance, or look for outputs with many outliers",
+                f"does not converge in {self.repetitions} repetitions",
+                "allow more repetitions or a larger tolerance, or check the outputs for many outliers",
             )
-        noise = np.maximum(_robust_noise(forces - regressor @ values, regression.data), least)
+        noise = np.maximum(_robust_noise(forces - regressor @ values, regression.data), min_noise)
         estimate = Estimate(
             values=values, covariance=np.eye(rank), noise=noise, weights=1.0 / noise
         )
         equations = self.equations(regression, estimate)
-        # samples beyond the threshold pull with a constant force: Huber's equations do not change
-        # with p there
+        # Beyond the threshold, a sample's contribution to Huber's equations does not depend on p.
         inside = np.abs(equations.residual) <= self.threshold * noise
         return white(replace(equations, regressor=regressor * inside[:, :, None]), estimate)
 
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
         """See `Estimator`: Z = W^2 H Y with Huber's weights H."""
-        weights = (
-            _huber(regression.residual(estimate.values), estimate.noise, self.threshold)
-            / estimate.noise**2
-        )
+        residual = regression.residual(estimate.values)
+        weights = _huber(residual, estimate.noise, self.threshold) / estimate.noise**2
         return np.asarray(weights[:, :, None] * regression.regressor)
 
 
 def _robust_noise(residual: np.ndarray, data: RegressionData) -> np.ndarray:
+    """Return the noise (n_out,) of each output from the median of the absolute residuals."""
     medians = [
         np.median(np.abs(residual[data.rows(output), k])) for k, output in enumerate(data.kept)
     ]
@@ -113,5 +109,6 @@ def _robust_noise(residual: np.ndarray, data: RegressionData) -> np.ndarray:
 
 
 def _huber(residual: np.ndarray, noise: np.ndarray, threshold: float) -> np.ndarray:
+    """Return Huber's weights (N, n_out) of residuals."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.minimum(1.0, threshold * noise / np.abs(residual)))

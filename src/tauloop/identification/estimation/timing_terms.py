@@ -1,11 +1,14 @@
-"""What a late force and a bending transmission would change: counted in the deviations, named where residuals show it.
+"""The effect of force delays and compliant transmissions on the estimated parameters.
 
-Both add a column to the regression: of a delay the first derivative of its force; of a transmission
-that bends what the forces change with the motion of its load (`bending`), or the second derivative
-of its force where the motion is not at hand. The latter is also that of a motion whose
-accelerations lost a share. Left out, such a column shifts the parameters by what the fit with it
-would move them. Where residuals do not show it beyond its own deviation the shift is not known to
-be there, nor to be zero: its expected square is added to the covariance.
+Each adds a column to the regression. For a delay, it is the first derivative of the force. For a
+compliant transmission, it is the change of the forces with the motion of the load (`bending`), or
+the second derivative of the force where the motion is not known. The latter column also occurs when
+the accelerations are too small by a constant share.
+
+If such a column is left out, the parameters are shifted by the amount that the fit with the column
+would change them. Where the residuals do not show the column, the shift is unknown but not
+necessarily zero, so its expected square is added to the covariance. Where they show it, a finding
+reports it.
 
 Source: Frisch and Waugh 1933, Partial time regressions as compared with individual trends, for the
 fit with one more column.
@@ -22,7 +25,7 @@ import numpy as np
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.estimation.base_columns import BaseRegression
-from tauloop.identification.estimation.bending import JUMPING, Bending, BendingColumns
+from tauloop.identification.estimation.bending import DISCONTINUOUS_TERMS, Bending, BendingColumns
 from tauloop.identification.estimation.error_models import (
     MANY_SAMPLES,
     EstimatingEquations,
@@ -34,40 +37,42 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band, smooth_rates
 from tauloop.logs.signals import HIGHEST_CUTOFF
 
-#: A term is shown by residuals from this many of its deviations on, ...
-SHOWN = 4.0
-#: ... if it shifts some parameter by as many of the parameter's, and has this share of the force of
-#: its output.
-SHIFTED, SIZE = 1.0, 3e-4
-#: From this many of its deviations on a term of one output counts in those of the parameters; below
-#: it is noise, and small. Drives are alike, so that a term of all outputs counts in whatever size
-#: it is found.
-COUNTED = 1.5
-#: A filter correlates errors over this part of its reach.
-FILTER_LOBE = 4
-#: Parameters that a finding gives values of.
-MOVED = 3
-#: A column of which a smaller share is left next to the regressor cannot be told from it.
-LEFT = 1e-3
+#: The residuals show a term if its value exceeds this number of its standard deviations, ...
+MIN_SIGNIFICANCE = 4.0
+#: ... if it shifts some parameter by more than this number of the parameter's standard deviations,
+#: ...
+MIN_SHIFT = 1.0
+#: ... and if it is more than this share of the force of its output.
+MIN_FORCE_SHARE = 3e-4
+#: A term of one output is added to the parameters' covariance if it exceeds this number of its
+#: standard deviations; a smaller term is noise. The drives of a machine are similar, so a common
+#: term of all outputs is added whatever its size.
+MIN_COUNTED_RATIO = 1.5
+#: Ratio of a filter's reach to the number of samples over which it correlates errors.
+REACH_PER_LOBE = 4
+#: Number of parameters whose values a finding contains.
+MAX_NAMED_PARAMETERS = 3
+#: A column is not identifiable if less than this share of it is independent of the regressor.
+MIN_REMAINDER = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TimingTerm:
-    """One term of one output, or of all alike.
+    """A delay or a compliant transmission of one output, or a common one of all outputs.
 
     Attributes:
-        outputs: names of those that have it.
+        outputs: names of the outputs with this term.
         kind: "delay" or "bending".
-        value: of a delay, s, the force behind the motion; of bending, s^2, the inverse square of
-            the angular frequency at which the load would swing with the motor held; negative where
-            accelerations are too small.
-        deviation: of the value.
-        shift: (r,) what the fit with the term adds to the parameters, SI.
-        inertias: of the load at the motors whose transmissions bend, kg m^2 or kg; none where their
-            motion is unknown.
-        unit: of the outputs.
-        is_of_all: whether it is one term of several outputs.
-        is_shown: whether residuals show it.
+        value: for a delay, the time in s by which the force lags the motion. For bending, the
+            inverse square in s^2 of the angular frequency at which the load would vibrate with the
+            motor held; negative where accelerations are too small.
+        deviation: standard deviation of the value.
+        shift: (r,) change of the parameters in the fit with the term, SI.
+        inertias: inertias of the load at the motors with compliant transmissions, kg m^2 or kg;
+            empty where the motion is unknown.
+        unit: unit of the outputs.
+        is_of_all: whether it is a common term of several outputs.
+        is_shown: whether the residuals show it.
     """
 
     outputs: tuple[str, ...]
@@ -82,21 +87,24 @@ class TimingTerm:
 
     @property
     def expected_square(self) -> np.ndarray:
-        """Expected square (r, r) of the shift: that of the estimate less what its own deviation adds.
+        """Expected square (r, r) of the shift: the square of its estimate less its variance.
 
-        Of a term of all outputs nothing is taken off: the parameters that it shifts are the masses
-        that all share.
+        For a common term of all outputs the variance is not subtracted, because it shifts the
+        masses that all outputs share.
         """
         if self.is_of_all:
             return np.outer(self.shift, self.shift)
-        if abs(self.value) <= COUNTED * self.deviation:
+        if abs(self.value) <= MIN_COUNTED_RATIO * self.deviation:
             return np.zeros((len(self.shift), len(self.shift)))
         excess = 1.0 - (self.deviation / self.value) ** 2
         return np.asarray(excess * np.outer(self.shift, self.shift))
 
     @property
     def stiffnesses(self) -> tuple[float, ...]:
-        """Stiffnesses of the transmissions, N m/rad or N/m; none where nothing bends or the motion is unknown."""
+        """Stiffnesses of the transmissions, N m/rad or N/m.
+
+        Empty for a delay, for rigid transmissions and where the motion is unknown.
+        """
         if self.kind != "bending" or self.value <= 0.0:
             return ()
         return tuple(inertia / self.value for inertia in self.inertias)
@@ -106,43 +114,53 @@ class TimingTerm:
 
         Args:
             base: the base parameters.
-            values, deviations: of them (r,).
+            values, deviations: (r,) their values and standard deviations.
         """
         if self.kind == "delay":
-            what = f"comes {1e3 * abs(self.value):.3g} +- {1e3 * self.deviation:.2g} ms "
-            what += "behind the motion" if self.value > 0.0 else "before the motion"
+            lag = f"{1e3 * abs(self.value):.3g} +- {1e3 * self.deviation:.2g} ms"
+            message = (
+                f"lags the motion by {lag}" if self.value > 0.0 else f"leads the motion by {lag}"
+            )
             remedy = "align force and motion in time"
         elif self.value > 0.0:
-            what = f"shows a transmission that bends: {self._swinging}"
-            remedy = "excite less far up, measure on the load's side, or model the drive line"
+            message = f"shows a compliant transmission: {self._compliance_text}"
+            remedy = (
+                "excite at lower frequencies, measure on the load's side, or model the drive line"
+            )
         else:
-            what = f"follows its own second derivative by {-self.value:.3g} +- {self.deviation:.2g} s^2: accelerations "
-            what += "are wrong at high frequencies, by the noise of positions or by a cut-off that takes motion away"
-            remedy = "state no cut-off, so that the noise of the positions decides, or record with finer steps"
+            size = f"{-self.value:.3g} +- {self.deviation:.2g} s^2"
+            message = (
+                f"contains {size} times its second derivative: accelerations are wrong at high frequencies, due "
+                "to the noise of positions or to a cut-off that removes motion"
+            )
+            remedy = "state no cut-off, so that it follows from the noise of the positions, or record with finer steps"
         where = ", ".join(f"force.{output}" for output in self.outputs)
-        return Problem(
-            where, f"{what}; fitted with it {self._moved(base, values, deviations)}", remedy
-        )
+        shifts = self._shift_text(base, values, deviations)
+        return Problem(where, f"{message}; fitted with this term, {shifts}", remedy)
 
-    def _moved(self, base: BaseParameters, values: np.ndarray, deviations: np.ndarray) -> str:
-        """Values of the parameters that the term shifts most, in words."""
-        most = np.argsort(-np.abs(self.shift) / deviations)[:MOVED]
-        return ", ".join(
-            f"{base.base[k].short_name()} is {values[k] + self.shift[k]:.4g}, not {values[k]:.4g} {base.base[k].unit}"
-            for k in most
-        )
+    def _shift_text(self, base: BaseParameters, values: np.ndarray, deviations: np.ndarray) -> str:
+        """Return a text with the values of the parameters that the term shifts most."""
+        largest = np.argsort(-np.abs(self.shift) / deviations)[:MAX_NAMED_PARAMETERS]
+        texts = []
+        for k in largest:
+            parameter = base.base[k]
+            shifted = values[k] + self.shift[k]
+            texts.append(
+                f"{parameter.short_name()} is {shifted:.4g}, not {values[k]:.4g} {parameter.unit}"
+            )
+        return ", ".join(texts)
 
     @property
-    def _swinging(self) -> str:
-        """Stiffness and frequency in words."""
+    def _compliance_text(self) -> str:
+        """Text with the stiffness and the natural frequency."""
         share = self.deviation / self.value
         frequency = 1.0 / (2.0 * np.pi * np.sqrt(self.value))
-        swinging = f"its load swings at {frequency:.3g} +- {0.5 * frequency * share:.2g} Hz with the motor held"
+        vibration = f"its load vibrates at {frequency:.3g} +- {0.5 * frequency * share:.2g} Hz with the motor held"
         if not self.stiffnesses:
-            return swinging
+            return vibration
         unit = {"N m": "N m/rad", "N": "N/m"}.get(self.unit, self.unit)
         stiffness = float(np.mean(self.stiffnesses))
-        return f"its stiffness is {stiffness:.3g} +- {stiffness * share:.2g} {unit}, {swinging}"
+        return f"its stiffness is {stiffness:.3g} +- {stiffness * share:.2g} {unit}, {vibration}"
 
 
 def timing_terms(
@@ -151,56 +169,64 @@ def timing_terms(
     equations: EstimatingEquations,
     bending: Bending | None = None,
 ) -> tuple[TimingTerm, ...]:
-    """Return a delay and a bending of every measured output, and of all together; none of data without a period.
+    """Return the delay and bending terms of every measured output, and of all outputs together.
 
     Args:
-        regression: of the fit.
-        estimate: least squares with weights of the outputs.
-        equations: at the estimate.
-        bending: what bending transmissions change, where the motion of the samples is at hand.
+        regression: the regression of the fit.
+        estimate: weighted least-squares estimate.
+        equations: estimating equations at the estimate.
+        bending: effect of compliant transmissions, where the motion of the samples is known.
+
+    Returns:
+        The terms; none for data without a constant sampling period, or with few samples.
     """
     if regression.data.period is None or len(regression.data) < MIN_SPECTRUM_SAMPLES:
         return ()
-    terms = _judged(
+    terms = _select_terms(
         regression, estimate, equations, _MissingColumns(regression, estimate.values, bending)
     )
     shown = [term.shift for term in terms if term.is_shown]
     if not shown:
         return terms
-    # the parameters make the columns, and those of the fit with the terms make better ones
+    # The columns depend on the parameters; those of the fit with the terms are more accurate.
     values = estimate.values + np.sum(shown, axis=0)
-    return _judged(regression, estimate, equations, _MissingColumns(regression, values, bending))
+    return _select_terms(
+        regression, estimate, equations, _MissingColumns(regression, values, bending)
+    )
 
 
-def _judged(
+def _select_terms(
     regression: BaseRegression,
     estimate: Estimate,
     equations: EstimatingEquations,
     columns: _MissingColumns,
 ) -> tuple[TimingTerm, ...]:
-    """Return the terms of some columns: those that residuals show first, each next to those before it."""
+    """Return the terms of columns by forward selection.
+
+    Terms that the residuals show come first, by decreasing significance. Each is fitted together
+    with the terms before it.
+    """
     candidates = _candidates(regression, estimate, equations, columns)
-    residual = equations.residual * estimate.weights * columns.is_judged
-    terms: list[TimingTerm] = []
+    residual = equations.residual * estimate.weights * columns.is_used
+    selected: list[TimingTerm] = []
     while candidates:
-        judged = [
+        terms = [
             _term(regression, estimate, candidate, residual, equations.logs)
             for candidate in candidates
         ]
-        shown = [number for number, term in enumerate(judged) if term.is_shown]
+        shown = [number for number, term in enumerate(terms) if term.is_shown]
         if not shown:
-            return (*terms, *judged)
-        best = max(shown, key=lambda number: abs(judged[number].value / judged[number].deviation))
-        terms.append(judged[best])
-        taken = candidates[best].left
-        residual = residual - judged[best].value * taken
-        rest = [candidate.without(candidates[best]) for candidate in candidates]
+            return (*selected, *terms)
+        best = max(shown, key=lambda number: abs(terms[number].value / terms[number].deviation))
+        selected.append(terms[best])
+        residual = residual - terms[best].value * candidates[best].remainder
+        remaining = [candidate.without(candidates[best]) for candidate in candidates]
         candidates = [
             candidate
-            for candidate, before in zip(rest, candidates, strict=True)
-            if np.sum(candidate.left**2) > LEFT**2 * np.sum(before.left**2)
+            for candidate, previous in zip(remaining, candidates, strict=True)
+            if candidate.power > MIN_REMAINDER**2 * previous.power
         ]
-    return tuple(terms)
+    return tuple(selected)
 
 
 def _candidates(
@@ -209,8 +235,8 @@ def _candidates(
     equations: EstimatingEquations,
     columns: _MissingColumns,
 ) -> list[_Candidate]:
-    """Return the columns of which something is left next to the regressor."""
-    weights = estimate.weights * columns.is_judged
+    """Return the columns that are not linear combinations of the regressor's columns."""
+    weights = estimate.weights * columns.is_used
     weighted = equations.regressor * weights[:, :, None]
     rows = weighted.reshape(-1, weighted.shape[-1])
     gram = rows.T @ rows
@@ -219,33 +245,36 @@ def _candidates(
         return []
     gram /= np.outer(norms, norms)
     candidates = []
-    for column in columns.every():
-        own = column.values * weights
-        carried = np.linalg.solve(gram, rows.T @ own.ravel() / norms) / norms
-        left = own - weighted @ carried
-        if np.sum(left**2) > LEFT**2 * np.sum(own**2) > 0.0:
+    for column in columns.columns():
+        values = column.values * weights
+        coefficients = np.linalg.solve(gram, rows.T @ values.ravel() / norms) / norms
+        remainder = values - weighted @ coefficients
+        if np.sum(remainder**2) > MIN_REMAINDER**2 * np.sum(values**2) > 0.0:
             forces = (weights * regression.forces)[:, column.outputs]
-            share = float(np.sqrt(np.sum(own**2) / np.sum(forces**2)))
-            candidates.append(_Candidate(column=column, carried=carried, left=left, share=share))
+            share = float(np.sqrt(np.sum(values**2) / np.sum(forces**2)))
+            candidates.append(
+                _Candidate(
+                    column=column, coefficients=coefficients, remainder=remainder, share=share
+                )
+            )
     return candidates
 
 
 def counted(estimate: Estimate, terms: tuple[TimingTerm, ...]) -> Estimate:
-    """Return the estimate with the expected squares of the shifts in its covariance."""
-    return replace(
-        estimate, covariance=estimate.covariance + sum(term.expected_square for term in terms)
-    )
+    """Return the estimate with the expected squares of the shifts added to its covariance."""
+    squares = sum(term.expected_square for term in terms)
+    return replace(estimate, covariance=estimate.covariance + squares)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _MissingColumn:
-    """A column that may be missing.
+    """A column that may be missing in the regression.
 
     Attributes:
-        kind: of the term.
-        outputs: (n_out,) those that have it.
-        values: (N, n_out) of the measured outputs.
-        inertias: as of `TimingTerm`.
+        kind: kind of the term, "delay" or "bending".
+        outputs: (n_out,) True for outputs with the term.
+        values: (N, n_out) values in the measured outputs.
+        inertias: see `TimingTerm`.
     """
 
     kind: str
@@ -256,25 +285,32 @@ class _MissingColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Candidate:
-    """A column next to the regressor.
+    """A missing column, split into a combination of the regressor's columns and a remainder.
 
     Attributes:
-        column: as it is.
-        carried: (r,) its share in the regressor.
-        left: (N, n_out) the rest of it, weighted.
-        share: of the outputs' forces, for a value of one.
+        column: the column.
+        coefficients: (r,) coefficients of the regressor's columns.
+        remainder: (N, n_out) the part that is orthogonal to the regressor, weighted.
+        share: ratio of the column to the outputs' forces, for a value of 1.
     """
 
     column: _MissingColumn
-    carried: np.ndarray
-    left: np.ndarray
+    coefficients: np.ndarray
+    remainder: np.ndarray
     share: float
 
+    @property
+    def power(self) -> float:
+        """Sum of the squares of the remainder."""
+        return float(np.sum(self.remainder**2))
+
     def without(self, other: _Candidate) -> _Candidate:
-        """Return the column less its share in another."""
-        share = np.sum(self.left * other.left) / np.sum(other.left**2)
+        """Return the column less its projection on another column."""
+        share = np.sum(self.remainder * other.remainder) / np.sum(other.remainder**2)
         return replace(
-            self, carried=self.carried - share * other.carried, left=self.left - share * other.left
+            self,
+            coefficients=self.coefficients - share * other.coefficients,
+            remainder=self.remainder - share * other.remainder,
         )
 
 
@@ -286,22 +322,22 @@ def _term(
     logs: np.ndarray | None,
 ) -> TimingTerm:
     """Return the term of a column."""
-    left = candidate.left
-    power = np.sum(left**2)
-    value = float(np.sum(left * residual) / power)
-    errors = residual - value * left
-    variance = float(score_variances(np.sum(left * errors, axis=1, keepdims=True), logs)[0])
+    remainder = candidate.remainder
+    power = np.sum(remainder**2)
+    value = float(np.sum(remainder * residual) / power)
+    errors = residual - value * remainder
+    scores = np.sum(remainder * errors, axis=1, keepdims=True)
+    variance = float(score_variances(scores, logs)[0])
     data = regression.data
     if len(data) <= MANY_SAMPLES:
-        variance = max(
-            variance, sum_variance(left, errors, logs, max(data.reach // FILTER_LOBE, 2))
-        )
+        lags = max(data.reach // REACH_PER_LOBE, 2)
+        variance = max(variance, sum_variance(remainder, errors, logs, lags))
     deviation = float(np.sqrt(variance) / power)
-    shift = -candidate.carried * value
+    shift = -candidate.coefficients * value
     is_shown = (
-        abs(value) > SHOWN * deviation
-        and bool(np.any(np.abs(shift) > SHIFTED * estimate.standard_deviations))
-        and abs(value) * candidate.share > SIZE
+        abs(value) > MIN_SIGNIFICANCE * deviation
+        and bool(np.any(np.abs(shift) > MIN_SHIFT * estimate.standard_deviations))
+        and abs(value) * candidate.share > MIN_FORCE_SHARE
     )
     column = candidate.column
     outputs = data.kept[column.outputs]
@@ -319,83 +355,97 @@ def _term(
 
 
 class _MissingColumns:
-    """The columns that may be missing, and the samples by which they are judged.
+    """The columns that may be missing, and the samples that are used to test them.
 
-    A filter makes regressor and forces smaller at the ends of a log, and next to rows that are left
-    out there is no derivative: these rows are not judged.
+    A filter reduces regressor and forces at the ends of a log, and there is no derivative next to
+    missing rows. These rows are not used.
     """
 
     def __init__(
         self, regression: BaseRegression, values: np.ndarray, bending: Bending | None
     ) -> None:
-        """Make the columns at values (r,) of the base parameters."""
+        """Prepare the columns for values (r,) of the base parameters."""
         data = regression.data
         assert data.period is not None
         self._data = data
         self._parameters = data.expand(regression.base.spread(values))
-        edges = (
-            [0, len(data)]
-            if data.logs is None
-            else [0, *(np.flatnonzero(np.diff(data.logs)) + 1), len(data)]
-        )
-        self._pieces = []
-        self.is_judged = np.zeros((len(data), len(data.kept)), dtype=bool)
+        edges = [0, len(data)]
+        if data.logs is not None:
+            edges[1:1] = (np.flatnonzero(np.diff(data.logs)) + 1).tolist()
+        self._segments = []
+        self.is_used = np.zeros((len(data), len(data.kept)), dtype=bool)
         for first, last in pairwise(edges):
             start, stop = first + data.reach, last - data.reach
             if stop - start >= MIN_SPECTRUM_SAMPLES:
-                self._pieces.append(slice(start, stop))
-                self.is_judged[start:stop] = True
+                self._segments.append(slice(start, stop))
+                self.is_used[start:stop] = True
         if data.present is not None:
             absent = ~data.present[:, data.kept]
-            near = absent.copy()
+            is_near_absent = absent.copy()
             for shift in (1, 2):
-                near[shift:] |= absent[:-shift]
-                near[:-shift] |= absent[shift:]
-            self.is_judged[near] = False
-        self._bent: BendingColumns | None = None
+                is_near_absent[shift:] |= absent[:-shift]
+                is_near_absent[:-shift] |= absent[shift:]
+            self.is_used[is_near_absent] = False
+        self._bending_columns: BendingColumns | None = None
         if bending is not None:
             named = dict(zip(data.parameters, self._parameters, strict=True))
-            self._bent = bending.columns(named, np.diff(edges).tolist(), data.period)
+            self._bending_columns = bending.columns(named, np.diff(edges).tolist(), data.period)
 
-    def every(self) -> Iterator[_MissingColumn]:
-        """Yield the columns of all measured outputs, each by itself and then together."""
-        late, bent = self._derivatives()
-        count = late.shape[1]
+    def columns(self) -> Iterator[_MissingColumn]:
+        """Yield the columns of every measured output, then those of all outputs together."""
+        first_derivative, second_derivative = self._derivatives()
+        count = first_derivative.shape[1]
         choices = list(np.eye(count, dtype=bool))
         if count > 1:
             choices.append(np.ones(count, dtype=bool))
         for outputs in choices:
-            yield _MissingColumn(kind="delay", outputs=outputs, values=late * outputs)
+            yield _MissingColumn(kind="delay", outputs=outputs, values=first_derivative * outputs)
         for outputs in choices:
-            if self._bent is None:
-                yield _MissingColumn(kind="bending", outputs=outputs, values=bent * outputs)
+            if self._bending_columns is None:
+                values = second_derivative * outputs
+                yield _MissingColumn(kind="bending", outputs=outputs, values=values)
             else:
-                yield self._bending(outputs, self._bent)
+                yield self._bending(outputs, self._bending_columns)
 
-    def _bending(self, outputs: np.ndarray, bent: BendingColumns) -> _MissingColumn:
-        """Return what the transmissions of some actuators, or of all, change of all measured forces."""
+    def _bending(self, outputs: np.ndarray, columns: BendingColumns) -> _MissingColumn:
+        """Return the change of all measured forces by compliant transmissions.
+
+        Args:
+            outputs: (n_out,) True for the actuators with a compliant transmission.
+            columns: the columns of all actuators.
+        """
         kept = self._data.kept
-        actuators = np.arange(bent.values.shape[2]) if np.sum(outputs) > 1 else kept[outputs]
-        values = bent.values[:, :, actuators].sum(axis=2)[:, kept]
-        inertias = tuple(bent.inertias[kept[outputs]].tolist())
+        if np.sum(outputs) > 1:
+            actuators = np.arange(columns.values.shape[2])
+        else:
+            actuators = kept[outputs]
+        values = columns.values[:, :, actuators].sum(axis=2)[:, kept]
+        inertias = tuple(columns.inertias[kept[outputs]].tolist())
         return _MissingColumn(kind="bending", outputs=outputs, values=values, inertias=inertias)
 
     def _derivatives(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first and the second derivative (N, n_out) of the predicted forces, both with a minus."""
+        """Return the negative first and second derivatives (N, n_out) of the predicted forces.
+
+        The second derivative is that of the forces without discontinuous terms.
+        """
         data = self._data
         assert data.period is not None
-        jumps = [name.rpartition(".")[2] in JUMPING for name in data.parameters]
-        both = np.stack([self._parameters, np.where(jumps, 0.0, self._parameters)], axis=1)
+        rate = 1.0 / data.period
+        endings = [name.rpartition(".")[2] for name in data.parameters]
+        is_discontinuous = [ending in DISCONTINUOUS_TERMS for ending in endings]
+        smooth_parameters = np.where(is_discontinuous, 0.0, self._parameters)
+        both = np.stack([self._parameters, smooth_parameters], axis=1)
         predicted = (data.regressor @ both)[:, data.kept]
-        late, bent = np.zeros(predicted.shape[:2]), np.zeros(predicted.shape[:2])
-        widest = HIGHEST_CUTOFF / data.period  # friction jumps: it has all frequencies
-        for piece in self._pieces:
+        first, second = np.zeros(predicted.shape[:2]), np.zeros(predicted.shape[:2])
+        # Friction is discontinuous and contains all frequencies, so it has the highest cut-off.
+        cutoff = HIGHEST_CUTOFF / data.period
+        for segment in self._segments:
             for k in range(predicted.shape[1]):
-                whole, smooth = predicted[piece, k].T
-                _, rate, bend = in_band(smooth, rate=1.0 / data.period)
-                _, jumping = smooth_rates(
-                    whole - smooth, rate=1.0 / data.period, cutoffs=(widest, widest), order=4
+                total, smooth = predicted[segment, k].T
+                _, smooth_first, smooth_second = in_band(smooth, rate=rate)
+                _, friction_first = smooth_rates(
+                    total - smooth, rate=rate, cutoffs=(cutoff, cutoff), order=4
                 )
-                late[piece, k] = -rate - jumping
-                bent[piece, k] = -bend
-        return late, bent
+                first[segment, k] = -smooth_first - friction_first
+                second[segment, k] = -smooth_second
+        return first, second

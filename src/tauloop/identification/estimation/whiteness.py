@@ -1,4 +1,4 @@
-"""Whether residuals are white noise: the portmanteau test of their correlations.
+"""Test for white residuals: the portmanteau test of their autocorrelations.
 
 Source: Ljung and Box 1978, On a measure of lack of fit in time series models.
 """
@@ -17,10 +17,11 @@ class Whiteness:
     """Ljung-Box test of one residual.
 
     Attributes:
-        lags: number of correlations that were looked at.
+        lags: number of autocorrelations in the test.
         statistic: Q = N (N + 2) sum of r_l^2 / (N - l) over l = 1 to lags; None where the residual
             is zero.
-        probability: chance that white noise has a larger Q; below 0.01 the residual is not white.
+        probability: probability that white noise has a larger Q; below 0.01 the residual is not
+            white.
         correlations: r_1 to r_lags; None where the residual is zero.
     """
 
@@ -31,11 +32,13 @@ class Whiteness:
 
 
 def whiteness(residual: np.ndarray, lags: int = 20) -> Whiteness:
-    """Test a residual (N,) for whiteness (Ljung and Box 1978, On a measure of lack of fit in time series models).
+    """Test a residual (N,) for whiteness.
+
+    Source: Ljung and Box 1978, On a measure of lack of fit in time series models.
 
     Args:
         residual: evenly spaced in time.
-        lags: how many correlations; at most a quarter of the samples are taken.
+        lags: number of autocorrelations; limited to a quarter of the samples.
 
     Raises:
         InputError: fewer than eight samples, or no lags.
@@ -44,7 +47,7 @@ def whiteness(residual: np.ndarray, lags: int = 20) -> Whiteness:
     if count < 8 or lags < 1:
         raise InputError.of(
             "residual",
-            f"{count} samples and {lags} lags are no test of whiteness",
+            f"{count} samples and {lags} lags do not suffice for a test of whiteness",
             "give at least 8 samples and 1 lag",
         )
     lags = min(lags, count // 4)

@@ -45,7 +45,7 @@ MIN_EXPLAINED_SHARE = 0.03
 MAX_TRIED_KINDS = 3
 
 
-#: Errors (BLOCKS, n_kept) on held-out blocks, and parameters of a fit.
+#: Errors (BLOCKS_PER_LOG, n_kept) on held-out blocks, and parameters of a fit.
 _FitResult = tuple[np.ndarray, np.ndarray]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
-from tauloop.identification.estimation.block_fits import LONGEST
+from tauloop.identification.estimation.block_fits import MAX_SAMPLES_PER_LOG
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.channels import channel_faults
 from tauloop.identification.faults.dead_channels import copied, dead
@@ -72,7 +72,7 @@ class SearchMotion:
     Attributes:
         name: name of the log.
         velocity: (N, n) at the times of its regression data, SI.
-        position, acceleration: at the first `LONGEST` of these times.
+        position, acceleration: at the first `MAX_SAMPLES_PER_LOG` of these times.
         period: sampling period of the log, s.
         factor: factor of the decimation.
         cutoff, order: cut-off, Hz, and order of the filter of its positions; infinite for none.
@@ -116,7 +116,7 @@ def search_motion(
     names = model.actuators.ports.position.columns
     count = len(data)
     decimated = prepared.part(slice(None, None, log.factor))
-    beginning = decimated.part(slice(None, LONGEST))
+    beginning = decimated.part(slice(None, MAX_SAMPLES_PER_LOG))
     cutoffs = [log.how.cutoff_of(name) for name in channels(log.log, "position")]
     shared = common_cutoff(prepared, replace(log.how, decimation=log.factor))
     return SearchMotion(
@@ -330,7 +330,7 @@ def _element_motion(
     model: Model, motion: SearchMotion, part: RegressionData, output: str
 ) -> ElementMotion:
     """Return the motion of all elements at the times of regression data, with the same filter."""
-    velocity = motion.velocity[:LONGEST]
+    velocity = motion.velocity[:MAX_SAMPLES_PER_LOG]
     elements_motion = motion_of_elements(
         model, motion.position, velocity, period=motion.period * motion.factor, output=output
     )

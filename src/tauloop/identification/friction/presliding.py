@@ -11,8 +11,8 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.shown import ReprMixin
-from tauloop.identification.estimation.block_fits import BLOCKS, BlockFits, gained, pooled
+from tauloop.common.shown import Shown
+from tauloop.identification.estimation.block_fits import BLOCKS_PER_LOG, BlockFits, gained, pooled
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.estimation.fitting import fit
@@ -192,7 +192,7 @@ class _LengthSearch:
         self.staying: set[str] = set()
 
     def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
-        """Return the held-out errors (BLOCKS, n_kept), % of each output's largest force."""
+        """Return the held-out errors (BLOCKS_PER_LOG, n_kept), % of each output's largest force."""
         columns = None
         if lengths:
             columns = [presliding_columns(motion, lengths, staying)[0] for motion in self._motions]
@@ -246,4 +246,4 @@ def _is_better(errors: np.ndarray, before: np.ndarray, *, every: bool) -> bool:
     """Return whether an output gains enough, on request in every block, and no other gets worse."""
     gain = gained(errors, before)
     has_gain = gain.share > MIN_PRESLIDING_GAIN and gain.is_fair
-    return has_gain and (gain.alike == BLOCKS or not every)
+    return has_gain and (gain.alike == BLOCKS_PER_LOG or not every)

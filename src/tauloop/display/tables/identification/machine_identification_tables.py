@@ -16,6 +16,7 @@ from tauloop.display.tables.identification.identification_tables import (
     identification_table,
 )
 from tauloop.identification.estimation.errors_in_variables import InstrumentalVariables
+from tauloop.identification.estimation.fitting import CORRELATION_DIAGNOSTIC, WHITENESS_DIAGNOSTIC
 from tauloop.identification.estimation.log_comparison import LogComparison
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
@@ -25,12 +26,12 @@ from tauloop.identification.parameters.known import DriveGains
 from tauloop.identification.preparation.channel_choice import ChannelChoice
 from tauloop.identification.preparation.channels import Channels
 
-#: A ratio that differs less from one counts as one.
-RATIO_TOLERANCE = 0.01
+#: A ratio as near to one is one.
+SAME = 0.01
 
 
 def machine_identification_tables(result: MachineIdentification) -> Iterator[Printed]:
-    """Yield the preparation of the logs, fits, remarks, further requested results, and findings."""
+    """Yield the preparation of the logs, the fits, remarks, further requested results, and the findings."""
     if result.filter_scan is not None:
         yield from filter_scan_tables(result.filter_scan)
     if result.channels.choice is not None:
@@ -71,7 +72,7 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Pri
 
 
 def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
-    """Return the choice for each channel, and the validation errors of the tried choices."""
+    """Return the choice for each channel, and the validation errors of the choices that were tried."""
     cells = (
         (
             channel["channel"],
@@ -176,15 +177,15 @@ def consistent_tables(physical: ConsistentIdentification) -> Iterator[Printed]:
 
 def remarks(result: Identification) -> tuple[str, ...]:
     """Return values that have no limit, but without which the tables are misread."""
-    values = {item.name.split(",")[0].split(" (")[0]: item.value for item in result.diagnostics}
+    values = {item.name: item.value for item in result.diagnostics}
     lines = []
-    white = values.get("Ljung-Box probability of white residuals")
-    ratio = values.get("standard deviations that count the residuals' correlation")
+    white = values.get(WHITENESS_DIAGNOSTIC)
+    ratio = values.get(CORRELATION_DIAGNOSTIC)
     if white is not None:
         lines.append(
             f"Ljung-Box probability that the residuals are white: {white:.2g} (least of all outputs)"
         )
-    if ratio is not None and abs(ratio - 1.0) > RATIO_TOLERANCE:
+    if ratio is not None and abs(ratio - 1.0) > SAME:
         lines.append(
             f"standard deviations that count their correlation are {ratio:.3g} times those given (median)"
         )
