@@ -177,7 +177,7 @@ def test_a_prior_that_says_nothing():
         regularised(0.0 * model.pi, cones(model.parameters), Regularisation())
     with pytest.raises(IdentificationError, match=r"mass_share: is 0"):
         Regularisation(mass_share=0.0)
-    with pytest.raises(IdentificationError, match="without a prior masses run away"):
+    with pytest.raises(IdentificationError, match="without a prior the data do not bound some masses"):
         PhysicallyConsistent(weights=(0.0,))
 
 
@@ -413,7 +413,7 @@ def test_without_the_solver_the_same_minimum_is_reached_from_the_prior(monkeypat
     result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
     assert result.status is Status.DOUBTFUL
     assert "out of iterations" in result.solver_status
-    assert any("best feasible set" in line for line in result.advice)
+    assert any("best feasible solution" in line for line in result.advice)
     for cone in result.cones:
         assert np.linalg.eigvalsh(cone.matrix(result.parameters))[0] >= 0.0
     for judged, other in zip(result.held_out, solved.held_out, strict=True):
@@ -432,7 +432,7 @@ def test_known_values_that_no_body_can_have_are_named():
     ):
         fixed = dataclasses.replace(data, ties=ties(names, units, known=known))
         with pytest.raises(
-            IdentificationError, match="known values leave no set of parameters"
+            IdentificationError, match="the known values exclude all physically possible parameters"
         ) as caught:
             fit_consistent(*split(fixed), cones(model.parameters), model.pi)
         assert [problem.where for problem in caught.value.problems] == [element]
@@ -624,14 +624,14 @@ def test_weights_that_end_too_early_are_widened():
 
 def test_a_weight_at_the_end_is_a_finding(monkeypatch):
     """Ever more weight is better up to 0.1 here, though by little, and no more than 1e-5 was tried."""
-    monkeypatch.setattr(prior_weight, "FLAT_ABOVE", 1e-6)
+    monkeypatch.setattr(prior_weight, "UPPER_END_TOLERANCE", 1e-6)
     model, (data, _) = machine("five_bar"), experiment()
     options = PhysicallyConsistent(weights=(1e-9, 1e-8))
     result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
     assert result.weight == pytest.approx(1e-5)
     assert result.status is Status.DOUBTFUL
     assert any(
-        "ever more weight of the prior predicts better, to 1e-05" in line for line in result.advice
+        "the prediction improves with increasing weight of the prior, up to 1e-05" in line for line in result.advice
     )
     alone = PhysicallyConsistent(weights=(1e-5,))  # not chosen, hence no finding
     assert (

@@ -70,7 +70,7 @@ def sentences(model: Model, log: Signals) -> tuple[str, ...]:
     return tuple(str(problem) for problem in comparison.findings)
 
 
-@pytest.mark.parametrize(("factor", "unit"), [(1e3, "milli"), (1e-3, "k for"), (9.80665, "kgf")])
+@pytest.mark.parametrize(("factor", "unit"), [(1e3, "milli units"), (1e-3, "kilo units"), (9.80665, "kgf")])
 def test_forces_in_another_unit_are_told_by_the_factor_that_parameters_share(
     model: Model, sound: Signals, factor: float, unit: str
 ) -> None:
@@ -101,7 +101,7 @@ def test_estimates_stand_beside_the_values_of_the_machine_file(
         (row,) = (row for key, row in rows.items() if key.split(" ")[0] == name)
         assert row["machine_file"] == pytest.approx(value, rel=1e-12)
         assert row["ratio"] is None or row["ratio"] == pytest.approx(1.0, abs=RATIO_TOLERANCE)
-    assert "base parameters that compare are within a factor of 1.3" in comparison.remarks[0]
+    assert "comparable base parameters are within a factor of 1.3" in comparison.remarks[0]
 
 
 def test_a_machine_half_as_heavy_as_its_file_is_no_matter_of_units(model: Model) -> None:
@@ -116,7 +116,7 @@ def test_a_negative_moment_of_inertia_is_named(model: Model) -> None:
     """The second link has a negative inertia: the sign of its whole column is changed."""
     less = TRUE - [0, 0, 0, 0, 0, 0, 0, 0.15]
     (gauges,) = sentences(model, arm_log(MOTION, arm_regressor(*MOTION[1:]) @ less))
-    assert gauges.startswith("link2.Izz: comes out as -0.0")
+    assert gauges.startswith("link2.Izz: is estimated as -0.0")
     assert "impossible" in gauges
 
 
@@ -228,7 +228,7 @@ def test_a_log_in_milli_is_doubtful_and_says_so(sound: Signals) -> None:
     document = identified(loads(MACHINE), scaled(sound, "force", 1e3), cutoff=30.0, trim=40)
     assert document["status"] == "doubtful"
     assert any(
-        "times what the machine file says" in single["what"] for single in document["findings"]
+        "times their value in the machine file" in single["what"] for single in document["findings"]
     )
     assert {row["name"] for row in document["machine_file"]} == {
         row["name"] for row in document["base_parameters"]

@@ -14,7 +14,11 @@ from tauloop.common.errors import IdentificationError, InputError
 from tauloop.display.tables.identification.regrouping_tables import regrouping_tables
 from tauloop.identification import AnalyticRegrouping, analytic_regrouping
 from tauloop.identification.parameters.regrouping import ColumnParameter, Monomial
-from tauloop.identification.parameters.regrouping_columns import SEED, STATES, StandardColumns
+from tauloop.identification.parameters.regrouping_columns import (
+    RANDOM_STATES,
+    STATE_SEED,
+    StandardColumns,
+)
 from tauloop.kinematics.states import random_states
 
 #: Sums of some ten terms.
@@ -79,10 +83,10 @@ def test_what_is_no_formula_is_refused() -> None:
         W[:, 3] = np.sin(lengths["p"]) * W[:, 1]
         return W
 
-    with pytest.raises(IdentificationError, match="no sum of simple monomials"):
+    with pytest.raises(IdentificationError, match="is not a sum of simple monomials"):
         regrouped(curved)
     wrong = (*QUANTITIES[:3], ColumnParameter(name="D", unit="N s"), QUANTITIES[4])
-    with pytest.raises(IdentificationError, match="no power of a length"):
+    with pytest.raises(IdentificationError, match="is not an integer power of a length"):
         regrouped(quantities=wrong)
 
 
@@ -146,7 +150,7 @@ def test_lengths_that_stay_free_give_the_columns_of_a_machine_that_has_them() ->
     lengths = {p.name: 1.05 * p.value for p in machine.parameters if p.unit == "m" and p.value}
     model, columns = StandardColumns(machine)(lengths)
     assert model.free == tuple(lengths)
-    states = random_states(model, STATES, np.random.default_rng(SEED))
+    states = random_states(model, RANDOM_STATES, np.random.default_rng(STATE_SEED))
     built = tl.Model(machine.with_values(lengths)).platform
     Y = built.regressor(states.position, states.velocity, states.acceleration)
     assert columns == pytest.approx(Y.reshape(columns.shape), abs=ALGEBRA)

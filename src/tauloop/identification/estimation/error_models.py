@@ -233,7 +233,7 @@ class FilteredErrors(ErrorModel):
         ):
             raise IdentificationError.of(
                 "FilteredErrors.correlation",
-                "not a list of finite correlations that begins with 1",
+                "is not a list of finite correlations that begins with 1",
                 "give the correlation at lags 0, 1, ..., such as decimation_correlation(factor)",
             )
         object.__setattr__(self, "correlation", correlation)

@@ -1,1 +1,1 @@
-"""What estimates say of a machine: known, essential and consistent parameters, beside the machine file's values."""
+"""Known, essential and consistent parameters, and their comparison with machine files."""

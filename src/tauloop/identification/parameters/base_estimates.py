@@ -1,4 +1,4 @@
-"""Estimates of base parameters, as an identification has found or written them."""
+"""Estimates of base parameters, from an identification or from its JSON file."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class BaseEstimates(ReprMixin):
     """Values b of base parameters, b = B p + e with the covariance C of e.
 
     Attributes:
-        parameters: (n,) names of p: standard parameters or leaf parameters of a machine, or
+        parameters: (n,) names of p: standard parameters or independent parameters of a machine, or
             expressions in these, such as ``m1 * d_c1``.
         regrouping: B (r, n).
         values: b (r,), SI.
         covariance: C (r, r); zero for exact values.
-        representatives: (r,) the parameter of each base parameter whose column of the regressor
-            stands for it.
-        known: values, SI, of the other columns that the forces of the fit hold.
-        noise: standard deviation, SI, of what the fit leaves of each output, by its name.
-        has_gains: whether the forces were scaled by gains that were found with the parameters.
+        representatives: (r,) the parameter that represents each base parameter; its column of the
+            regressor is the base column.
+        known: values, SI, of the other columns that contribute to the forces of the fit.
+        noise: standard deviation, SI, of the residual of each output, by name.
+        has_gains: whether the forces were scaled by gains that were identified with the parameters.
     """
 
     parameters: tuple[str, ...]
@@ -45,21 +45,20 @@ class BaseEstimates(ReprMixin):
 
     @staticmethod
     def of(identification: Identification | MachineIdentification) -> BaseEstimates:
-        """Those of an identification: of whole logs where these were fitted."""
-        fit = (
-            identification
-            if isinstance(identification, Identification)
-            else identification.whole_log or identification.identification
-        )
-        gains = None if isinstance(identification, Identification) else identification.gains
-        return replace(_from_plain(fit.as_dict()), has_gains=gains is not None)
+        """Return the estimates of an identification, of whole logs where these were fitted."""
+        if isinstance(identification, Identification):
+            return _from_plain(identification.as_dict())
+        fit = identification.whole_log or identification.identification
+        return replace(_from_plain(fit.as_dict()), has_gains=identification.gains is not None)
 
     @staticmethod
     def read(path: Path) -> BaseEstimates:
-        """Those in the JSON file of an identification (``tauloop identify ... --out``).
+        """Return the estimates in the JSON file of an identification.
+
+        The file is written by ``tauloop identify ... --out``.
 
         Raises:
-            InputError: it cannot be read, or is no such file.
+            InputError: the file cannot be read, or does not contain base parameters.
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -69,28 +68,32 @@ class BaseEstimates(ReprMixin):
             )
         except OSError as error:
             raise InputError.of(
-                str(path), f"cannot be read: {error.strerror}", "name a file that is there"
+                str(path), f"cannot be read: {error.strerror}", "give an existing file"
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            what = (
-                f"holds no base parameters with their covariance ({type(error).__name__}: {error})"
-            )
             raise InputError.of(
-                str(path), what, "write it with `tauloop identify ... --out`"
+                str(path),
+                f"does not contain base parameters with their covariance ({type(error).__name__}: {error})",
+                "write it with `tauloop identify ... --out`",
             ) from None
 
 
 def _from_plain(content: dict[str, Any]) -> BaseEstimates:
+    """Return the estimates in the plain data of an identification."""
     rows = content["base_parameters"]
-    terms = [
-        {row["representative"]: 1.0} | {t["parameter"]: t["coefficient"] for t in row["terms"]}
-        for row in rows
-    ]
-    names = tuple(dict.fromkeys(name for row in terms for name in row))
+    combinations = []
+    for row in rows:
+        coefficients = {row["representative"]: 1.0}
+        coefficients |= {term["parameter"]: term["coefficient"] for term in row["terms"]}
+        combinations.append(coefficients)
+    names = tuple(dict.fromkeys(name for row in combinations for name in row))
+    regrouping = np.zeros((len(combinations), len(names)))
+    for row, coefficients in zip(regrouping, combinations, strict=True):
+        row[:] = [coefficients.get(name, 0.0) for name in names]
     representatives = tuple(row["representative"] for row in rows)
     return BaseEstimates(
         parameters=names,
-        regrouping=np.array([[row.get(name, 0.0) for name in names] for row in terms]),
+        regrouping=regrouping,
         values=np.array([row["value"] for row in rows]),
         covariance=np.array(content["covariance"], dtype=float),
         representatives=representatives,

@@ -1,4 +1,4 @@
-"""Physically consistent identification: all standard parameters, inside their cones, drawn to a prior from CAD.
+"""Physically consistent identification of all standard parameters, with a prior from CAD.
 
 Source: Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial
 parameter identification.
@@ -40,70 +40,74 @@ from tauloop.identification.parameters.prior_weight import (
 from tauloop.identification.regression.data import RegressionData, split
 
 FORMAT = "tauloop-consistent-identification/1"
-#: An unknown of which the data can determine less than this share is the prior's.
-PRIOR_ALONE = 0.01
-#: Held-out error beside that of the unconstrained parameters, of the worst output.
-LARGEST_LOSS = 1.05
+#: An unknown is determined by the prior alone if the data can determine less than this share of it.
+MIN_DATA_SHARE = 0.01
+#: Largest accepted ratio of the held-out error to that of the unconstrained parameters.
+MAX_ERROR_RATIO = 1.05
+
+
+#: Unknowns without prior have no effect if their column is below this share of the largest.
+NO_EFFECT_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicallyConsistent:
-    """How physically consistent parameters are found.
+    """Options of the physically consistent identification.
 
     Attributes:
-        weights: weights of the prior that are tried; the misfit counts as the mean square of
-            residuals over noise. The one with the least error on a validation part of the training
-            data is chosen (see `chosen_weight`). Where that is the first or the last of several,
-            `WIDENING` decades beyond it are tried too; one at the end of those is a finding.
-        validation_share: share at the end of the training data that chooses the weight, where there
-            are no groups of samples for it; the held-out data do not.
-        regularisation: what singular bodies of the prior are given.
-        reweightings: of the unconstrained fit that the outputs' noise is taken from.
+        weights: candidate weights of the prior, relative to the mean square of residuals over
+            noise. The weight with the smallest error on a validation part of the training data is
+            chosen (see `chosen_weight`). If it is the first or the last of several, `EXTRA_DECADES`
+            decades beyond it are tried too. A chosen weight at the end of those is a finding.
+        validation_share: share at the end of the training data that is used to choose the weight,
+            unless groups of samples are given. Held-out data are not used for it.
+        regularisation: mass and inertia that singular bodies of the prior get.
+        reweightings: number of reweightings of the unconstrained fit, which gives the outputs'
+            noise.
     """
 
     weights: tuple[float, ...] = option(
         tuple(float(w) for w in np.logspace(-6.0, 2.0, 9)),
         above=0.0,
         below=np.inf,
-        remedy="give positive weights: without a prior masses run away at equal errors",
+        remedy="give positive weights: without a prior the data do not bound some masses",
     )
     validation_share: float = option(0.3, above=0.0, below=1.0)
     regularisation: Regularisation = field(default_factory=Regularisation)
     reweightings: int = 3
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Check the ranges of the options."""
         require(self, IdentificationError)
         if not self.weights:
             raise IdentificationError.of(
-                "PhysicallyConsistent.weights", "are none", "give at least one, above zero"
+                "PhysicallyConsistent.weights", "is empty", "give at least one positive weight"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConsistentIdentification(Result):
-    """All standard parameters, such as a real machine can have.
+    """Physically consistent values of all standard parameters.
 
     Attributes:
         parameters: (n_p,) values of the regressor's columns, SI.
-        prior: (n_p,) values they were drawn to, after regularisation.
+        prior: (n_p,) prior values of the columns, after regularisation.
         regressor_parameters, units, outputs: names and units of the regressor's columns, names of
             its rows.
-        unknowns, values: names and values of the unknowns; the columns themselves where there were
-            no ties.
+        unknowns, values: names and values of the unknowns; without ties these are the columns.
         data_share: (n,) share of each unknown that the data determine at the chosen weight.
-        reachable_share: (n,) the same as the weight goes to zero: what these data can tell of it at
-            all.
-        prior_alone: unknowns of which the data cannot tell even one hundredth; the prior alone
+        reachable_share: (n,) the same as the weight goes to zero, the largest share that these data
+            can determine.
+        prior_alone: unknowns of which the data can determine less than 1 %, so that the prior alone
             determines them.
-        prior_directions: one unknown for each direction that the prior alone determines: moving it,
-            with the base parameters as they are, changes no force.
+        prior_directions: one unknown for each direction that the prior alone determines. A change
+            of this unknown at constant base parameters changes no force.
         held: unknowns without effect and without prior, which keep the prior's value.
         regularised: bodies of the prior that were singular.
-        at_bound: coefficients that are zero because they would be negative.
-        weight, trials: the prior's weight, and how it was chosen.
+        at_bound: coefficients that are zero because they would be negative otherwise.
+        weight, trials: weight of the prior, and the trials from which it was chosen.
         cones: the cones.
-        solver_status: what the solver said.
+        solver_status: status that the solver returned.
         training, held_out: fit of every measured output.
         unconstrained: the base parameters of the same data without cones or prior.
     """
@@ -132,7 +136,7 @@ class ConsistentIdentification(Result):
     unconstrained: Identification
 
     def variables(self) -> Iterator[Variable]:
-        """All standard parameters beside those that they were drawn to."""
+        """Return all standard parameters with their prior values."""
         return rows(
             "parameter",
             self.regressor_parameters,
@@ -148,7 +152,7 @@ class ConsistentIdentification(Result):
         return {cone.element: cone.mass(self.parameters) for cone in self.cones if cone.is_inertial}
 
     def predict(self, regressor: np.ndarray) -> np.ndarray:
-        """Forces (N, n_out), SI, from a regressor (N, n_out, n_p)."""
+        """Return the forces (N, n_out), SI, for a regressor (N, n_out, n_p)."""
         return np.asarray(np.asarray(regressor, dtype=float) @ self.parameters)
 
     @property
@@ -160,19 +164,19 @@ class ConsistentIdentification(Result):
     @property
     @in_json("prior")
     def named_prior(self) -> dict[str, float]:
-        """Values that they were drawn to, by name."""
+        """Prior values of the regressor's columns by name."""
         return dict(zip(self.regressor_parameters, self.prior, strict=True))
 
     @property
     @in_json("data_share")
     def named_data_share(self) -> dict[str, float]:
-        """Share that the data determine at the chosen weight, by unknown."""
+        """Share of each unknown that the data determine at the chosen weight, by name."""
         return dict(zip(self.unknowns, self.data_share, strict=True))
 
     @property
     @in_json("reachable_share")
     def named_reachable_share(self) -> dict[str, float]:
-        """The same as the weight goes to zero."""
+        """Share of each unknown that the data determine as the weight goes to zero, by name."""
         return dict(zip(self.unknowns, self.reachable_share, strict=True))
 
 
@@ -186,28 +190,28 @@ def fit_consistent(
     *,
     groups: np.ndarray | None = None,
 ) -> ConsistentIdentification:
-    """Identify all standard parameters inside their cones.
+    """Return all standard parameters, identified inside their cones.
 
-    Minimises the mean square of residuals over noise, halved, plus weight times the sum of D(P_b |
-    P_b0) over bodies and rods b, with friction, drive inertia and stiffness not negative (Lee,
+    Minimises half the mean square of residuals over noise, plus weight times the sum of D(P_b |
+    P_b0) over bodies and rods b. Friction, drive inertia and stiffness are not negative (Lee,
     Wensing and Park 2020, Geometric robot dynamic identification: a convex programming approach).
-    The data enter by their triangle only.
+    Only the triangle of the data is used.
 
     Args:
-        training: samples to estimate from; a part of them chooses the weight.
-        held_out: samples to judge by.
-        cones: of the regressor's columns, `cones(model.parameters)`.
-        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularised and named.
-            Columns that were added behind those of the machine (`with_columns`) have none and need
-            not be in it.
+        training: samples to estimate from; a part of them is used to choose the weight.
+        held_out: samples to validate with.
+        cones: cones of the regressor's columns, `cones(model.parameters)`.
+        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularised and reported.
+            Columns that were added after those of the machine (`with_columns`) have no prior and
+            can be omitted.
         options: weights and regularisation.
-        groups: (N,) label of every training sample, such as the number of its log. Then every group
-            is left out once, and the weight has the least error on those left out. Repetitions of
-            one motion belong into one group: a motion that was fitted chooses the weight by its
-            noise alone.
+        groups: (N,) label of every training sample, such as the index of its log. Then every group
+            is left out once, and the weight with the smallest error on the groups left out is
+            chosen. Repetitions of one motion must be in one group; otherwise the validation
+            repeats the fitted motion and the weight depends on its noise only.
 
     Raises:
-        IdentificationError: the data cannot support the identification, the prior has no use, or
+        IdentificationError: the data do not determine the parameters, the prior is unusable, or
             the solver fails.
     """
     options = options or PhysicallyConsistent()
@@ -215,24 +219,21 @@ def fit_consistent(
     prior = _checked_prior(training, cones, prior)
     unconstrained = fit(training, held_out, WeightedLeastSquares(reweightings=options.reweightings))
     prior, changed = regularised(prior, cones, options.regularisation)
-    whitening = unconstrained.estimate.weights
-    parts, left_out = _parts(training, options, groups)
+    output_weights = unconstrained.estimate.weights
+    parts, left_out = _validation_parts(training, options, groups)
     sizes = np.array([len(part) for part in parts])
-    triangles = [_whitened(part.triangles, whitening, len(part)) for part in parts]
+    triangles = [_whitened(part.triangles, output_weights, len(part)) for part in parts]
 
     def validated(weights: Sequence[float]) -> tuple[WeightTrial, ...]:
         squares = np.zeros(len(weights))
         for k in left_out:
-            others = np.arange(len(parts)) != k
-            problem, held = _problem(
-                training, _together(triangles, np.where(others, sizes, 0)), cones, prior
-            )
-            errors = [
-                np.linalg.norm(
-                    triangles[k] @ [*_all_values(training, problem, solution, held), -1.0]
-                )
-                for solution in solve_conic(problem, weights)
-            ]
+            is_fitted = np.arange(len(parts)) != k
+            triangle = _combined_triangle(triangles, np.where(is_fitted, sizes, 0))
+            problem, held = _conic_problem(training, triangle, cones, prior)
+            errors = []
+            for solution in solve_conic(problem, weights):
+                values = _all_values(training, problem, solution, held)
+                errors.append(np.linalg.norm(triangles[k] @ [*values, -1.0]))
             squares += sizes[k] / sizes[left_out].sum() * np.square(errors)
         return tuple(
             WeightTrial(weight=float(weight), validation_error=float(error))
@@ -241,14 +242,13 @@ def fit_consistent(
 
     trials = widened(validated, sorted(options.weights))
     weight = chosen_weight(trials)
-    problem, held = _problem(training, _together(triangles, sizes), cones, prior)
+    problem, held = _conic_problem(training, _combined_triangle(triangles, sizes), cones, prior)
     (solution,) = solve_conic(problem, (weight,))
     parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
     unknowns, values = training.unknowns, _all_values(training, problem, solution, held)
-    share, reachable = (
-        _with_held(x, held, len(unknowns)) for x in (solution.data_share, solution.reachable_share)
-    )
+    share = _with_held(solution.data_share, held, len(unknowns))
+    reachable = _with_held(solution.reachable_share, held, len(unknowns))
     result = ConsistentIdentification(
         parameters=parameters,
         prior=prior,
@@ -260,7 +260,9 @@ def fit_consistent(
         data_share=share,
         reachable_share=reachable,
         prior_alone=tuple(
-            name for name, part in zip(unknowns, reachable, strict=True) if part < PRIOR_ALONE
+            name
+            for name, reached in zip(unknowns, reachable, strict=True)
+            if reached < MIN_DATA_SHARE
         ),
         prior_directions=tuple(np.delete(unknowns, unconstrained.base.independent).tolist()),
         held=tuple(unknowns[j] for j in held),
@@ -293,31 +295,31 @@ def fit_consistent(
 def _checked_prior(
     training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray
 ) -> np.ndarray:
-    """The prior of all columns: zero for those behind the machine's own, which no cone needs."""
+    """Return the checked prior of all columns; zero for columns that were added."""
     count = len(training.parameters)
     problems = Problems()
     prior = np.asarray(prior, dtype=float)
     if prior.ndim == 1 and 0 < len(prior) < count and _is_of_machine(training, cones, len(prior)):
         prior = np.append(prior, np.zeros(count - len(prior)))
     if np.shape(prior) != (count,) or not np.isfinite(prior).all():
-        what = f"has shape {np.shape(prior)} or numbers that are not finite"
         problems.add(
-            "prior", what, f"give {count} finite values, one for each column of the regressor"
+            "prior",
+            f"has shape {np.shape(prior)} or numbers that are not finite",
+            f"give {count} finite values, one for each column of the regressor",
         )
-    if (
-        not any(cone.is_inertial for cone in cones)
-        or max(cone.columns.max() for cone in cones) >= count
-    ):
-        what = f"{len(cones)} cones do not suit a regressor of {count} columns"
+    has_inertia = any(cone.is_inertial for cone in cones)
+    if not has_inertia or max(cone.columns.max() for cone in cones) >= count:
         problems.add(
-            "cones", what, "take cones(model.parameters) of the model that made the regressor"
+            "cones",
+            f"{len(cones)} cones do not match a regressor of {count} columns",
+            "use cones(model.parameters) of the model of the regressor",
         )
     IdentificationError.raise_if_any(problems)
     return prior
 
 
 def _is_of_machine(training: RegressionData, cones: tuple[Cone, ...], count: int) -> bool:
-    """Whether the cones are of the first columns by their names, and reach the last inertia among them."""
+    """Return whether the cones belong to the first `count` columns, by their names."""
     if not cones or max(cone.columns.max() for cone in cones) >= count:
         return False
     elements = [cone.element.removesuffix(" (upper part)") for cone in cones]
@@ -326,65 +328,67 @@ def _is_of_machine(training: RegressionData, cones: tuple[Cone, ...], count: int
 
 
 def _whitened(triangles: np.ndarray, weights: np.ndarray, samples: int) -> np.ndarray:
-    """One triangle (n + 1, n + 1) of all outputs; its squared misfit is the mean square of residuals over noise."""
+    """Return one triangle (n + 1, n + 1) of all outputs.
+
+    Its squared misfit is the mean square of residuals over noise.
+    """
     rows = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
     return np.asarray(np.linalg.qr(rows, mode="r")) / np.sqrt(samples * len(triangles))
 
 
-def _parts(
+def _validation_parts(
     training: RegressionData, options: PhysicallyConsistent, groups: np.ndarray | None
 ) -> tuple[list[RegressionData], list[int]]:
-    """Parts of the training data, and which of them are left out in turn to choose the weight."""
+    """Return parts of the training data, and the indices of those that are left out in turn."""
     if groups is None:
         return list(split(training, 1.0 - options.validation_share)), [1]
     labels = np.unique(groups)
     if np.shape(groups) != (len(training),) or len(labels) < 2:
-        what = f"has shape {np.shape(groups)} and {len(labels)} labels for {len(training)} training samples"
-        remedy = "give a label for each sample, and two or more groups; leave it out to validate by the last samples"
-        raise IdentificationError.of("groups", what, remedy)
-    return [training.part(np.flatnonzero(groups == label)) for label in labels], list(
-        range(len(labels))
-    )
+        raise IdentificationError.of(
+            "groups",
+            f"has shape {np.shape(groups)} and {len(labels)} labels for {len(training)} training samples",
+            "give a label for each sample, with at least 2 groups; or omit it to validate with the last samples",
+        )
+    parts = [training.part(np.flatnonzero(groups == label)) for label in labels]
+    return parts, list(range(len(labels)))
 
 
-def _together(triangles: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
-    """One triangle of several parts, each counted by its number of samples."""
+def _combined_triangle(triangles: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
+    """Return one triangle of several parts, each weighted by its number of samples."""
     shares = np.sqrt(sizes / sizes.sum())
     return np.concatenate(
         [share * part for share, part in zip(shares, triangles, strict=True) if share > 0.0]
     )
 
 
-def _problem(
+def _conic_problem(
     data: RegressionData, triangle: np.ndarray, cones: tuple[Cone, ...], prior: np.ndarray
 ) -> tuple[ConicProblem, np.ndarray]:
-    """The problem over the unknowns that the data or the prior determine; the numbers of the others, which are held."""
+    """Return the problem over the unknowns that the data or the prior determine.
+
+    Returns:
+        The problem, and the indices of the other unknowns, which are held constant.
+    """
     count, size = len(data.parameters), len(data.unknowns)
     matrix, offset = data.relations.matrix, np.asarray(data.relations.offset)
-    inertial = np.zeros(count, dtype=bool)
-    sizes = np.zeros(count)
+    is_inertial = np.zeros(count, dtype=bool)
+    sizes = np.full(count, np.inf)
     for cone in cones:
         if cone.is_inertial:
-            inertial[cone.columns] = True
+            is_inertial[cone.columns] = True
             spread = np.sqrt(np.diag(cone.matrix(prior)))
             sizes[cone.columns] = np.abs(cone.basis @ spread @ spread) + np.einsum(
                 "jab,a,b->j", np.abs(cone.basis), spread, spread
             )
     norms = np.linalg.norm(triangle[:, :size], axis=0)
-    has_prior = (np.abs(matrix) > 0.0)[inertial].any(axis=0)
-    held = np.flatnonzero(~has_prior & (norms <= 1e-10 * norms.max()))
+    is_related = np.abs(matrix) > 0.0
+    has_prior = is_related[is_inertial].any(axis=0)
+    held = np.flatnonzero(~has_prior & (norms <= NO_EFFECT_TOLERANCE * norms.max()))
     free = np.setdiff1d(np.arange(size), held)
     known = np.linalg.lstsq(matrix, prior - offset)[0][held] if len(held) else np.zeros(0)
     with np.errstate(divide="ignore"):
-        by_prior = np.min(
-            np.where(
-                np.abs(matrix) > 0.0,
-                np.where(inertial, sizes, np.inf)[:, None] / np.abs(matrix),
-                np.inf,
-            ),
-            axis=0,
-        )
-        scale = np.where(has_prior, by_prior, 1.0 / norms)
+        prior_scale = np.where(is_related, sizes[:, None] / np.abs(matrix), np.inf).min(axis=0)
+        scale = np.where(has_prior, prior_scale, 1.0 / norms)
     return ConicProblem(
         matrix=triangle[:, free],
         right=triangle[:, size] - triangle[:, held] @ known,
@@ -397,16 +401,16 @@ def _problem(
 
 
 def _with_held(shares: np.ndarray, held: np.ndarray, size: int) -> np.ndarray:
-    """Shares (n,) of all unknowns; zero for those that are held."""
-    whole = np.zeros(size)
-    whole[np.setdiff1d(np.arange(size), held)] = shares
-    return whole
+    """Return the shares (n,) of all unknowns; zero for unknowns that are held."""
+    result = np.zeros(size)
+    result[np.setdiff1d(np.arange(size), held)] = shares
+    return result
 
 
 def _all_values(
     data: RegressionData, problem: ConicProblem, solution: ConicSolution, held: np.ndarray
 ) -> np.ndarray:
-    """Values of all unknowns, with those that are held."""
+    """Return the values of all unknowns, including those that are held."""
     parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
     if data.ties is None:
         return parameters
@@ -418,47 +422,49 @@ def _all_values(
 def _diagnostics(
     result: ConsistentIdentification, solution: ConicSolution
 ) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of the parameters, the solver and the weight of the prior."""
     parameters, prior = result.parameters, result.prior
     inertial = [cone for cone in result.cones if cone.is_inertial]
     relative = [
         eigh(cone.matrix(parameters), cone.matrix(prior), eigvals_only=True) for cone in inertial
     ]
     numbers = [float(parameters[cone.columns[0]]) for cone in result.cones if not cone.is_inertial]
+    mass = sum(cone.mass(parameters) for cone in inertial)
+    prior_mass = sum(cone.mass(prior) for cone in inertial)
     return (
         diagnostic(
             "least eigenvalue of a pseudo-inertia, as a share of the prior's",
             min(sizes[0] for sizes in relative),
             at_least=0.0,
-            advice="a body is not one that can exist: raise the weight of the prior",
+            advice="a body is not physically possible: raise the weight of the prior",
         ),
         diagnostic(
             "largest eigenvalue of a pseudo-inertia, as a share of the prior's",
             max(sizes[-1] for sizes in relative),
             at_most=100.0,
-            advice="a body ran away from the prior: raise the weight of the prior, or correct the prior",
+            advice="a body is far from the prior: raise the weight of the prior, or correct the prior",
         ),
         diagnostic(
             "least friction coefficient, drive inertia or stiffness (SI)",
             min(numbers) if numbers else None,
             at_least=-1e-12,
-            advice="the solver left the cone",
+            advice="the solution is outside the cone: raise the weight of the prior",
         ),
         diagnostic(
-            "sum of masses beside the prior's",
-            sum(cone.mass(parameters) for cone in inertial)
-            / sum(cone.mass(prior) for cone in inertial),
+            "ratio of the sum of masses to the prior's",
+            mass / prior_mass,
             at_least=0.2,
             at_most=5.0,
-            advice="masses ran away: raise the weight of the prior, or correct the prior",
+            advice="masses are far from the prior: raise the weight of the prior, or correct the prior",
         ),
         diagnostic(
             "solution of the solver itself (1), or of Newton's method from the prior (0)",
             solution.from_solver,
             at_least=1.0,
-            advice=f"the solver failed ({solution.status}): this is the best feasible set that was reached",
+            advice=f"the solver failed ({solution.status}): this is the best feasible solution that was found",
         ),
         diagnostic(
-            "what a further Newton step would gain, as a share of the objective",
+            "decrease by a further Newton step, as a share of the objective",
             solution.decrement,
             at_most=1e-8,
             advice=f"the solver stopped early ({solution.status})",
@@ -467,7 +473,7 @@ def _diagnostics(
             "least slope at a bound, as a share of the largest",
             solution.multiplier,
             at_least=-1e-6,
-            advice=f"a coefficient is held at zero wrongly; the solver said: {solution.status}",
+            advice=f"a coefficient is wrongly held at zero; solver status: {solution.status}",
         ),
         weight_diagnostic(result.trials, result.weight),
         diagnostic(
@@ -477,7 +483,7 @@ def _diagnostics(
         diagnostic(
             "largest ratio of held-out RMSE to that of the unconstrained parameters",
             largest_loss(result.held_out, result.unconstrained.held_out),
-            at_most=LARGEST_LOSS,
-            advice="consistent parameters predict worse: lower the least weight, or look at the prior and the model",
+            at_most=MAX_ERROR_RATIO,
+            advice="consistent parameters predict worse: lower the smallest weight, or check the prior and the model",
         ),
     )

@@ -1,4 +1,4 @@
-"""Essential parameters: base parameters that the data do not determine are left out, one by one.
+"""Essential parameters: stepwise elimination of base parameters that the data do not determine.
 
 Source: Khalil and Dombre 2002, Modeling, Identification and Control of Robots, section 12.5.
 """
@@ -21,13 +21,13 @@ from tauloop.identification.regression.data import RegressionData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """One base parameter that was left out.
+    """A base parameter that was eliminated.
 
     Attributes:
         parameter: its name.
-        relative_deviation: its standard deviation over its size, when it was the least determined.
-        held_out_error: root mean square, over outputs, of held-out RMSE over noise, after it was
-            left out.
+        relative_deviation: its standard deviation over its size, before the elimination.
+        held_out_error: root mean square, over outputs, of held-out RMSE over noise, after the
+            elimination.
     """
 
     parameter: str
@@ -37,15 +37,15 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EssentialParameters(Result):
-    """The base parameters that are left, with their values.
+    """The essential base parameters with their values.
 
     Attributes:
-        names, units: of the base parameters kept.
+        names, units: names and units of the r' essential parameters.
         values, standard_deviations: (r',), SI.
-        removed: what was left out, in that order.
+        removed: the eliminated parameters, in the order of elimination.
         parameters: (n_p,) values of the regressor's columns that give the predicted forces.
         training, held_out: fit of every measured output.
-        full_held_out: that of all base parameters.
+        full_held_out: fit of all base parameters on the held-out data.
     """
 
     names: tuple[str, ...]
@@ -59,7 +59,7 @@ class EssentialParameters(Result):
     full_held_out: tuple[OutputFit, ...]
 
     def variables(self) -> Iterator[Variable]:
-        """The parameters that are left, with standard deviations."""
+        """Return the essential parameters with standard deviations."""
         return rows(
             "parameter",
             self.names,
@@ -76,38 +76,43 @@ def essential_parameters(
     *,
     largest_deviation: float = 0.3,
 ) -> EssentialParameters:
-    """Leave out the least determined base parameter until all are known to the given share of their size.
+    """Eliminate the least determined base parameter until all are known to a share of their size.
 
-    Stepwise reduction (Khalil and Dombre 2002, Modeling, Identification and Control of Robots,
-    section 12.5): after every step the rest is estimated anew, with the weights of the
-    identification. Standard deviations are those of independent errors times the factor by which
-    the identification's own model of the errors raised them, so give it
-    `errors=AutocorrelatedErrors()`.
+    This is the stepwise reduction of Khalil and Dombre 2002, Modeling, Identification and Control
+    of Robots, section 12.5. After every step the remaining parameters are estimated again, with the
+    weights of the identification. Standard deviations are those of independent errors times the
+    factor by which the error model of the identification increased them. The identification should
+    therefore use `errors=AutocorrelatedErrors()`.
 
     Args:
-        identification: of all base parameters, `fit(training, held_out, ...)`.
+        identification: identification of all base parameters, `fit(training, held_out, ...)`.
         training, held_out: the same data.
-        largest_deviation: standard deviation over size that is kept, at most.
+        largest_deviation: largest standard deviation over size of an essential parameter.
 
     Raises:
-        IdentificationError: the data are not those of the identification, or nothing would be left.
+        IdentificationError: the data are not those of the identification, or no parameter would
+            remain.
     """
     base = identification.base
     if not 0.0 < largest_deviation:
-        what = f"the largest deviation {largest_deviation:g} is not positive"
-        raise IdentificationError.of("essential", what, "give a share such as 0.3")
+        raise IdentificationError.of(
+            "essential",
+            f"the largest deviation {largest_deviation:g} is not positive",
+            "give a share such as 0.3",
+        )
     if base.parameters != training.unknowns:
-        what = f"{len(training.unknowns)} unknowns are not those of the identification"
-        raise IdentificationError.of("training", what, "give the data of the identification")
-    size = len(training.unknowns)
+        raise IdentificationError.of(
+            "training",
+            f"its {len(training.unknowns)} unknowns are not those of the identification",
+            "give the data of the identification",
+        )
+    columns = [*base.independent, len(training.unknowns)]
     weights, noise = identification.estimate.weights, identification.estimate.noise
-    triangles, judged = (
-        data.triangles[:, :, [*base.independent, size]] for data in (training, held_out)
-    )
+    triangles = training.triangles[:, :, columns]
+    held_out_triangles = held_out.triangles[:, :, columns]
     full = weighted_solution(triangles, training.counts, weights)
-    factors = identification.standard_deviations / np.maximum(
-        full.standard_deviations, np.finfo(float).tiny
-    )
+    full_deviations = np.maximum(full.standard_deviations, np.finfo(float).tiny)
+    factors = identification.standard_deviations / full_deviations
     kept = np.arange(base.rank)
     removed: list[Removal] = []
     estimate = full
@@ -126,7 +131,8 @@ def essential_parameters(
         name = base.base[kept[worst]].name
         kept = np.delete(kept, worst)
         estimate = weighted_solution(triangles[:, :, [*kept, base.rank]], training.counts, weights)
-        misfit = judged[:, :, kept] @ estimate.values - judged[:, :, -1]
+        predicted = held_out_triangles[:, :, kept] @ estimate.values
+        misfit = predicted - held_out_triangles[:, :, -1]
         errors = np.linalg.norm(misfit, axis=1) / np.sqrt(len(held_out)) / noise
         removed.append(
             Removal(
@@ -154,7 +160,7 @@ def essential_parameters(
                 "largest ratio of held-out RMSE to that of all base parameters",
                 largest_loss(held_out_fit, identification.held_out),
                 at_most=1.05,
-                advice="parameters that matter were left out: allow larger deviations",
+                advice="relevant parameters were eliminated: allow larger deviations",
             ),
         ),
         provenance=provenance(

@@ -1,4 +1,4 @@
-"""Identified values in the formulas of an analytic regrouping: another basis of the same base parameters."""
+"""Identified values of the formulas of an analytic regrouping, another basis of base parameters."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from tauloop.common.records import dataclass
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.regrouping import AnalyticRegrouping
 
-#: A formula that identified base parameters miss by more than this share of its coefficients is not
-#: determined.
-MISSED = 1e-6
+#: A formula is not determined if the identified base parameters do not reproduce it to this share
+#: of its coefficients.
+FORMULA_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormulaValue:
-    """A base parameter as a formula, and what the data say of it.
+    """A base parameter as a formula, with its identified value.
 
     Attributes:
-        formula: in link parameters and lengths.
-        unit: SI.
-        value, deviation: identified, with its standard deviation; None where the data do not
+        formula: formula in link parameters and lengths.
+        unit: SI unit.
+        value, deviation: identified value and its standard deviation; None where the data do not
             determine it.
         file: value of the machine file.
     """
@@ -35,11 +35,11 @@ class FormulaValue:
 def formula_values(
     identification: Identification, regrouping: AnalyticRegrouping
 ) -> tuple[FormulaValue, ...]:
-    """Identified base parameters b = B p in the formulas' basis A p = T b, T B = A, with the covariance T C T'.
+    """Return identified base parameters b = B p in the basis A p = T b of the formulas.
 
-    Which parameter represents a base parameter is chosen by the data in B and by the order of the
-    columns in A; what they span is the same, unless the data leave a direction out: its formulas
-    have no value then.
+    T follows from T B = A, and the covariance is T C T'. The representatives of the base parameters
+    depend on the data in B and on the order of the columns in A. Both bases span the same space,
+    unless the data do not excite a direction; formulas with such a direction have no value.
     """
     base = identification.base
     names = list(dict.fromkeys([*base.parameters, *(item.name for item in regrouping.parameters)]))
@@ -47,23 +47,19 @@ def formula_values(
     A[:, [names.index(item.name) for item in regrouping.parameters]] = regrouping.matrix()
     B[:, [names.index(name) for name in base.parameters]] = base.regrouping
     T = np.linalg.lstsq(B.T, A.T, rcond=None)[0].T
-    is_determined = np.linalg.norm(T @ B - A, axis=1) <= MISSED * np.linalg.norm(A, axis=1)
+    is_determined = np.linalg.norm(T @ B - A, axis=1) <= FORMULA_TOLERANCE * np.linalg.norm(
+        A, axis=1
+    )
     deviations = np.sqrt(np.einsum("ij,jk,ik->i", T, identification.estimate.covariance, T))
-    files = [None] * len(A) if regrouping.base_values is None else regrouping.base_values.tolist()
+    values = T @ identification.values
+    file_values = regrouping.base_values
     return tuple(
         FormulaValue(
-            formula=item.name,
-            unit=item.unit,
-            value=value if is_known else None,
-            deviation=deviation if is_known else None,
-            file=file,
+            formula=parameter.name,
+            unit=parameter.unit,
+            value=float(values[k]) if is_determined[k] else None,
+            deviation=float(deviations[k]) if is_determined[k] else None,
+            file=None if file_values is None else float(file_values[k]),
         )
-        for item, value, deviation, is_known, file in zip(
-            regrouping.base,
-            (T @ identification.values).tolist(),
-            deviations.tolist(),
-            is_determined,
-            files,
-            strict=True,
-        )
+        for k, parameter in enumerate(regrouping.base)
     )

@@ -1,4 +1,4 @@
-"""What a machine file's own parameters make of base parameters and of its links' inertias."""
+"""Base parameters and link inertias as functions of a machine file's independent parameters."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 
-#: Between a value and its standard deviation.
+#: Signs between a value and its standard deviation.
 PLUS_MINUS = ("+-", "±")
 
 
 class LinkEquations:
-    """Rows t = w(x) + e of what is measured or known, and inertial parameters pi(x), of unknown leaf parameters x.
+    """Equations t = w(x) + e of estimated and known values, and inertial parameters pi(x).
+
+    The unknowns x are independent parameters of the machine file.
 
     Attributes:
-        unknown: the leaf parameters x; then, with NaN for a value, whatever else the estimates are
-            made of.
-        parameters: of pi: all inertial ones of the machine.
-        rows: names of the rows: base parameters by number, then what is known by measurement.
-        estimated: how many of them are base parameters.
-        known: values and standard deviations, SI, of what is known.
+        unknown: the unknown independent parameters x; then, with NaN for a value, other parameters
+            in the estimates, such as those of a payload.
+        parameters: the parameters pi, all inertial parameters of the machine.
+        rows: names of the rows: base parameters by number, then values known by measurement.
+        estimated: number of rows that are base parameters.
+        known: known values and their standard deviations, SI, by name.
         right: t (m,).
-        covariance: of e (m, m).
+        covariance: covariance of e (m, m).
     """
 
     def __init__(
@@ -46,103 +48,100 @@ class LinkEquations:
         estimates: BaseEstimates,
         known: Mapping[str, float | str | tuple[float, float]],
     ) -> None:
-        """Of a machine.
+        """Set up the equations of a machine.
+
+        Args:
+            mechanism: the machine.
+            estimates: base parameters with their covariance.
+            known: known values by name, with or without a standard deviation.
 
         Raises:
-            InputError: a known name is no parameter of the machine, or its value no quantity of its
-                dimension; all.
+            InputError: a known name is not a parameter of the machine, or its value has the wrong
+                dimension; lists all problems.
         """
         table = {parameter.name: parameter for parameter in mechanism.parameters}
         dynamic = {parameter.name: parameter for parameter in Model(mechanism).parameters}
         self.parameters = tuple(
             parameter for parameter in dynamic.values() if parameter.group == "inertia"
         )
-        fixed, measured = _stated(known, table, dynamic)
+        fixed, measured = _fixed_and_measured(known, table, dynamic)
         self.known = {name: (value, 0.0) for name, value in fixed.items()}
         self.known |= {name: (value, deviation) for name, (_, value, deviation) in measured.items()}
-        combined = [_expression(mechanism, dynamic, name) for name in estimates.parameters]
-        asked = [
-            *combined,
-            *(p.expression for p in self.parameters),
-            *(expression for expression, *_ in measured.values()),
-        ]
-        used = frozenset().union(
-            *(leaves(expression) for expression in asked if expression is not None)
-        )
-        own = [
+        estimated = [_expression(mechanism, dynamic, name) for name in estimates.parameters]
+        expressions = [expression for expression in estimated if expression is not None]
+        expressions += [parameter.expression for parameter in self.parameters]
+        expressions += [expression for expression, *_ in measured.values()]
+        used = frozenset().union(*map(leaves, expressions))
+        machine_unknowns = [
             replace(p, unit=si_unit(p.unit), scale=1.0)
             for p in mechanism.parameters
             if p.name in used and p.group in DYNAMIC_GROUPS and p.name not in fixed
         ]
-        foreign = [
-            name
-            for name, expression in zip(estimates.parameters, combined, strict=True)
+        other_unknowns = [
+            Parameter(name=name, value=float("nan"), unit="", group="other", status="chosen")
+            for name, expression in zip(estimates.parameters, estimated, strict=True)
             if expression is None
         ]
-        others = [
-            Parameter(name=name, value=float("nan"), unit="", group="other", status="chosen")
-            for name in foreign
-        ]
-        self.unknown: tuple[Parameter, ...] = (*own, *others)
+        self.unknown: tuple[Parameter, ...] = (*machine_unknowns, *other_unknowns)
         self.estimated = len(estimates.values)
-        self.rows = (*(f"base parameter {k + 1}" for k in range(len(estimates.values))), *measured)
-        self.right = np.concatenate(
-            [estimates.values, [value for _, value, _ in measured.values()]]
-        )
-        self.covariance = block_diag(
-            estimates.covariance, np.diag([d**2 for *_, d in measured.values()])
-        )
+        base_names = [f"base parameter {k + 1}" for k in range(self.estimated)]
+        self.rows = (*base_names, *measured)
+        measured_values = [value for _, value, _ in measured.values()]
+        self.right = np.concatenate([estimates.values, measured_values])
+        measured_variances = [deviation**2 for *_, deviation in measured.values()]
+        self.covariance = block_diag(estimates.covariance, np.diag(measured_variances))
         x = ca.SX.sym("x", len(self.unknown))
-        values = Values(
-            {
-                **mechanism.parameters.values,
-                **fixed,
-                **{parameter.name: x[k] for k, parameter in enumerate(own)},
-            }
-        )
-        extra = iter(x[len(own) + k] for k in range(len(foreign)))
-        u = ca.vertcat(
-            *(
-                next(extra) if expression is None else values.scalar(expression)
-                for expression in combined
-            )
-        )
+        symbols = {parameter.name: x[k] for k, parameter in enumerate(machine_unknowns)}
+        values = Values({**mechanism.parameters.values, **fixed, **symbols})
+        others = iter(x[len(machine_unknowns) + k] for k in range(len(other_unknowns)))
+        estimated_values = [
+            next(others) if expression is None else values.scalar(expression)
+            for expression in estimated
+        ]
         w = ca.vertcat(
-            ca.mtimes(ca.DM(estimates.regrouping), u),
-            *(values.scalar(e) for e, *_ in measured.values()),
+            ca.mtimes(ca.DM(estimates.regrouping), ca.vertcat(*estimated_values)),
+            *(values.scalar(expression) for expression, *_ in measured.values()),
         )
         pi = ca.vertcat(*(values.scalar(parameter.expression) for parameter in self.parameters))
         self._w = ca.Function("w", [x], [ca.densify(w), ca.densify(ca.jacobian(w, x))])
         self._pi = ca.Function("pi", [x], [ca.densify(pi)])
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Rows w (m,) at x."""
+        """Return the rows w (m,) at x."""
         return np.asarray(self._w(x)[0]).ravel()
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        """Slopes dw/dx (m, n) at x."""
+        """Return the Jacobian dw/dx (m, n) at x."""
         return np.asarray(self._w(x)[1])
 
     def inertial(self, x: np.ndarray) -> np.ndarray:
-        """Inertial parameters pi (n_pi,) at x."""
+        """Return the inertial parameters pi (n_pi,) at x."""
         return np.asarray(self._pi(x)).ravel()
 
     @cached_property
     def start(self) -> np.ndarray:
-        """Values of the machine file; zero for what is not in it."""
+        """Values of the unknowns in the machine file; zero for unknowns that are not in it."""
         return np.array(
             [0.0 if np.isnan(parameter.value) else parameter.value for parameter in self.unknown]
         )
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """Sizes of the unknowns: their values, or where these are zero the median of those of the same unit."""
-        own, units = np.abs(self.start), np.array([parameter.unit for parameter in self.unknown])
-        like = [own[(units == unit) & (own > 0.0)] for unit in units]
-        return np.where(own > 0.0, own, [np.median(sizes) if len(sizes) else 1.0 for sizes in like])
+        """Sizes of the unknowns: absolute values in the machine file.
+
+        Where the value is zero, the size is the median of the unknowns with the same unit.
+        """
+        sizes = np.abs(self.start)
+        units = np.array([parameter.unit for parameter in self.unknown])
+        medians = np.ones(len(sizes))
+        for unit in np.unique(units):
+            positive = sizes[(units == unit) & (sizes > 0.0)]
+            if len(positive):
+                medians[units == unit] = np.median(positive)
+        return np.where(sizes > 0.0, sizes, medians)
 
     def links(self, k: int) -> tuple[str, ...]:
-        """Elements whose inertia the unknown number k is of."""
+        """Return the elements whose inertia depends on the unknown with index k."""
         name = self.unknown[k].name
         return tuple(
             dict.fromkeys(p.element for p in self.parameters if name in leaves(p.expression))
@@ -152,7 +151,11 @@ class LinkEquations:
 def _expression(
     mechanism: Mechanism, dynamic: Mapping[str, DynamicParameter], name: str
 ) -> Expression | None:
-    """Of a name or expression in the machine's parameters; None for what is none of these, as a payload's mass."""
+    """Return the expression of a parameter's name or of an expression in parameters.
+
+    Returns:
+        The expression; None if it is not one in the machine's parameters, such as a payload's mass.
+    """
     if name in mechanism.parameters.names:
         return Leaf(name)
     if name in dynamic:
@@ -163,31 +166,34 @@ def _expression(
         return None
 
 
-def _stated(
+def _fixed_and_measured(
     known: Mapping[str, float | str | tuple[float, float]],
     table: Mapping[str, Parameter],
     dynamic: Mapping[str, DynamicParameter],
 ) -> tuple[dict[str, float], dict[str, tuple[Expression, float, float]]]:
-    """Leaf parameters that are fixed, and further rows: expression, value and standard deviation, SI, by name."""
-    units = {name: entry.unit for name, entry in dynamic.items()} | {
-        name: entry.unit for name, entry in table.items()
-    }
+    """Return the independent parameters that are fixed, and those that are measured.
+
+    Returns:
+        Fixed values, SI, by name; expression, value and standard deviation, SI, of each measured
+        parameter by name.
+    """
+    units = {name: entry.unit for name, entry in dynamic.items()}
+    units |= {name: entry.unit for name, entry in table.items()}
     remedy = "see `tauloop show MACHINE --table`"
     problems = Problems(
-        unknown_names(known, units, "is no parameter of the machine", "known {}", remedy)
+        unknown_names(known, units, "is not a parameter of the machine", "known {}", remedy)
     )
     fixed, measured = {}, {}
-    for name in (name for name in known if name in units):
+    for name in known:
+        if name not in units:
+            continue
         with problems.collecting(InputError):
             value, deviation = _value_and_deviation(name, known[name], units[name])
             if name in table and deviation == 0.0:
                 fixed[name] = value
             else:
-                measured[name] = (
-                    (Leaf(name) if name in table else dynamic[name].expression),
-                    value,
-                    deviation,
-                )
+                expression = Leaf(name) if name in table else dynamic[name].expression
+                measured[name] = (expression, value, deviation)
     InputError.raise_if_any(problems)
     return fixed, measured
 
@@ -195,6 +201,7 @@ def _stated(
 def _value_and_deviation(
     name: str, stated: float | str | tuple[float, float], unit: str
 ) -> tuple[float, float]:
+    """Return a known value and its standard deviation, SI."""
     if isinstance(stated, tuple):
         value, deviation = map(float, stated)
     elif isinstance(stated, str):
@@ -205,8 +212,9 @@ def _value_and_deviation(
     else:
         value, deviation = float(stated), 0.0
     if not (np.isfinite(value) and 0.0 <= deviation < np.inf):
-        what = f"is {value:g} with a standard deviation of {deviation:g}"
         raise InputError.of(
-            f"known {name}", what, "give a number, and a standard deviation of at least zero"
+            f"known {name}",
+            f"is {value:g} with a standard deviation of {deviation:g}",
+            "give a finite value, and a standard deviation of at least zero",
         )
     return value, deviation

@@ -1,9 +1,9 @@
-"""From base parameters to masses, mass centres and inertias of links: what is determined, what forms families.
+"""Masses, mass centres and inertias of links from base parameters.
 
-Forces determine base parameters, which are fewer than the parameters of the links. What a user
-knows besides, from a drawing or a scale, determines some of the others; the rest are families in
-which one value follows from another, and whose members are bounded since links have to be able to
-exist.
+Forces determine base parameters, which are fewer than the parameters of the links. Further
+knowledge, from a drawing or a scale, determines some of the others. The rest form families in which
+one value follows from another. The members of a family have bounds, because links must be
+physically possible.
 """
 
 from __future__ import annotations
@@ -35,36 +35,39 @@ from tauloop.identification.parameters.link_quantities import LinkQuantities
 from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.model.model import MachineSource
 
-#: Directions of the scaled equations below this share of the largest change nothing.
-UNSEEN = 1e-8
-#: A parameter that such a direction moves by less than this share of its size is determined.
-STILL = 1e-6
-#: Standard deviations below this share of a row are rounding, so that weights of exact values are
-#: finite.
-ROUNDING = 1e-9
-#: So many other members of a family are looked at, and so far away, as a share of the parameters'
-#: sizes.
-OTHERS, AWAY = 2, 0.2
-#: Parameters that one rather states, by unit: a scale or a drawing says masses and centres sooner
-#: than inertias.
-STATED = {"kg": 4.0, "m": 2.0}
-#: The end of an interval below this share of a parameter's size is zero: the solver's own accuracy.
-ZERO = 1e-7
-#: Standard deviations (all rows together) that estimates may be away from links that can exist.
-FAR = 3.0
+#: Directions of the scaled equations with a singular value below this share of the largest change
+#: no row.
+RANK_TOLERANCE = 1e-8
+#: A parameter is determined if these directions change it by less than this share of its size.
+DETERMINED_TOLERANCE = 1e-6
+#: Smallest standard deviation as a share of a row, so that weights of exact values are finite.
+MIN_RELATIVE_DEVIATION = 1e-9
+#: Number of other members of a family at which the equations are evaluated, ...
+OTHER_MEMBERS = 2
+#: ... and the standard deviation of their distance, as a share of the parameters' sizes.
+MEMBER_DISTANCE = 0.2
+#: Preference by unit (otherwise 1) for parameters that a user is asked to state. Masses and centres
+#: are easier to measure than inertias.
+PREFERENCES = {"kg": 4.0, "m": 2.0}
+#: The end of an interval below this share of a parameter's size is zero within the accuracy of the
+#: solver.
+ZERO_TOLERANCE = 1e-7
+#: Largest accepted distance of estimates from physically possible links, in standard deviations of
+#: all rows together.
+MAX_DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkOptions(Options):
-    """What is known of the links, and how sure intervals are.
+    """Known values of links, and the confidence of intervals.
 
     Attributes:
         known: parameters that are known, such as 'm4=12.5 kg' or, with a standard deviation,
             'm4=12.5 kg +- 0.1 kg': parameters of the machine file, or standard parameters such as
             forearm.m.
-        confidence: share of cases in which the true value is in its interval; 0 for intervals at
-            the estimates as they are.
-        seed: seed of the draws by which dependences are found.
+        confidence: probability that an interval contains the true value; 0 for intervals that use
+            the estimates without their errors.
+        seed: seed of the random draws from which dependences are found.
 
     Examples:
         >>> import tauloop as tl
@@ -84,19 +87,17 @@ class LinkOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkParameter:
-    """One unknown parameter of the machine file.
+    """An unknown parameter of the machine file.
 
     Attributes:
-        name, unit: as in the machine file, SI.
-        links: bodies and rods whose inertia it is of.
-        file: the value of the machine file; None where it has none.
-        value, deviation: where it is determined, with its standard deviation; None otherwise.
-        kind: "sum", "centre" or "central inertia" where it has an interval; "" where it is none of
-            these.
-        lower, upper: its interval over all links that can exist; None for no end, and for what is
-            determined.
-        family: number of the family it belongs to, from 0; None where it is determined, or no force
-            depends on it.
+        name, unit: name in the machine file, and SI unit.
+        links: bodies and rods whose inertia depends on it.
+        file: value of the machine file; None where it has none.
+        value, deviation: value and standard deviation where it is determined; None otherwise.
+        kind: "sum", "centre" or "central inertia" where it has an interval; "" otherwise.
+        lower, upper: interval over all physically possible links; None for an unbounded end, and
+            for determined parameters.
+        family: index of its family, from 0; None for determined parameters.
     """
 
     name: str
@@ -112,15 +113,15 @@ class LinkParameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkFamily(ReprMixin):
-    """Parameters that change together without a change of any force.
+class LinkFamily(Shown):
+    """Parameters that can change together without a change of any force.
 
     Attributes:
-        members: their names.
-        freedoms: how many of them must be stated so that the others follow.
-        stated: that many of them from which all others follow; there are other choices.
-        changes: of all members for a change of 1 (SI) of the stated one, where that is one; at the
-            member of the family that is nearest to the machine file.
+        members: names of the parameters.
+        freedoms: number of members that must be known to determine the others.
+        stated: a choice of that number of members; other choices are possible.
+        changes: changes of all members for a change of 1 (SI) of the stated member, for a family
+            with one freedom. They are evaluated at the values nearest to the machine file.
     """
 
     members: tuple[str, ...]
@@ -131,15 +132,15 @@ class LinkFamily(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkParameters(Result):
-    """What base parameters say of a machine's links.
+    """Link parameters that follow from base parameters.
 
     Attributes:
-        machine: its name.
-        parameters: the unknown parameters.
-        families: those of them that are not determined.
-        unseen: those on which no estimate depends; nothing is said of them.
-        known: what was stated, SI: value and standard deviation by name.
-        covariance: of the determined parameters (n, n), in the order of `parameters`; zero for the
+        machine: name of the machine.
+        parameters: the unknown parameters that affect the estimates.
+        families: families of the parameters that are not determined.
+        unseen: unknown parameters on which no estimate depends.
+        known: known values and their standard deviations, SI, by name.
+        covariance: (n, n) of the determined parameters, in the order of `parameters`; zero for the
             others.
     """
 
@@ -151,20 +152,20 @@ class LinkParameters(Result):
     covariance: np.ndarray
 
     def variables(self) -> Iterator[Variable]:
-        """Unknown parameters: values with deviations where they are determined, else intervals."""
-        names = ("value", "deviation", "lower", "upper", "file")
-        figures = {
-            name: [getattr(parameter, name) for parameter in self.parameters] for name in names
-        }
+        """Return the unknown parameters: values with deviations if determined, else intervals."""
         return rows(
             "parameter",
-            (p.name for p in self.parameters),
-            (p.unit for p in self.parameters),
-            **figures,
+            (parameter.name for parameter in self.parameters),
+            (parameter.unit for parameter in self.parameters),
+            value=[parameter.value for parameter in self.parameters],
+            deviation=[parameter.deviation for parameter in self.parameters],
+            lower=[parameter.lower for parameter in self.parameters],
+            upper=[parameter.upper for parameter in self.parameters],
+            file=[parameter.file for parameter in self.parameters],
         )
 
     def __getitem__(self, name: str) -> LinkParameter:
-        """The parameter of that name."""
+        """Return the parameter with a name."""
         return {parameter.name: parameter for parameter in self.parameters}[name]
 
 
@@ -177,32 +178,33 @@ def link_parameters(
     *,
     progress: Progress | None = None,
 ) -> LinkParameters:
-    """Masses, mass centres and inertias of a machine's links from its base parameters and what is known.
+    """Return masses, mass centres and inertias of a machine's links from its base parameters.
 
-    With base parameters b = B p(x) of the unknown parameters x of the machine file: x is fitted to
-    b and to what is known, weighted by the deviations; directions N of dx that change neither form
-    families, and parameters that none of them moves are determined, with the covariance of the fit.
-    The others lie in an interval: all values that agree with b (within the deviations, by the
-    profile of the likelihood) and that links can have, whose masses are not negative and whose
-    pseudo-inertias are positive semidefinite.
+    The base parameters b = B p(x) depend on the unknown parameters x of the machine file. The
+    unknowns x are fitted to b and to known values, weighted by their standard deviations.
+    Directions N of dx that change neither form families. Parameters that no direction changes are
+    determined, with the covariance of the fit. For the others an interval is computed. It contains
+    all values that agree with b (within the standard deviations, by the profile likelihood) and
+    with physically possible links, which have non-negative masses and positive semidefinite
+    pseudo-inertias.
 
     Args:
-        machine: a model, a mechanism, a path, or the name of a shipped machine; parameters that its
-            links share are one unknown.
-        estimates: base parameters with their covariance, or what `identify` has found, or its JSON
-            file.
-        options: what is known; confidence.
-        progress: called with what is done and what there is to do.
+        machine: a model, a mechanism, a path, or the name of a shipped machine. A parameter that
+            several links share is one unknown.
+        estimates: base parameters with their covariance, a result of `identify`, or its JSON file.
+        options: known values, and the confidence of intervals.
+        progress: called with the completed and the total number of steps.
 
     Raises:
-        InputError: a known name is no parameter, or its value no such quantity; a file holds no
-            estimates.
-        IdentificationError: no links have these values; CVXPY is not installed.
+        InputError: a known name is not a parameter, or its value has the wrong dimension, or a file
+            does not contain estimates.
+        IdentificationError: no physically possible links have these values, or CVXPY is not
+            installed.
 
     Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of
         serial robots, for base parameters; Wensing, Kim and Slotine 2018, Linear matrix
-        inequalities for physically consistent inertial parameter identification, for links that can
-        exist.
+        inequalities for physically consistent inertial parameter identification, for physically
+        possible links.
 
     Examples:
         >>> import tauloop as tl
@@ -239,21 +241,25 @@ def link_parameters(
     equations = LinkEquations(mechanism, estimates, options.known)
     if not equations.unknown:
         raise IdentificationError.of(
-            "known", "all parameters are known", "leave out what is sought"
+            "known",
+            f"all parameters are known ({len(equations.known)} values)",
+            "leave out the parameters to be computed",
         )
     rng, stages = np.random.default_rng(options.seed), Stages(progress, 1 + len(equations.unknown))
-    x, missed = _fitted(equations, equations.start)
-    N, covariance = _directions(equations, x)
-    # where a parameter stands still at one member of a family, such as at the middle of a link, it
-    # moves at others
-    steps = equations.sizes * (rng.normal(scale=AWAY, size=(OTHERS, N.shape[1])) @ N.T)
-    members = [x, *(_fitted(equations, x + step)[0] for step in steps)]
-    moved = [N, *(_directions(equations, member)[0] for member in members[1:])]
-    is_seen = np.any(
-        [np.abs(equations.jacobian(member)).max(axis=0) > 0.0 for member in members], axis=0
-    )
-    is_free = np.max([np.linalg.norm(M, axis=1) for M in moved], axis=0) > STILL
-    families = tuple(_families(equations, moved, is_free & is_seen))
+    x, misfit = _fitted(equations, equations.start)
+    N, covariance = _null_directions(equations, x)
+    # A parameter can be stationary at one member of a family, such as at the middle of a link, but
+    # not at others. The directions are therefore computed at several members.
+    draws = rng.normal(scale=MEMBER_DISTANCE, size=(OTHER_MEMBERS, N.shape[1]))
+    members, directions = [x], [N]
+    for step in equations.sizes * (draws @ N.T):
+        members.append(_fitted(equations, x + step)[0])
+        directions.append(_null_directions(equations, members[-1])[0])
+    slopes = [np.abs(equations.jacobian(member)).max(axis=0) for member in members]
+    is_seen = np.any(np.array(slopes) > 0.0, axis=0)
+    is_free = np.max([np.linalg.norm(M, axis=1) for M in directions], axis=0) > DETERMINED_TOLERANCE
+    families = tuple(_families(equations, directions, is_free & is_seen))
+    family_of = {name: k for k, family in enumerate(families) for name in family.members}
     quantities = LinkQuantities(equations, rng)
     links = LinkSet(quantities)
     nearest = links.nearest()
@@ -274,12 +280,9 @@ def link_parameters(
                 value=None if is_free[k] else float(x[k]),
                 deviation=None if is_free[k] else float(np.sqrt(covariance[k, k])),
                 kind=quantity.kind if quantity is not None else "",
-                lower=_rounded(lower, equations.sizes[k]),
-                upper=_rounded(upper, equations.sizes[k]),
-                family=next(
-                    (i for i, family in enumerate(families) if parameter.name in family.members),
-                    None,
-                ),
+                lower=_without_solver_zero(lower, equations.sizes[k]),
+                upper=_without_solver_zero(upper, equations.sizes[k]),
+                family=family_of.get(parameter.name),
             )
         )
     return LinkParameters(
@@ -295,17 +298,17 @@ def link_parameters(
         covariance=np.where(is_free | is_free[:, None], 0.0, covariance)[np.ix_(is_seen, is_seen)],
         diagnostics=(
             diagnostic(
-                "distance of the estimates from links that can exist, in standard deviations",
+                "distance of the estimates from physically possible links, in standard deviations",
                 nearest,
-                at_most=FAR,
-                advice="no links have these values within their deviations: look at known values, units and at what "
-                "the model leaves out",
+                at_most=MAX_DEVIATIONS,
+                advice="no links have these values within their deviations: check known values and units, and whether "
+                "the model lacks an effect",
             ),
             diagnostic(
                 "largest misfit of estimates and known values, in standard deviations",
-                missed,
-                at_most=FAR,
-                advice="known values contradict the estimates: look at both, and give known values their deviations",
+                misfit,
+                at_most=MAX_DEVIATIONS,
+                advice="known values contradict the estimates: check both, and give known values their deviations",
             ),
         ),
         provenance=provenance(
@@ -317,18 +320,21 @@ def link_parameters(
 
 
 def _whitening(equations: LinkEquations) -> np.ndarray:
-    """W (m, m) with W^T W the inverse of the rows' covariance; rounding stands for the deviation of exact rows."""
+    """Return W (m, m) with W^T W the inverse of the rows' covariance.
+
+    Exact rows have the standard deviation `MIN_RELATIVE_DEVIATION`.
+    """
     sizes = np.abs(equations.right) + np.abs(equations.jacobian(equations.start)) @ equations.sizes
-    C = equations.covariance + np.diag((ROUNDING * sizes) ** 2)
+    C = equations.covariance + np.diag((MIN_RELATIVE_DEVIATION * sizes) ** 2)
     return np.asarray(np.linalg.inv(np.linalg.cholesky(C)))
 
 
 def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, float]:
-    """The unknowns nearest to a start that fit best, and the largest misfit of a row in standard deviations.
+    """Return the least-squares unknowns nearest to a start, and the largest misfit of a row.
 
-    With P the projection on what no unknown can fit: (W^T P W r)_i over the root of (W^T P W)_ii,
-    which is standard normal where the row has no error but its own, however rows are correlated;
-    rows that fit anyway have none.
+    The misfit of row i is (W^T P W r)_i over the square root of (W^T P W)_ii, where P is the
+    projection on the rows' redundant part. It is in standard deviations, and standard normal if the
+    errors of the rows have their stated covariance. Rows without redundancy have no misfit.
 
     Source: Baarda 1968, A testing procedure for use in geodetic networks (the test of single rows).
     """
@@ -346,19 +352,22 @@ def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, fl
     ).x
     J = slope(z)
     redundant = W.T @ (np.eye(len(W)) - J @ np.linalg.pinv(J)) @ W
-    left, variances = W.T @ misfit(z), np.diag(redundant)
-    is_judged = variances > UNSEEN * (W**2).sum(axis=0)
-    return z * sizes, float(
-        np.max(np.abs(left[is_judged]) / np.sqrt(variances[is_judged]), initial=0.0)
-    )
+    residual, variances = W.T @ misfit(z), np.diag(redundant)
+    is_redundant = variances > RANK_TOLERANCE * (W**2).sum(axis=0)
+    misfits = np.abs(residual[is_redundant]) / np.sqrt(variances[is_redundant])
+    return z * sizes, float(np.max(misfits, initial=0.0))
 
 
-def _directions(equations: LinkEquations, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """N (n, d), changes of the unknowns over their sizes that no row sees, and the covariance (n, n) of the others."""
+def _null_directions(equations: LinkEquations, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the directions of the unknowns that change no row, and the covariance of the others.
+
+    Returns:
+        N (n, d) in units of the unknowns' sizes; covariance (n, n).
+    """
     sizes, J = equations.sizes, equations.jacobian(x) * equations.sizes
     norms = np.linalg.norm(J, axis=1, keepdims=True)
     _, s, Vt = np.linalg.svd(J / np.where(norms > 0.0, norms, 1.0))
-    rank = int(np.sum(s > UNSEEN * s[0]))
+    rank = int(np.sum(s > RANK_TOLERANCE * s[0]))
     R = Vt[:rank].T
     seen = _whitening(equations) @ J @ R
     half = sizes[:, None] * (R @ np.linalg.pinv(seen))
@@ -366,22 +375,29 @@ def _directions(equations: LinkEquations, x: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _families(
-    equations: LinkEquations, moved: Sequence[np.ndarray], is_free: np.ndarray
+    equations: LinkEquations, directions: Sequence[np.ndarray], is_free: np.ndarray
 ) -> Iterator[LinkFamily]:
-    """Groups of unknowns that directions N (n, d) move together, here (first) or at other members of their family."""
-    names, N = [parameter.name for parameter in equations.unknown], moved[0]
-    worth = np.array([STATED.get(parameter.unit, 1.0) for parameter in equations.unknown])
-    _, groups = connected_components(np.max([np.abs(M @ M.T) for M in moved], axis=0) > STILL)
+    """Yield groups of unknowns that change together.
+
+    Args:
+        equations: the equations.
+        directions: N (n, d) at the fitted unknowns, then at other members of the families.
+        is_free: (n,) True for unknowns that are not determined.
+    """
+    names, N = [parameter.name for parameter in equations.unknown], directions[0]
+    preferences = np.array([PREFERENCES.get(item.unit, 1.0) for item in equations.unknown])
+    coupling = np.max([np.abs(M @ M.T) for M in directions], axis=0)
+    _, groups = connected_components(coupling > DETERMINED_TOLERANCE)
     for group in dict.fromkeys(groups[is_free].tolist()):
         members = np.flatnonzero(groups == group)
-        freedoms = min(round(float((M[members] ** 2).sum())) for M in moved)
-        pivots = members[qr((worth[:, None] * N)[members].T, mode="r", pivoting=True)[1][:freedoms]]
+        freedoms = min(round(float((M[members] ** 2).sum())) for M in directions)
+        weighted = preferences[members, None] * N[members]
+        _, order = qr(weighted.T, mode="r", pivoting=True)
+        pivots = members[order[:freedoms]]
         changes = None
         if freedoms == 1:
-            change = (
-                np.where(np.abs(N[members, 0]) > STILL, N[members, 0], 0.0)
-                * equations.sizes[members]
-            )
+            direction = np.where(np.abs(N[members, 0]) > DETERMINED_TOLERANCE, N[members, 0], 0.0)
+            change = direction * equations.sizes[members]
             change /= change[np.searchsorted(members, pivots[0])]
             changes = {names[k]: float(size) for k, size in zip(members, change, strict=True)}
         yield LinkFamily(
@@ -392,6 +408,6 @@ def _families(
         )
 
 
-def _rounded(end: float | None, size: float) -> float | None:
-    """An end of an interval; the solver's zero is one."""
-    return 0.0 if end is not None and abs(end) < ZERO * size else end
+def _without_solver_zero(end: float | None, size: float) -> float | None:
+    """Return the end of an interval, with exactly zero for a value within the solver's accuracy."""
+    return 0.0 if end is not None and abs(end) < ZERO_TOLERANCE * size else end

@@ -1,8 +1,8 @@
-"""How a machine file's parameters follow from the inertias of its links: sums, mass centres, central inertias.
+"""A machine file's parameters as functions of link inertias: sums, mass centres, central inertias.
 
-The file's unknown parameters leave inertial parameters pi free in some coordinates y only, pi = T y
-+ o: equal legs share theirs, and what is known is not free. T and o are found from draws of the
-parameters, and so is what kind of function of y each parameter is.
+The inertial parameters pi depend on a smaller number of coordinates y, pi = T y + o, because equal
+legs share their inertias and known values are constant. T and o are found from random draws of the
+file's unknown parameters. The draws also show which kind of function of y each parameter is.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from tauloop.identification.parameters.cones import Cone, cones
 from tauloop.identification.parameters.link_equations import LinkEquations
 from tauloop.mechanism.description.units import parse_unit
 
-#: Values that agree to this share of their size over all draws are the same function.
-SAME = 1e-9
-#: Directions of draws below this share of the largest are rounding.
-ROUNDING = 1e-9
-#: Draws of the unknowns, as shares of the machine file's values; those of zero are drawn about it.
-DRAWN = (0.5, 1.5)
-#: A pseudo-inertia whose least eigenvalue is below this share of its trace is none that a body can
-#: have.
-INCOMPLETE = -1e-9
-#: J about an axis and the first moments across it, by their places among a body's ten parameters.
+#: Two functions are the same if their values agree to this share of their size over all draws.
+LINEARITY_TOLERANCE = 1e-9
+#: Directions of the draws with a singular value below this share of the largest are zero.
+RANK_TOLERANCE = 1e-9
+#: Range of the draws as a share of the machine file's values. Draws of values that are zero are
+#: centred at zero.
+DRAW_RANGE = (0.5, 1.5)
+#: A pseudo-inertia is not physical if its smallest eigenvalue is below this share of its trace.
+MIN_EIGENVALUE_SHARE = -1e-9
+#: Moment of inertia about an axis and the first moments across it, by the suffixes of a body's ten
+#: parameters.
 _AXES = (("Ixx", "mcy", "mcz"), ("Iyy", "mcx", "mcz"), ("Izz", "mcx", "mcy"))
 
 
@@ -37,9 +38,9 @@ class LinkQuantity(ReprMixin):
 
     Attributes:
         kind: "sum": f = a.(y, 1); "centre": f = h/m; "central inertia": f = J - h.h/m.
-        offset, factor: of the value.
-        moments: functionals of (y, 1): a; h; or J and then every h, (k, n + 1).
-        mass: functional m (n + 1,); zeros for a sum.
+        offset, factor: offset and factor of the value.
+        moments: (k, n + 1) functionals of (y, 1): a; h; or J followed by every h.
+        mass: (n + 1,) functional m; zeros for a sum.
     """
 
     kind: str
@@ -49,7 +50,7 @@ class LinkQuantity(ReprMixin):
     mass: np.ndarray
 
     def __call__(self, y: np.ndarray) -> float:
-        """Its value at (y, 1)."""
+        """Return the value at (y, 1)."""
         values = self.moments @ y
         if self.kind == "centre":
             values = values / (self.mass @ y)
@@ -59,94 +60,101 @@ class LinkQuantity(ReprMixin):
 
 
 class LinkQuantities:
-    """Coordinates y of a machine's inertial parameters, and what depends on them how.
+    """Coordinates y of a machine's inertial parameters, and the functions of these coordinates.
 
     Attributes:
-        equations: the machine's.
+        equations: equations of the machine.
         parameters: functionals (n_pi, n + 1) of (y, 1) for every inertial parameter.
-        unknown: for every unknown its `LinkQuantity`; None for one that is none of the three kinds.
-        rows: for every row of the equations a functional (n + 1,); None for one that is not linear
+        unknown: `LinkQuantity` of every unknown; None for an unknown of no such kind.
+        rows: functional (n + 1,) of every row of the equations; None for a row that is not linear
             in y.
-        matrices: (k, k, n + 1) functionals that are positive semidefinite for links that can exist.
+        matrices: functionals (k, k, n + 1) that are positive semidefinite for physically possible
+            links.
     """
 
     def __init__(self, equations: LinkEquations, rng: np.random.Generator) -> None:
-        """Find the coordinates by draws of the unknowns."""
+        """Find the coordinates from random draws of the unknowns."""
         self.equations = equations
         count = 2 * (len(equations.unknown) + len(equations.parameters)) + 4
-        spread = rng.uniform(*DRAWN, size=(count, len(equations.unknown)))
-        own = equations.start
-        self._draws = np.where(own == 0.0, spread - 1.0, spread * np.sign(own)) * equations.sizes
+        spread = rng.uniform(*DRAW_RANGE, size=(count, len(equations.unknown)))
+        start = equations.start
+        shares = np.where(start == 0.0, spread - 1.0, spread * np.sign(start))
+        self._draws = shares * equations.sizes
         self._pi = np.array([equations.inertial(x) for x in self._draws])
         rows = np.array([equations(x) for x in self._draws])
-        whole = np.column_stack([self._pi, rows[:, : equations.estimated]])
-        sizes = np.abs(whole).max(axis=0)
-        U, s, _ = np.linalg.svd(
-            (whole - whole.mean(axis=0)) / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False
-        )
-        self._y = np.column_stack([np.sqrt(count) * U[:, s > ROUNDING * s[0]], np.ones(count)])
+        samples = np.column_stack([self._pi, rows[:, : equations.estimated]])
+        sizes = np.abs(samples).max(axis=0)
+        centred = samples - samples.mean(axis=0)
+        U, s, _ = np.linalg.svd(centred / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False)
+        coordinates = np.sqrt(count) * U[:, s > RANK_TOLERANCE * s[0]]
+        self._y = np.column_stack([coordinates, np.ones(count)])
         self.parameters = np.linalg.lstsq(self._y, self._pi)[0].T
         self.rows = [self.functional(column) for column in rows.T]
         self.unknown = [self._quantity(column) for column in self._draws.T]
 
     @property
     def size(self) -> int:
-        """Number of coordinates with the constant, n + 1."""
+        """Number of coordinates including the constant, n + 1."""
         return int(self._y.shape[1])
 
     def functional(self, values: np.ndarray) -> np.ndarray | None:
-        """The functional of (y, 1) that has these values over the draws; None if there is none."""
+        """Return the functional of (y, 1) with these values over the draws; None if not linear."""
         result = np.asarray(np.linalg.lstsq(self._y, values)[0])
-        return (
-            result
-            if np.abs(self._y @ result - values).max() <= SAME * np.abs(values).max()
-            else None
-        )
+        error = np.abs(self._y @ result - values).max()
+        return result if error <= LINEARITY_TOLERANCE * np.abs(values).max() else None
 
     @cached_property
     def matrices(self) -> list[np.ndarray]:
-        """Pseudo-inertias; masses in the file; of a lamina or a rod, whose file leaves moments out, what there is."""
+        """Pseudo-inertias of the links, and masses in the file, that must not be negative.
+
+        If the file omits moments, as for a lamina or a rod, the pseudo-inertia in the file is not
+        physical. Then only the known moments about the axes are bounded.
+        """
         result = []
         for cone in self._cones:
-            own = cone.matrix(self.equations.inertial(self.equations.start))
-            if np.linalg.eigvalsh(own)[0] >= INCOMPLETE * np.trace(own):
+            matrix = cone.matrix(self.equations.inertial(self.equations.start))
+            if np.linalg.eigvalsh(matrix)[0] >= MIN_EIGENVALUE_SHARE * np.trace(matrix):
                 result.append(np.einsum("jn,jkl->kln", self.parameters[cone.columns], cone.basis))
             else:
-                result += [
-                    arrow(self.parameters[[J, *h]], self.parameters[m])
-                    for J, h, m in _about_axes(cone)
-                ]
+                for J, h, m in _about_axes(cone):
+                    result.append(arrow(self.parameters[[J, *h]], self.parameters[m]))
         kilogram = parse_unit("kg").dimension
         for values, parameter in zip(self._draws.T, self.equations.unknown, strict=True):
-            is_mass = parameter.group == "inertia" and parse_unit(
-                parameter.unit or "1"
-            ).dimension.matches(kilogram)
-            if is_mass and (mass := self.functional(values)) is not None:
+            dimension = parse_unit(parameter.unit or "1").dimension
+            if parameter.group != "inertia" or not dimension.matches(kilogram):
+                continue
+            mass = self.functional(values)
+            if mass is not None:
                 result.append(mass[None, None])
         return [_scaled(matrix) for matrix in result]
 
     @cached_property
     def _cones(self) -> tuple[Cone, ...]:
+        """The cones of the machine's inertial parameters."""
         return cones(self.equations.parameters)
 
     def _quantity(self, values: np.ndarray) -> LinkQuantity | None:
-        """How an unknown of these values over the draws follows from y."""
-        if (result := self.functional(values)) is not None:
+        """Return the function of y of an unknown with these values over the draws."""
+        linear = self.functional(values)
+        if linear is not None:
             return LinkQuantity(
-                kind="sum", offset=0.0, factor=1.0, moments=result[None], mass=np.zeros(self.size)
+                kind="sum", offset=0.0, factor=1.0, moments=linear[None], mass=np.zeros(self.size)
             )
         for cone in self._cones:
             m = self._pi[:, cone.columns[0]]
             if not (m > 0.0).all():
                 continue
             mass = self.parameters[cone.columns[0]]
-            for h in cone.columns[1 : 4 if cone.kind == "body" else 2]:
-                if line := _line(self._pi[:, h] / m, values):
+            first_moments = cone.columns[1:4] if cone.kind == "body" else cone.columns[1:2]
+            for h in first_moments:
+                line = _affine_fit(self._pi[:, h] / m, values)
+                if line:
                     return LinkQuantity(
                         kind="centre", **line, moments=self.parameters[[h]], mass=mass
                     )
             for J, h, _ in _about_axes(cone):
-                line = _line(self._pi[:, J] - (self._pi[:, h] ** 2).sum(axis=1) / m, values)
+                central = self._pi[:, J] - (self._pi[:, h] ** 2).sum(axis=1) / m
+                line = _affine_fit(central, values)
                 if line and line["factor"] > 0.0:
                     return LinkQuantity(
                         kind="central inertia", **line, moments=self.parameters[[J, *h]], mass=mass
@@ -155,7 +163,14 @@ class LinkQuantities:
 
 
 def arrow(moments: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Functionals (k, k, n + 1) of [[J, h^T], [h, m 1]], which is positive semidefinite where J >= h.h/m."""
+    """Return the functionals (k, k, n + 1) of [[J, h^T], [h, m 1]].
+
+    The matrix is positive semidefinite if J >= h.h/m.
+
+    Args:
+        moments: (k, n + 1) functionals of J and then of every h.
+        mass: (n + 1,) functional of m.
+    """
     result = np.zeros((len(moments), len(moments), len(mass)))
     result[0], result[:, 0] = moments, moments
     for k in range(1, len(moments)):
@@ -164,27 +179,31 @@ def arrow(moments: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 def _about_axes(cone: Cone) -> list[tuple[int, list[int], int]]:
-    """Places of J, of the first moments across its axis, and of the mass; for a slender part about its end."""
-    places = [int(k) for k in cone.columns]
+    """Return the indices of J, of the first moments across its axis, and of the mass.
+
+    There is one entry for each axis of a body, and one for a slender part, about its end.
+    """
+    columns = [int(k) for k in cone.columns]
     if cone.kind == "slender":
-        return [(places[2], [places[1]], places[0])]
-    at = dict(zip(BODY_SUFFIXES, places, strict=True))
-    return [(at[J], [at[name] for name in h], at["m"]) for J, *h in _AXES]
+        return [(columns[2], [columns[1]], columns[0])]
+    index = dict(zip(BODY_SUFFIXES, columns, strict=True))
+    result = []
+    for J, *first_moments in _AXES:
+        result.append((index[J], [index[name] for name in first_moments], index["m"]))
+    return result
 
 
 def _scaled(matrix: np.ndarray) -> np.ndarray:
-    """With ones on the diagonal at the middle of the draws, for the solver's sake."""
+    """Return the matrix scaled to a unit diagonal at the mean of the draws, for the solver."""
     diagonal = np.abs(np.diagonal(matrix[:, :, -1]))
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     return np.asarray(matrix * scale[:, None, None] * scale[None, :, None])
 
 
-def _line(x: np.ndarray, values: np.ndarray) -> dict[str, float]:
-    """Offset and factor of values = offset + factor x; nothing where that is not so."""
+def _affine_fit(x: np.ndarray, values: np.ndarray) -> dict[str, float]:
+    """Return offset and factor of values = offset + factor x; empty if the values do not fit."""
     columns = np.column_stack([np.ones(len(x)), x])
     offset, factor = np.linalg.lstsq(columns, values)[0].tolist()
-    is_so = (
-        factor != 0.0
-        and np.abs(columns @ [offset, factor] - values).max() <= SAME * np.abs(values).max()
-    )
-    return {"offset": offset, "factor": factor} if is_so else {}
+    error = np.abs(columns @ [offset, factor] - values).max()
+    is_affine = factor != 0.0 and error <= LINEARITY_TOLERANCE * np.abs(values).max()
+    return {"offset": offset, "factor": factor} if is_affine else {}

@@ -1,4 +1,4 @@
-"""Least squares inside physical cones with a log-determinant prior: the convex problem, and a check of its solution."""
+"""Least squares inside physical cones with a log-determinant prior, and a check of the solution."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from tauloop.common.errors import IdentificationError, Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.parameters.cones import Cone, divergence
 
-#: A coefficient this far above zero, as a share of its scale, is at its bound.
-AT_BOUND = 1e-6
-#: Where Newton's method starts without a solver, coefficients are so far above zero, as a share of
-#: their scale.
-OFF_BOUND = 1e-2
-#: Directions of unit-norm columns with a smaller singular value, as a share of the largest, are not
-#: seen by the data.
-UNSEEN = 1e-8
-#: Newton steps after the solver, which stops at 1e-8 of the objective and sometimes earlier.
-POLISHING = 12
-#: And from the prior, where the solver failed.
-FROM_PRIOR = 200
+#: A coefficient is at its bound if it is at most this far above zero, as a share of its scale.
+BOUND_TOLERANCE = 1e-6
+#: Distance of coefficients from zero, as a share of their scale, where Newton's method starts from
+#: the prior.
+START_MARGIN = 1e-2
+#: The data do not determine directions of unit-norm columns with a smaller singular value, as a
+#: share of the largest.
+RANK_TOLERANCE = 1e-8
+#: Maximum number of Newton steps after the solver, which stops at 1e-8 of the objective and
+#: sometimes earlier.
+MAX_POLISHING_STEPS = 12
+#: Maximum number of Newton steps from the prior, where the solver failed.
+MAX_STEPS_FROM_PRIOR = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,7 +35,7 @@ class ConeMap:
     """A cone's matrix as a function of scaled unknowns y: constant + sum over j of linear[j] y_j.
 
     Attributes:
-        cone: whose.
+        cone: the cone.
         constant, linear: (k, k) and (n, k, k).
     """
 
@@ -44,41 +45,43 @@ class ConeMap:
 
     @property
     def is_free(self) -> bool:
-        """Whether it depends on the unknowns."""
+        """Whether the matrix depends on the unknowns."""
         return bool(np.any(self.linear))
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
-        """The matrix (k, k) at y."""
+        """Return the matrix (k, k) at y."""
         return np.asarray(self.constant + self.change(y))
 
     def change(self, y: np.ndarray) -> np.ndarray:
-        """Change (k, k) of the matrix along y."""
+        """Return the change (k, k) of the matrix along y."""
         return np.tensordot(y, self.linear, axes=1)
 
     def least(self, y: np.ndarray) -> float:
-        """Its least eigenvalue."""
+        """Return the smallest eigenvalue at y."""
         return float(np.linalg.eigvalsh(self(y))[0])
 
     def is_at_bound(self, y: np.ndarray) -> bool:
-        """Whether a number is at its bound."""
-        return self.is_free and self(y)[0, 0] <= AT_BOUND
+        """Return whether a number is at its bound."""
+        return self.is_free and self(y)[0, 0] <= BOUND_TOLERANCE
 
     def expression(self, cvxpy: Any, y: Any) -> Any:
-        """The matrix of a variable y of CVXPY."""
+        """Return the matrix for a CVXPY variable y."""
         flat = self.constant.ravel() + self.linear.reshape(len(self.linear), -1).T @ y
         return cvxpy.reshape(flat, self.constant.shape, order="C")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConicProblem:
-    """Minimise |A r - b|^2 / 2 + weight sum of D(P_b | P_b0) over r, with all P_b(T r + o) positive semidefinite.
+    """The problem: minimise |A r - b|^2 / 2 + weight sum of D(P_b | P_b0) over r.
+
+    All P_b(T r + o) must be positive semidefinite.
 
     Attributes:
         matrix, right: A (m, n) and b (m,), condensed.
         ties_matrix, ties_offset: T (n_p, n) and o (n_p,).
-        cones: of the parameters p = T r + o.
-        prior: p_0 (n_p,), inertias strictly positive.
-        scale: (n,) sizes of the unknowns, for the solver's sake.
+        cones: cones of the parameters p = T r + o.
+        prior: p_0 (n_p,) with strictly positive inertias.
+        scale: (n,) sizes of the unknowns, which improve the conditioning for the solver.
     """
 
     matrix: np.ndarray
@@ -91,15 +94,19 @@ class ConicProblem:
 
     @cached_property
     def inertial(self) -> list[ConeMap]:
-        """L^-1 P L^-T of the inertias, with P_0 = L L^T and r = scale y."""
+        """The matrices L^-1 P L^-T of the inertias, with P_0 = L L^T and r = scale y."""
         return [self._mapped(cone) for cone in self.cones if cone.is_inertial]
 
     @cached_property
     def numbers(self) -> list[ConeMap]:
-        """The coefficients, each over its largest factor: 1 where its unknown is as large as its scale."""
+        """The coefficients, each divided by its largest factor.
+
+        A coefficient is about 1 where its unknown is as large as its scale.
+        """
         return [self._mapped(cone) for cone in self.cones if not cone.is_inertial]
 
     def _mapped(self, cone: Cone) -> ConeMap:
+        """Return a cone's matrix as a function of the scaled unknowns."""
         rows = self.ties_matrix[cone.columns] * self.scale
         if cone.is_inertial:
             half = np.linalg.inv(np.linalg.cholesky(cone.matrix(self.prior)))
@@ -114,23 +121,23 @@ class ConicProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConicSolution:
-    """Minimum of a `ConicProblem`.
+    """The minimum of a `ConicProblem`.
 
     Attributes:
         unknowns: r (n,).
-        status: what the solver said.
-        from_solver: whether it is the solver's; else the solver failed, and this is the best
-            feasible set that Newton's method reached from the prior.
-        decrement: by how much the objective could still fall, as a share of it, by a Newton step
-            taken from the solution apart from the solver; zero at the minimum.
+        status: status that the solver returned.
+        from_solver: whether it is the solver's solution. Otherwise the solver failed, and this is
+            the best feasible solution that Newton's method found from the prior.
+        decrement: decrease of the objective by a further Newton step, as a share of the objective;
+            zero at the minimum. It is computed without the solver.
         at_bound: elements whose coefficient is zero because it would be negative otherwise.
-        multiplier: least slope of the objective into the allowed side of those bounds, as a share
-            of the largest of all unknowns at zero; not negative at the minimum.
-        data_share: (n,) share of each unknown that the data determine, the prior the rest: by how
-            much the data lessen the variance that the prior leaves, 1 - [(H_data + H_prior)^-1]_jj
-            / [H_prior^-1]_jj; 1 without prior.
-        reachable_share: (n,) the same as the weight of the prior goes to zero: what these data
-            could tell at best.
+        multiplier: smallest slope of the objective into the feasible side of those bounds, as a
+            share of the largest slope of all unknowns at zero; not negative at the minimum.
+        data_share: (n,) share of each unknown that the data determine, where the prior determines
+            the rest. It is the reduction of the prior's variance by the data, 1 - [(H_data +
+            H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without prior.
+        reachable_share: (n,) the same as the weight of the prior goes to zero, the largest share
+            that these data can determine.
     """
 
     unknowns: np.ndarray
@@ -144,15 +151,15 @@ class ConicSolution:
 
 
 def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicSolution, ...]:
-    """Solve for each weight of the prior, with CVXPY and Clarabel, and polish by Newton's method.
+    """Solve the problem for each weight of the prior, and refine the solution by Newton's method.
 
-    The problem is compiled once: the weight is a parameter of it. Where the solver fails, Newton's
-    method starts from the prior instead: the log-determinants keep it inside the cones, and
-    `decrement` tells how far it came.
+    The solver is Clarabel, called by CVXPY. The problem is compiled once, with the weight as a
+    parameter. Where the solver fails, Newton's method starts from the prior instead. The
+    log-determinants keep it inside the cones, and `decrement` shows how far it is from the minimum.
 
     Raises:
-        IdentificationError: CVXPY is not installed; or known values leave nothing inside a cone,
-            and of which.
+        IdentificationError: CVXPY is not installed, or known values exclude all points of a cone;
+            lists the elements.
     """
     cvxpy = convex_solver()
     start = prior_unknowns(problem)
@@ -173,23 +180,23 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
         if solution is not None and _is_inside(problem, solution):
             solutions.append(_polished(problem, solution, value, status))
         elif start is not None:
-            solutions.append(
-                _polished(problem, _lifted(problem, start), value, status, from_solver=False)
-            )
+            inner = _off_bounds(problem, start)
+            solutions.append(_polished(problem, inner, value, status, from_solver=False))
         else:
             raise IdentificationError.of(
                 "physically consistent estimation",
                 f"the solver found no solution at prior weight {value:.3g}: {status}; and the prior does not "
-                "meet the known values, so that there is nothing to start from",
-                "raise the weight of the prior, or take known values that agree with it",
+                "agree with the known values, so that it cannot be used as a start",
+                "raise the weight of the prior, or use known values that agree with it",
             )
     return tuple(solutions)
 
 
 def solved(cvxpy: Any, program: Any) -> str:
-    """Solve a convex program; its status, which has the reason where the solver failed."""
+    """Solve a convex program and return its status, with the reason where the solver failed."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "may be inaccurate": the solution is judged by others
+        # "Solution may be inaccurate": the accuracy is checked by Newton's method.
+        warnings.simplefilter("ignore")
         try:
             program.solve(solver=cvxpy.CLARABEL)
         except cvxpy.error.SolverError as error:
@@ -198,40 +205,46 @@ def solved(cvxpy: Any, program: Any) -> str:
 
 
 def prior_unknowns(problem: ConicProblem) -> np.ndarray | None:
-    """The prior as scaled unknowns y (n,); None where known values do not leave it inside the cones."""
+    """Return the prior as scaled unknowns y (n,); None if known values move it out of the cones."""
     rows = problem.ties_matrix * problem.scale
     y = np.linalg.lstsq(rows, problem.prior - problem.ties_offset)[0]
     return y if _is_inside(problem, y) else None
 
 
-def _lifted(problem: ConicProblem, y: np.ndarray) -> np.ndarray:
-    """Unknowns with coefficients off their bounds, as far as that leaves them inside the cones."""
+def _off_bounds(problem: ConicProblem, y: np.ndarray) -> np.ndarray:
+    """Return unknowns whose coefficients are off their bounds, if these are inside the cones."""
     free = [number for number in problem.numbers if number.is_free]
     rows = np.array([number.linear[:, 0, 0] for number in free]).reshape(-1, len(y))
     values = rows @ y + [number.constant[0, 0] for number in free]
-    lifted = y + np.linalg.pinv(rows) @ np.maximum(OFF_BOUND - values, 0.0)
-    return lifted if _is_inside(problem, lifted) else y
+    inner = y + np.linalg.pinv(rows) @ np.maximum(START_MARGIN - values, 0.0)
+    return inner if _is_inside(problem, inner) else y
 
 
 def _is_inside(problem: ConicProblem, y: np.ndarray) -> bool:
-    """Whether every inertia is strictly positive, and no coefficient below its bound by more than rounding."""
-    is_real = all(inertia.least(y) > 0.0 for inertia in problem.inertial)
-    return is_real and all(number.least(y) > -AT_BOUND for number in problem.numbers)
+    """Return whether all inertias are strictly positive and all coefficients satisfy their bounds.
+
+    Bounds have the tolerance `BOUND_TOLERANCE`.
+    """
+    is_physical = all(inertia.least(y) > 0.0 for inertia in problem.inertial)
+    return is_physical and all(number.least(y) > -BOUND_TOLERANCE for number in problem.numbers)
 
 
 def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
-    """Refuse known values that leave nothing inside the cones: which elements, and how far outside at best.
+    """Raise an error if known values exclude all points of the cones.
 
-    Maximises the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, and coefficients not
+    It maximises the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, and coefficients not
     negative.
+
+    Raises:
+        IdentificationError: for each impossible element, its largest possible eigenvalue.
     """
     y, margin = cvxpy.Variable(len(problem.scale)), cvxpy.Variable()
-    constraints, fixed = [margin <= 1.0], []
+    constraints, impossible = [margin <= 1.0], []
     for cone_map in (*problem.inertial, *problem.numbers):
         if not cone_map.is_free:
             least = float(np.linalg.eigvalsh(cone_map.constant)[0])
             if least < 0.0 or (cone_map.cone.is_inertial and least == 0.0):
-                fixed.append((cone_map.cone.element, least))
+                impossible.append((cone_map.cone.element, least))
             continue
         relative = cone_map.expression(cvxpy, y)
         if cone_map.cone.is_inertial:
@@ -240,31 +253,34 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
             )
         else:
             constraints.append(relative >= 0)
-    if not fixed:
+    if not impossible:
         cvxpy.Problem(cvxpy.Maximize(margin), constraints).solve(solver=cvxpy.CLARABEL)
         if y.value is None or margin.value is None:
-            fixed = [("the coefficients that cannot be negative", float("nan"))]
+            impossible = [("the coefficients that cannot be negative", float("nan"))]
         elif margin.value <= 0.0:
-            at_best = [
-                (inertia.cone.element, inertia.least(y.value)) for inertia in problem.inertial
-            ]
-            fixed = [(name, least) for name, least in at_best if least <= 0.5 * margin.value + 1e-9]
-    if fixed:
+            for inertia in problem.inertial:
+                least = inertia.least(y.value)
+                if least <= 0.5 * margin.value + 1e-9:
+                    impossible.append((inertia.cone.element, least))
+    if impossible:
         raise IdentificationError(
             Problem(
                 name,
-                f"known values leave no set of parameters that it can have: at best the least eigenvalue is "
-                f"{least:.3g} (of a body: of its pseudo-inertia beside the prior's), and it must be above zero",
+                f"the known values exclude all physically possible parameters: the smallest eigenvalue (for a "
+                f"body, of its pseudo-inertia relative to the prior's) is at most {least:.3g}; it must be above zero",
                 "free one of its known values, or correct it",
             )
-            for name, least in fixed
+            for name, least in impossible
         )
 
 
 def _polished(
     problem: ConicProblem, y: np.ndarray, weight: float, status: str, *, from_solver: bool = True
 ) -> ConicSolution:
-    """Newton's method from the solver's answer on the cones' interior, with coefficients at their bound held there."""
+    """Return the solution of Newton's method from y, with coefficients at their bound held there.
+
+    The steps stay in the interior of the inertias' cones.
+    """
     held = [number for number in problem.numbers if number.is_at_bound(y)]
     A = problem.matrix * problem.scale
     bounds = np.array([number.linear[:, 0, 0] for number in held]).reshape(-1, len(y))
@@ -272,90 +288,96 @@ def _polished(
     y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)
     free = null_space(bounds) if held else np.eye(len(y))
     H_data = A.T @ A
-    for _ in range(POLISHING if from_solver else FROM_PRIOR):
-        gradient, H_prior = _slopes(A, problem, y, weight)
+    for _ in range(MAX_POLISHING_STEPS if from_solver else MAX_STEPS_FROM_PRIOR):
+        gradient, H_prior = _gradient_and_hessian(A, problem, y, weight)
         step = -free @ np.linalg.lstsq(free.T @ (H_data + H_prior) @ free, free.T @ gradient)[0]
-        length = _inside(problem, y, step)
+        length = _step_length(problem, y, step)
         if length * np.abs(step).max() <= 1e-13 * max(1.0, np.abs(y).max()):
             break
         y = y + length * step
         if sum(number.is_at_bound(y) for number in problem.numbers) > len(held):
-            # with one more held at its bound
+            # One more coefficient is at its bound: start again with it held there.
             return _polished(problem, y, weight, status, from_solver=from_solver)
-    y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)  # rounding of the steps
-    gradient, H_prior = _slopes(A, problem, y, weight)
+    # Remove the rounding errors of the steps.
+    y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)
+    gradient, H_prior = _gradient_and_hessian(A, problem, y, weight)
     reduced = free.T @ (H_data + H_prior) @ free
     slope = free.T @ gradient
-    fall = 0.5 * slope @ np.linalg.lstsq(reduced, slope)[0]
+    decrease = 0.5 * slope @ np.linalg.lstsq(reduced, slope)[0]
     divergences = [
         divergence(inertia(y), np.eye(len(inertia.constant))) for inertia in problem.inertial
     ]
     objective = 0.5 * np.sum((A @ y - problem.right) ** 2) + weight * sum(divergences)
-    slopes = np.linalg.lstsq(bounds.T, gradient)[0] if held else np.zeros(1)
+    multipliers = np.linalg.lstsq(bounds.T, gradient)[0] if held else np.zeros(1)
+    largest_slope = max(np.abs(A.T @ problem.right).max(), np.finfo(float).tiny)
     variance = np.diag(free @ np.linalg.pinv(reduced) @ free.T)
     return ConicSolution(
         unknowns=problem.scale * y,
         status=status,
         from_solver=from_solver,
-        decrement=float(fall / objective) if objective > 0.0 else 0.0,
+        decrement=float(decrease / objective) if objective > 0.0 else 0.0,
         at_bound=tuple(number.cone.element for number in held),
-        multiplier=float(
-            slopes.min() / max(np.abs(A.T @ problem.right).max(), np.finfo(float).tiny)
-        ),
-        data_share=_share(variance, H_prior),
-        reachable_share=_reachable(A, H_prior),
+        multiplier=float(multipliers.min() / largest_slope),
+        data_share=_reduction(variance, H_prior),
+        reachable_share=_reachable_share(A, H_prior),
     )
 
 
-def _reachable(A: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
-    """Shares (n,) where the data outweigh the prior: a variance is left in the directions N that they do not see."""
+def _reachable_share(A: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
+    """Return the share (n,) of each unknown that the data determine as the weight goes to zero.
+
+    Then only directions that the data do not determine have a variance.
+    """
     norms = np.linalg.norm(A, axis=0)
-    norms = np.where(norms > UNSEEN * norms.max(), norms, np.inf)
-    unseen = null_space(A / norms, rcond=UNSEEN) / np.where(np.isfinite(norms), norms, 1.0)[:, None]
-    return _share(np.diag(unseen @ np.linalg.pinv(unseen.T @ H_prior @ unseen) @ unseen.T), H_prior)
+    norms = np.where(norms > RANK_TOLERANCE * norms.max(), norms, np.inf)
+    directions = null_space(A / norms, rcond=RANK_TOLERANCE)
+    directions = directions / np.where(np.isfinite(norms), norms, 1.0)[:, None]
+    covariance = np.linalg.pinv(directions.T @ H_prior @ directions)
+    return _reduction(np.diag(directions @ covariance @ directions.T), H_prior)
 
 
-def _share(variance: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
-    """Share (n,) by which variances lie below those of the prior alone; 1 where it has none."""
+def _reduction(variance: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
+    """Return the relative reduction (n,) of the prior's variances; 1 for unknowns without prior."""
     has_prior = np.diag(H_prior) > 0.0
-    alone = np.diag(np.linalg.pinv(H_prior))
-    return np.where(
-        has_prior, np.clip(1.0 - variance / np.where(has_prior, alone, 1.0), 0.0, 1.0), 1.0
-    )
+    prior_variance = np.where(has_prior, np.diag(np.linalg.pinv(H_prior)), 1.0)
+    return np.where(has_prior, np.clip(1.0 - variance / prior_variance, 0.0, 1.0), 1.0)
 
 
-def _slopes(
+def _gradient_and_hessian(
     A: np.ndarray, problem: ConicProblem, y: np.ndarray, weight: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient of the objective and Hessian of its prior part: dD = tr(E - P^-1 E), d2D = tr(P^-1 E_j P^-1 E_k)."""
+    """Return the gradient of the objective and the Hessian of its prior part.
+
+    The derivatives of D are tr(E_j - P^-1 E_j) and tr(P^-1 E_j P^-1 E_k).
+    """
     gradient, hessian = A.T @ (A @ y - problem.right), np.zeros((len(y), len(y)))
     for inertia in problem.inertial:
         inverse, linear = np.linalg.inv(inertia(y)), inertia.linear
         gradient += weight * np.einsum("jab,ab->j", linear, np.eye(len(inverse)) - inverse)
-        turned = np.einsum("ab,jbc->jac", inverse, linear)
-        hessian += weight * np.einsum("jab,kba->jk", turned, turned, optimize=True)
+        relative = np.einsum("ab,jbc->jac", inverse, linear)
+        hessian += weight * np.einsum("jab,kba->jk", relative, relative, optimize=True)
     return gradient, hessian
 
 
-def _inside(problem: ConicProblem, y: np.ndarray, step: np.ndarray) -> float:
-    """Length of a step, at most 1, that goes at most nine tenths of the way to the boundary of every cone."""
+def _step_length(problem: ConicProblem, y: np.ndarray, step: np.ndarray) -> float:
+    """Return the length of a step, at most 1 and at most 90 % of the distance to every boundary."""
     length = 1.0
     for inertia in problem.inertial:
-        fall = eigh(inertia.change(step), inertia(y), eigvals_only=True)[0]
-        if fall < 0.0:
-            length = min(length, -0.9 / fall)
+        change = eigh(inertia.change(step), inertia(y), eigvals_only=True)[0]
+        if change < 0.0:
+            length = min(length, -0.9 / change)
     for number in problem.numbers:
-        value, fall = number(y)[0, 0], number.change(step)[0, 0]
-        if value > AT_BOUND and fall < 0.0:
-            length = min(length, -0.9 * value / fall)
+        value, change = number(y)[0, 0], number.change(step)[0, 0]
+        if value > BOUND_TOLERANCE and change < 0.0:
+            length = min(length, -0.9 * value / change)
     return float(length)
 
 
 def convex_solver() -> Any:
-    """CVXPY, with Clarabel installed.
+    """Return the module CVXPY, after a check that Clarabel is installed.
 
     Raises:
-        IdentificationError: one of them is not there.
+        IdentificationError: one of them is not installed.
     """
     try:
         importlib.import_module("clarabel")
@@ -364,5 +386,5 @@ def convex_solver() -> Any:
         raise IdentificationError.of(
             "physically consistent estimation",
             f"cannot be solved ({error})",
-            "pip install tauloop[consistency]",
+            "install the packages with pip install tauloop[consistency]",
         ) from error

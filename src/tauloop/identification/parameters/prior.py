@@ -1,4 +1,4 @@
-"""Estimates beside the values of the machine file: a factor that many share is a unit, and some masses cannot be."""
+"""Comparison of estimates with the machine file: wrong units and impossible masses."""
 
 from __future__ import annotations
 
@@ -16,53 +16,63 @@ from tauloop.mechanism.description.units import parse_unit
 from tauloop.mechanism.suggestions import listing
 from tauloop.model import Model
 
-#: A factor is that of a unit from here on, either way: files that say by how much a link is heavier
-#: err by less.
-FACTOR = 3.0
-#: Ratios agree with a shared factor that differ from it by less than this power of it: by 1.44 with
-#: a factor of 3, by 10 with 1000. So many, and such a share of all, must.
-POWER, FEWEST, SHARE = 1.0 / 3.0, 3, 0.6
+#: A shared factor is a wrong unit if it or its inverse is at least this large. Wrong values in a
+#: file are usually closer.
+MIN_FACTOR = 3.0
+#: Ratios agree with a shared factor if they differ from it by less than this power of it: by 1.44
+#: for a factor of 3, by 10 for 1000.
+AGREEMENT_POWER = 1.0 / 3.0
+#: A factor is shared if at least this number of ratios agree with it, ...
+MIN_SHARED = 3
+#: ... and at least this share of all ratios.
+MIN_SHARED_SHARE = 0.6
 #: An estimate is near the file's value within this factor.
-NEAR_FILE = 1.3
-#: Compared are parameters that are known to this share, and whose value in the file is no small
-#: difference of large terms: at least this share of their sum.
-KNOWN, SUBTRACTED = 0.3, 0.3
-#: What cannot be negative is impossible when it is so by this many standard deviations, and by this
-#: share of the value in the file; a mass when it is so many times all masses of the file together.
-CERTAIN, NEGATIVE, TOO_HEAVY = 5.0, 0.1, 10.0
-#: Factors that units make.
-UNITS = {
-    1e-3: "k for what is in the unit itself",
-    1e3: "milli for what is in the unit itself",
-    1e-6: "M for what is in the unit itself",
-    1e6: "micro for what is in the unit itself",
-    np.pi / 180.0: "degrees for what is in radians",
-    180.0 / np.pi: "radians for what is in degrees",
-    9.80665: "N for what is in kgf",
-    1.0 / 9.80665: "kgf for what is in N",
-    4.4482216: "N for what is in lbf",
-    1.0 / 4.4482216: "lbf for what is in N",
-    1e2: "centi for what is in the unit itself",
-    1e-2: "hundreds for what is in the unit itself",
+NEAR_FILE_FACTOR = 1.3
+#: A parameter is compared if its relative standard deviation is below this, ...
+MAX_RELATIVE_DEVIATION = 0.3
+#: ... and if its value in the file is at least this share of the sum of its terms' sizes. Otherwise
+#: it is a small difference of large terms.
+MIN_SUM_SHARE = 0.3
+#: A negative value of a positive quantity is impossible if it exceeds this number of standard
+#: deviations, ...
+MIN_SIGNIFICANCE = 5.0
+#: ... and this share of the value in the file.
+MIN_NEGATIVE_SHARE = 0.1
+#: A mass is impossible if it exceeds this number of times all masses of the file together.
+MAX_MASS_RATIO = 10.0
+#: Factors of common unit mistakes, with their explanation.
+UNIT_FACTORS = {
+    1e-3: "kilo units read without the prefix",
+    1e3: "milli units read without the prefix",
+    1e-6: "mega units read without the prefix",
+    1e6: "micro units read without the prefix",
+    np.pi / 180.0: "degrees read as radians",
+    180.0 / np.pi: "radians read as degrees",
+    9.80665: "N read as kgf",
+    1.0 / 9.80665: "kgf read as N",
+    4.4482216: "N read as lbf",
+    1.0 / 4.4482216: "lbf read as N",
+    1e2: "centi units read without the prefix",
+    1e-2: "hecto units read without the prefix",
 }
-#: A shared factor is that of a unit when it is as near to it as this factor.
-NEAR = 1.15
-#: Parts of inertial parameters that cannot be negative, by the last part of their names.
-POSITIVE = ("m", "Ixx", "Iyy", "Izz", "J", "inertia")
-INERTIAL = ("kg", "kg m", "kg m^2")
+#: A shared factor is that of a unit mistake if it agrees with it within this factor.
+UNIT_FACTOR_TOLERANCE = 1.15
+#: Roles of inertial parameters that cannot be negative.
+POSITIVE_ROLES = ("m", "Ixx", "Iyy", "Izz", "J", "inertia")
+INERTIAL_DIMENSIONS = ("kg", "kg m", "kg m^2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PriorComparison:
-    """Base parameters of an identification beside those of the machine file.
+    """Base parameters of an identification compared with those of the machine file.
 
     Attributes:
-        names: of the r base parameters.
+        names: names of the r base parameters.
         values, standard_deviations: (r,) estimates, SI.
-        prior: (r,) of the machine file, SI; NaN where it says nothing.
-        comparable: (r,) whose ratio means something: known to 30 %, and no small difference in the
-            file.
-        findings: a factor that many share; masses and inertias that no body can have.
+        prior: (r,) values of the machine file, SI; NaN where the file has none.
+        comparable: (r,) True for parameters with a meaningful ratio: known to 30 %, and not a small
+            difference of large terms in the file.
+        findings: a factor that many ratios share; masses and inertias that are impossible.
     """
 
     names: tuple[str, ...]
@@ -74,76 +84,79 @@ class PriorComparison:
 
     @property
     def ratios(self) -> np.ndarray:
-        """(r,) estimate over machine file; NaN where they do not compare."""
+        """Ratios (r,) of estimates to values of the machine file; NaN where not comparable."""
         values = np.full(len(self.values), np.nan)
         values[self.comparable] = self.values[self.comparable] / self.prior[self.comparable]
         return values
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """How near the estimates are to the machine file, in one sentence; nothing where nothing compares."""
-        ratios = self.ratios[self.comparable]
+        """A sentence on the agreement with the machine file; empty if nothing is comparable."""
+        compared = np.flatnonzero(self.comparable)
+        ratios = self.ratios[compared]
         if not len(ratios):
             return ()
-        near = int(np.sum((ratios > 1.0 / NEAR_FILE) & (ratios < NEAR_FILE)))
-        far = int(np.argmax(np.abs(np.log(np.maximum(np.abs(ratios), np.finfo(float).tiny)))))
-        name = [
-            name
-            for name, is_comparable in zip(self.names, self.comparable, strict=True)
-            if is_comparable
-        ][far]
+        near = int(np.sum((ratios > 1.0 / NEAR_FILE_FACTOR) & (ratios < NEAR_FILE_FACTOR)))
+        distances = np.abs(np.log(np.maximum(np.abs(ratios), np.finfo(float).tiny)))
+        farthest = int(np.argmax(distances))
+        name = self.names[compared[farthest]]
         return (
-            f"beside the machine file: {near} of the {len(ratios)} base parameters that compare are within a factor of "
-            f"{NEAR_FILE:g} of it; farthest is {name}, {ratios[far]:.3g} times",
+            f"compared with the machine file: {near} of the {len(ratios)} comparable base parameters are within a "
+            f"factor of {NEAR_FILE_FACTOR:g} of it; farthest is {name}, {ratios[farthest]:.3g} times its value",
         )
 
     def rows(self) -> list[dict[str, object]]:
-        """One entry for every base parameter, as plain data."""
-        columns = {
-            "name": self.names,
-            "value": self.values.tolist(),
-            "standard_deviation": self.standard_deviations.tolist(),
-            "machine_file": [None if np.isnan(value) else value for value in self.prior.tolist()],
-            "ratio": [None if np.isnan(value) else value for value in self.ratios.tolist()],
-        }
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        """Return one entry for every base parameter, as plain data."""
+        return [
+            {
+                "name": name,
+                "value": float(self.values[k]),
+                "standard_deviation": float(self.standard_deviations[k]),
+                "machine_file": None if np.isnan(self.prior[k]) else float(self.prior[k]),
+                "ratio": None if np.isnan(self.ratios[k]) else float(self.ratios[k]),
+            }
+            for k, name in enumerate(self.names)
+        ]
 
 
 def prior_values(model: Model, unknowns: Sequence[str]) -> np.ndarray:
-    """Values (n,), SI, that the machine file has for unknowns of a regression; NaN for those that it does not know."""
-    known = dict(zip((parameter.name for parameter in model.parameters), model.pi, strict=True))
-    leaves = {parameter.name: parameter.value for parameter in model.mechanism.parameters}
-    return np.array([known.get(name, leaves.get(name, np.nan)) for name in unknowns])
+    """Return the machine file's values (n,), SI, of unknowns of a regression.
+
+    Unknowns that are not in the file have the value NaN.
+    """
+    values = {parameter.name: parameter.value for parameter in model.mechanism.parameters}
+    names = (parameter.name for parameter in model.parameters)
+    values |= dict(zip(names, model.pi, strict=True))
+    return np.array([values.get(name, np.nan) for name in unknowns])
 
 
 def compare_with_prior(
     model: Model, result: Identification, unknowns: Sequence[str]
 ) -> PriorComparison:
-    """Compare an identification with the machine file.
+    """Return the comparison of an identification with the machine file.
 
-    A factor f is shared when, of the ratios of estimate to file value that mean something, at least
-    three and 60 % agree with their median f (to its cube root) and f is 3 or more, or 1/3 or less;
-    asked of all base parameters, then of the inertial ones alone (a file's friction may be a
-    guess). What is a sum of masses or moments of inertia cannot be negative, nor a mass ten times
-    as heavy as all that the file has.
+    The comparison uses the ratios of estimates to values of the file. A factor f is shared if at
+    least three comparable ratios, and 60 % of them, agree with their median f to its cube root, and
+    if f is at least 3 or at most 1/3. This is tested for all base parameters, then for the inertial
+    ones alone, because a file's friction can be a guess. Sums of masses or moments of inertia
+    cannot be negative, and a mass cannot be ten times the total mass of the file.
 
     Args:
-        model: the machine as its file has it.
+        model: the machine with the values of its file.
         result: the identification.
-        unknowns: of its regression data, as in `RegressionData.unknowns`.
+        unknowns: unknowns of its regression data, `RegressionData.unknowns`.
     """
     base, values, deviations = result.base, result.values, result.standard_deviations
-    stated = prior_values(model, unknowns)
-    used = _used(base)
-    named = np.where(used, base.regrouping, 0.0)
-    sums, sizes = named @ np.nan_to_num(stated), np.abs(named) @ np.abs(np.nan_to_num(stated))
-    prior = np.where((used & np.isnan(stated)).any(axis=1), np.nan, sums)
+    file_values = prior_values(model, unknowns)
+    is_named = _named_parameters(base)
+    coefficients = np.where(is_named, base.regrouping, 0.0)
+    sums = coefficients @ np.nan_to_num(file_values)
+    sizes = np.abs(coefficients) @ np.abs(np.nan_to_num(file_values))
+    prior = np.where((is_named & np.isnan(file_values)).any(axis=1), np.nan, sums)
     with np.errstate(invalid="ignore"):
-        comparable = (
-            (np.abs(prior) > SUBTRACTED * sizes)
-            & (deviations < KNOWN * np.abs(values))
-            & (prior != 0.0)
-        )
+        is_no_difference = np.abs(prior) > MIN_SUM_SHARE * sizes
+        is_determined = deviations < MAX_RELATIVE_DEVIATION * np.abs(values)
+        comparable = is_no_difference & is_determined & (prior != 0.0)
     comparison = PriorComparison(
         names=tuple(parameter.short_name() for parameter in base.base),
         values=values,
@@ -151,118 +164,137 @@ def compare_with_prior(
         prior=prior,
         comparable=comparable,
     )
-    inertial = np.array([_dimension(parameter.unit) in INERTIAL for parameter in base.base])
-    findings = _shared(comparison, comparable, "base parameters")
-    findings = findings or _shared(comparison, comparable & inertial, "inertial base parameters")
-    # what is in another unit has impossible masses by that
-    return replace(comparison, findings=findings or _impossible(model, base, comparison))
+    inertial = np.array(
+        [_dimension(parameter.unit) in INERTIAL_DIMENSIONS for parameter in base.base]
+    )
+    findings = _shared_factor(comparison, comparable, "base parameters")
+    findings = findings or _shared_factor(
+        comparison, comparable & inertial, "inertial base parameters"
+    )
+    # A wrong unit makes masses impossible, so only the unit is reported then.
+    return replace(comparison, findings=findings or _impossible_values(model, base, comparison))
 
 
 def runaway_masses(physical: ConsistentIdentification) -> tuple[Problem, ...]:
-    """Bodies of a physically consistent identification that are ten times as heavy as in the machine file, or more.
+    """Return a problem for each body with at least ten times its mass in the machine file.
 
-    The forces then do not tell the mass, or are in another unit, and the prior's weight is too
-    small to hold it.
+    Such a mass of a physically consistent identification shows that the forces do not determine the
+    mass or have a wrong unit, and that the prior's weight is too small.
     """
-    unsure = {body.element for body in physical.regularised}
-    masses = (
-        (cone.element, cone.mass(physical.parameters), cone.mass(physical.prior))
-        for cone in physical.cones
-        if cone.is_inertial and cone.element not in unsure
-    )
-    return tuple(
-        Problem(
-            f"mass of {element}",
-            f"comes out as {mass:.4g} kg, {mass / prior:.3g} times the {prior:.4g} kg of the machine file",
-            "look at the units of the log and of the machine file; give the prior more weight",
-        )
-        for element, mass, prior in masses
-        if mass > TOO_HEAVY * prior > 0.0
-    )
+    regularised = {body.element for body in physical.regularised}
+    problems = Problems()
+    for cone in physical.cones:
+        if not cone.is_inertial or cone.element in regularised:
+            continue
+        mass, prior = cone.mass(physical.parameters), cone.mass(physical.prior)
+        if mass > MAX_MASS_RATIO * prior > 0.0:
+            problems.add(
+                f"mass of {cone.element}",
+                f"is estimated as {mass:.4g} kg, {mass / prior:.3g} times the {prior:.4g} kg of the machine file",
+                "check the units of the log and of the machine file; increase the weight of the prior",
+            )
+    return tuple(problems)
 
 
-def _shared(beside: PriorComparison, compared: np.ndarray, what: str) -> tuple[Problem, ...]:
-    """A finding where most ratios are one factor far from one."""
-    at = np.flatnonzero(compared)
-    if len(at) < FEWEST:
+def _shared_factor(
+    comparison: PriorComparison, compared: np.ndarray, description: str
+) -> tuple[Problem, ...]:
+    """Return a finding if most of the compared ratios share a factor far from 1."""
+    indices = np.flatnonzero(compared)
+    if len(indices) < MIN_SHARED:
         return ()
-    values, prior = beside.values[at], beside.prior[at]
+    values, prior = comparison.values[indices], comparison.prior[indices]
     ratios = values / prior
     factor = float(np.median(ratios))
-    if not factor > 0.0 or 1.0 / FACTOR < factor < FACTOR:
+    if not factor > 0.0 or 1.0 / MIN_FACTOR < factor < MIN_FACTOR:
         return ()
-    agree = (ratios > 0.0) & (
-        np.abs(np.log(np.abs(ratios) / factor)) <= POWER * abs(np.log(factor))
-    )
-    if agree.sum() < max(FEWEST, SHARE * len(at)):
+    distances = np.abs(np.log(np.abs(ratios) / factor))
+    agree = (ratios > 0.0) & (distances <= AGREEMENT_POWER * abs(np.log(factor)))
+    if agree.sum() < max(MIN_SHARED, MIN_SHARED_SHARE * len(indices)):
         return ()
-    unit = next(
-        (text for size, text in UNITS.items() if max(size / factor, factor / size) < NEAR), ""
-    )
+    units = [
+        f", such as {text}"
+        for size, text in UNIT_FACTORS.items()
+        if max(size / factor, factor / size) < UNIT_FACTOR_TOLERANCE
+    ]
     examples = (
-        f"{beside.names[at[k]]} {values[k]:.4g} for {prior[k]:.4g}"
+        f"{comparison.names[indices[k]]} {values[k]:.4g} instead of {prior[k]:.4g}"
         for k in np.flatnonzero(agree)[:3]
     )
     return (
         Problem(
             "forces",
-            f"{agree.sum()} of {len(at)} {what} are {factor:.4g} times what the machine file says "
-            f"({listing(examples)}): a factor that so many share is a unit or a scale"
-            + (f", such as {unit}" if unit else ""),
-            "look at the units of forces, positions and time in the log and of the machine file, and at torque "
-            "constants and gears; --gains where the scale is unknown",
+            f"{agree.sum()} of {len(indices)} {description} are {factor:.4g} times their value in the machine file "
+            f"({listing(examples)}): a factor that most parameters share is a wrong unit or scale"
+            + (units[0] if units else ""),
+            "check the units of forces, positions and time in the log and in the machine file, and torque constants "
+            "and gears; use --gains where the scale is unknown",
         ),
     )
 
 
-def _impossible(model: Model, base: BaseParameters, beside: PriorComparison) -> tuple[Problem, ...]:
-    """Sums of masses and of moments of inertia that are negative, and masses beyond all sense."""
-    weight = sum(
-        value for leaf, value in zip(model.parameters, model.pi, strict=True) if leaf.role == "m"
+def _impossible_values(
+    model: Model, base: BaseParameters, comparison: PriorComparison
+) -> tuple[Problem, ...]:
+    """Return problems for negative sums of masses or moments of inertia, and for large masses."""
+    total_mass = sum(
+        value
+        for parameter, value in zip(model.parameters, model.pi, strict=True)
+        if parameter.role == "m"
     )
     masses = {
-        leaf.name
-        for leaf in model.mechanism.parameters
-        if leaf.group == "inertia" and _dimension(leaf.unit) == "kg"
+        parameter.name
+        for parameter in model.mechanism.parameters
+        if parameter.group == "inertia" and _dimension(parameter.unit) == "kg"
     }
-    sure = masses | {
-        leaf.name for leaf in model.parameters if leaf.group == "inertia" and leaf.role in POSITIVE
+    positive = masses | {
+        parameter.name
+        for parameter in model.parameters
+        if parameter.group == "inertia" and parameter.role in POSITIVE_ROLES
     }
     problems = Problems()
-    columns = (beside.values, beside.standard_deviations, beside.prior, beside.names)
-    rows = zip(base.regrouping, _used(base), base.base, *columns, strict=True)
-    for row, used, parameter, value, deviation, file, name in rows:
-        if any(base.parameters[k] not in sure or row[k] < 0.0 for k in np.flatnonzero(used)):
+    is_named = _named_parameters(base)
+    for k, parameter in enumerate(base.base):
+        row = base.regrouping[k]
+        terms = np.flatnonzero(is_named[k])
+        if any(base.parameters[j] not in positive or row[j] < 0.0 for j in terms):
             continue
-        unit = _dimension(parameter.unit)
-        size = abs(file) if np.isfinite(file) else 0.0
-        heavy = unit == "kg" and 0.0 < TOO_HEAVY * weight < value - CERTAIN * deviation
-        if not heavy and not (value < -CERTAIN * deviation and value < -NEGATIVE * size):
+        value, deviation = comparison.values[k], comparison.standard_deviations[k]
+        file_value, unit = comparison.prior[k], _dimension(parameter.unit)
+        size = abs(file_value) if np.isfinite(file_value) else 0.0
+        margin = MIN_SIGNIFICANCE * deviation
+        is_too_heavy = unit == "kg" and 0.0 < MAX_MASS_RATIO * total_mass < value - margin
+        is_negative = value < -margin and value < -MIN_NEGATIVE_SHARE * size
+        if not is_too_heavy and not is_negative:
             continue
-        stated = (
-            f"{file:.4g} {unit} in the machine file"
-            if np.isfinite(file)
-            else "not in the machine file"
+        stated = "not in the machine file"
+        if np.isfinite(file_value):
+            stated = f"{file_value:.4g} {unit} in the machine file"
+        reason = "a sum of masses and moments of inertia"
+        if is_too_heavy:
+            reason = f"all masses of the file are {total_mass:.4g} kg"
+        problems.add(
+            comparison.names[k],
+            f"is estimated as {value:.4g} {unit} (standard deviation {deviation:.2g}; {stated}), which is "
+            f"impossible: {reason}",
+            "check units, signs and times of the columns, and whether the model lacks an effect; --consistent keeps "
+            "bodies physically possible",
         )
-        why = (
-            f"all masses of the file are {weight:.4g} kg"
-            if heavy
-            else "a sum of masses and moments of inertia"
-        )
-        what = f"comes out as {value:.4g} {unit} (standard deviation {deviation:.2g}; {stated}), which is impossible: "
-        remedy = "look at units, signs and times of the columns and at what the model leaves out; --consistent keeps "
-        problems.add(name, what + why, remedy + "bodies possible")
     return tuple(problems)
 
 
-def _used(base: BaseParameters) -> np.ndarray:
-    """Which parameters (r, n) are named in every base parameter; smaller shares are rounding."""
-    named = [
-        {combination.representative, *(term.parameter for term in combination.terms)}
-        for combination in base.base
-    ]
-    return np.array([[name in own for name in base.parameters] for own in named])
+def _named_parameters(base: BaseParameters) -> np.ndarray:
+    """Return True (r, n) for the parameters in the name of each base parameter.
+
+    Parameters that are not in the name have coefficients of the size of rounding errors.
+    """
+    is_named = np.zeros((len(base.base), len(base.parameters)), dtype=bool)
+    for row, combination in zip(is_named, base.base, strict=True):
+        names = {combination.representative, *(term.parameter for term in combination.terms)}
+        row[:] = [name in names for name in base.parameters]
+    return is_named
 
 
 def _dimension(unit: str) -> str:
+    """Return the dimension of a unit as a text in SI base units."""
     return str(parse_unit(unit or "1").dimension)

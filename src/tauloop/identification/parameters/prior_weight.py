@@ -1,4 +1,4 @@
-"""The weight of the prior: which one validation samples choose, and what it means when that is the last one tried."""
+"""Choice of the prior's weight by validation."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 
-#: Decades of weights beyond those given that are tried where the best is the first or the last of
-#: them.
-WIDENING = 3
-#: Errors on validation samples that differ by less than this share do not tell an end of the
-#: weights from others: the lower end, and the upper one, towards which errors fall slowly where the
-#: prior is right.
-FLAT, FLAT_ABOVE = 1e-3, 1e-2
-#: A weight nearer than this to an end of those tried, in decades, is the end itself.
-LEAST_DISTANCE = 1e-6
+#: Number of decades beyond the given weights that are tried if the best weight is at an end.
+EXTRA_DECADES = 3
+#: Validation errors are equal if they differ from the error at the lower end of the weights by less
+#: than this share, ...
+LOWER_END_TOLERANCE = 1e-3
+#: ... or from the error at the upper end by less than this share. The tolerance is larger there,
+#: because errors decrease slowly towards the upper end where the prior is right.
+UPPER_END_TOLERANCE = 1e-2
+#: A weight is an end of the weights if it is nearer to it than this number of decades.
+MIN_DECADES = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightTrial:
-    """Error on validation parts of the training data at one weight of the prior: RMS of residuals over noise."""
+    """The validation error at one weight of the prior.
+
+    Attributes:
+        weight: weight of the prior.
+        validation_error: RMS of residuals over noise, on validation parts of the training data.
+    """
 
     weight: float
     validation_error: float
@@ -31,48 +37,66 @@ class WeightTrial:
 def widened(
     validated: Callable[[Sequence[float]], tuple[WeightTrial, ...]], weights: Sequence[float]
 ) -> tuple[WeightTrial, ...]:
-    """Trials at the weights, and beyond the one at an end where that is the best; a weight alone is not chosen."""
+    """Return trials at the given weights, and beyond them if the best weight is at an end.
+
+    Args:
+        validated: function that returns the trials at some weights.
+        weights: candidate weights, ascending. A single weight is used without a choice.
+    """
     trials = validated(weights)
+    if len(trials) == 1:
+        return trials
     best = chosen_weight(trials)
-    if len(trials) > 1 and best == trials[0].weight:
-        return (*validated([best * 10.0**-k for k in range(WIDENING, 0, -1)]), *trials)
-    if len(trials) > 1 and best == trials[-1].weight:
-        return (*trials, *validated([best * 10.0**k for k in range(1, WIDENING + 1)]))
+    if best == trials[0].weight:
+        return (*validated([best * 10.0**-k for k in range(EXTRA_DECADES, 0, -1)]), *trials)
+    if best == trials[-1].weight:
+        return (*trials, *validated([best * 10.0**k for k in range(1, EXTRA_DECADES + 1)]))
     return trials
 
 
 def chosen_weight(trials: Sequence[WeightTrial]) -> float:
-    """The weight of the least validation error.
+    """Return the weight with the smallest validation error.
 
-    Good data without a prior predict ever better by ever less as its weight goes to zero, and with
-    a true prior as it grows: where the least is at an end, the weight farthest from there is taken
-    whose error is the same to `FLAT`, at the upper end to `FLAT_ABOVE`.
+    With good data the error decreases, by less and less, as the weight goes to zero. With a correct
+    prior it does so as the weight grows. Where the smallest error is at an end, the weight farthest
+    from that end is chosen whose error is equal to `LOWER_END_TOLERANCE`, or at the upper end to
+    `UPPER_END_TOLERANCE`.
 
     Args:
-        trials: by rising weight.
+        trials: trials by ascending weight.
     """
     errors = np.array([trial.validation_error for trial in trials])
     best, last = int(np.argmin(errors)), len(trials) - 1
     if best == 0:
-        best = max(0, min(np.flatnonzero(errors <= (1.0 + FLAT) * errors[best])[-1], last - 1))
+        equal = np.flatnonzero(errors <= (1.0 + LOWER_END_TOLERANCE) * errors[best])
+        best = max(0, min(equal[-1], last - 1))
     elif best == last:
-        best = min(last, max(np.flatnonzero(errors <= (1.0 + FLAT_ABOVE) * errors[best])[0], 1))
+        equal = np.flatnonzero(errors <= (1.0 + UPPER_END_TOLERANCE) * errors[best])
+        best = min(last, max(equal[0], 1))
     return trials[best].weight
 
 
 def weight_diagnostic(trials: Sequence[WeightTrial], weight: float) -> Diagnostic:
-    """How far the chosen weight lies from the ends of those tried, in decades; a weight alone was not chosen."""
-    below, above = (float(np.log10(end / weight)) for end in (trials[0].weight, trials[-1].weight))
-    is_low = -below < above
+    """Return the distance of the chosen weight from the ends of the weights, in decades.
+
+    A single weight was not chosen, so it has no distance.
+    """
+    below = -float(np.log10(trials[0].weight / weight))
+    above = float(np.log10(trials[-1].weight / weight))
+    if below < above:
+        advice = (
+            f"the prediction improves with decreasing weight of the prior, down to {weight:.0e}: the validation "
+            "samples repeat the fitted motion, or the parameters absorb errors of the model; choose the weight on "
+            "other motions (`groups`), or check the model"
+        )
+    else:
+        advice = (
+            f"the prediction improves with increasing weight of the prior, up to {weight:.0e}: the data do not "
+            "improve on the prior; record a motion that excites more, or check the noise"
+        )
     return diagnostic(
         "decades from the chosen weight to the nearer end of those tried",
-        min(-below, above) if len(trials) > 1 else None,
-        at_least=LEAST_DISTANCE,
-        advice=f"ever {'less' if is_low else 'more'} weight of the prior predicts better, to {weight:.0e}: "
-        + (
-            "the samples that choose it repeat what was fitted, or the model leaves out what the parameters then "
-            "take up; choose it on other motions (`groups`), or look at the model"
-            if is_low
-            else "the data tell nothing that the prior does not; excite more, or look at the noise"
-        ),
+        min(below, above) if len(trials) > 1 else None,
+        at_least=MIN_DECADES,
+        advice=advice,
     )

@@ -1,4 +1,4 @@
-"""A machine's base parameters as formulas: what is regrouped with what, by which powers of its lengths."""
+"""Base parameters of a machine as formulas in its lengths."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tauloop.model.model import MachineSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicBaseOptions(Options):
-    """What is regrouped, and by which lengths.
+    """Options of the symbolic regrouping.
 
     Attributes:
-        products: expressions in parameters of the file that take the place of the inertial ones,
-            such as m1 * d_c1.
-        lengths: parameters of the file that the coefficients may depend on; all its lengths where
-            none is named.
-        seed: seed of the other geometries, by which formulas are found and judged.
+        products: expressions in parameters of the file that replace the inertial parameters, such
+            as m1 * d_c1.
+        lengths: parameters of the file that the coefficients may depend on; all its lengths if none
+            is given.
+        seed: seed of the random geometries with which formulas are found and checked.
 
     Examples:
         >>> import tauloop as tl
@@ -55,21 +55,20 @@ def symbolic_base_parameters(
 ) -> AnalyticRegrouping:
     """Return the base parameters of a machine as formulas in its lengths.
 
-    For a planar four-bar, say, ``crank.mcx + crank_length coupler.m - crank_length/coupler_length
-    coupler.mcx``.
+    An example for a planar four-bar is ``crank.mcx + crank_length coupler.m -
+    crank_length/coupler_length coupler.mcx``.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: products of parameters in place of the inertial ones; lengths; seed.
-        progress: called with what is done and what there is to do.
+        options: products of parameters that replace the inertial ones; lengths; seed.
+        progress: called with the completed and the total number of steps.
 
     Raises:
-        InputError: a product that cannot be read, or a length that the machine does not have; all
-            at once.
-        IdentificationError: there is no clear rank, or a coefficient is no sum of monomials of the
-            lengths.
+        InputError: a product cannot be read, or the machine has no such length; lists all problems.
+        IdentificationError: the rank is not clear, or a coefficient is not a sum of monomials of
+            the lengths.
 
-    Source: as of `analytic_regrouping`.
+    Source: see `analytic_regrouping`.
 
     Examples:
         >>> import tauloop as tl
@@ -81,15 +80,11 @@ def symbolic_base_parameters(
     options = options or SymbolicBaseOptions()
     known = {parameter.name: parameter for parameter in mechanism.parameters}
     InputError.raise_if_any(unknown_names(options.lengths, known, "no parameter {!r}", "lengths"))
-    lengths = {
-        name: parameter.value
-        for name, parameter in known.items()
-        if (
-            name in options.lengths
-            if options.lengths
-            else si_unit(parameter.unit) == "m" and parameter.value != 0.0
-        )
-    }
+    lengths = {}
+    for name, parameter in known.items():
+        is_length = si_unit(parameter.unit) == "m" and parameter.value != 0.0
+        if name in options.lengths or (is_length and not options.lengths):
+            lengths[name] = parameter.value
     standard, rng = StandardColumns(mechanism), np.random.default_rng(options.seed)
     if options.products:
         columns = ProductColumns.of(standard, options.products)
@@ -99,8 +94,8 @@ def symbolic_base_parameters(
     model, _ = standard(lengths)
     inertial = [k for k, parameter in enumerate(model.parameters) if parameter.group == "inertia"]
 
-    def regressor(at: Mapping[str, float]) -> np.ndarray:
-        return standard(at)[1][:, inertial]
+    def regressor(geometry: Mapping[str, float]) -> np.ndarray:
+        return standard(geometry)[1][:, inertial]
 
     quantities = [
         ColumnParameter(name=model.parameters[k].name, unit=model.parameters[k].unit)

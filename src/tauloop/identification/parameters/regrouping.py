@@ -1,9 +1,9 @@
-"""Analytic regrouping: base parameters whose coefficients are formulas in the machine's lengths, exact and checked.
+"""Analytic regrouping: base parameters whose coefficients are formulas in the machine's lengths.
 
-The numerical regrouping says that a mass enters a base parameter with the factor 1.277. Done again
-with other lengths it says how that factor depends on them, and since it is a polynomial with simple
-fractions (dimensions fix its degree), a few geometries determine it: d1^2. Geometries that took no
-part in that judge it.
+A numerical regrouping returns a factor such as 1.277 for a mass in a base parameter. Repeated for
+other lengths, it shows how the factor depends on them. The factor is a polynomial in the lengths
+with simple fractions as coefficients, and its degree follows from the dimensions. A few geometries
+therefore determine it, for example d1^2. Other geometries check the result.
 """
 
 from __future__ import annotations
@@ -25,30 +25,37 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, plain, provenance
 from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
 from tauloop.mechanism.description.units import Dimension, parse_unit
+from tauloop.mechanism.suggestions import listing
 
 #: Stacked regressor (m, n) of the parameters at lengths by name, SI.
 Regressor = Callable[[Mapping[str, float]], np.ndarray]
-#: Lengths are drawn from this range about their nominal values: wide enough to tell monomials
-#: apart.
-SPREAD = (0.9, 1.1)
-#: A length whose change by this share moves a coefficient by less than `UNMOVED` of its size does
-#: not enter it.
-STEP, UNMOVED = 0.05, 1e-8
-#: Largest denominator of a factor, and how near to such a fraction a fitted factor must be.
-DENOMINATOR, NEAR = 12, 1e-6
-#: Of a factor that is no such fraction: as many digits as its geometries tell.
-DECIMAL = 10**10
-#: A coefficient below this share of its column is zero (columns of unit norm).
-ZERO = 1e-9
-#: Geometries beside those that determine the factors: they take part in the fit, and others judge.
-MORE, JUDGES = 2, 3
-#: The formulas must give the regressor's columns to this share of their norm.
-EXACT = 1e-8
+#: Range of random lengths as a share of their nominal values. It is wide enough to distinguish
+#: monomials.
+GEOMETRY_RANGE = (0.9, 1.1)
+#: To find the lengths in a coefficient, each length is changed by this share. The length is not in
+#: the coefficient ...
+LENGTH_STEP = 0.05
+#: ... if the coefficient changes by less than this share of its size.
+MIN_RELATIVE_CHANGE = 1e-8
+#: Largest denominator of a factor that is a simple fraction, ...
+MAX_DENOMINATOR = 12
+#: ... and the relative accuracy that the fraction must have.
+FRACTION_TOLERANCE = 1e-6
+#: Denominator that limits the digits of other factors to those that the geometries determine.
+MAX_DECIMAL_DENOMINATOR = 10**10
+#: A coefficient is zero below this value, for columns of unit norm.
+ZERO_TOLERANCE = 1e-9
+#: Number of geometries in the fit in addition to the minimum that determines the factors.
+EXTRA_GEOMETRIES = 2
+#: Number of geometries that check the formulas.
+CHECK_GEOMETRIES = 3
+#: The formulas must reproduce the regressor's columns to this share of their norm.
+FORMULA_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnParameter:
-    """A column's parameter: its name and SI unit."""
+    """The name and SI unit of a column's parameter."""
 
     name: str
     unit: str
@@ -59,7 +66,7 @@ class Monomial:
     """A fraction times powers of lengths.
 
     Attributes:
-        numerator, denominator: of the fraction.
+        numerator, denominator: numerator and denominator of the fraction.
         powers: lengths with their powers.
     """
 
@@ -73,21 +80,18 @@ class Monomial:
         return Fraction(self.numerator, self.denominator)
 
     def value(self, lengths: Mapping[str, float]) -> float:
-        """Its value, SI."""
+        """Return the value, SI."""
         return float(self.factor) * prod(lengths[name] ** power for name, power in self.powers)
 
     def __str__(self) -> str:
-        above = [
-            name if power == 1 else f"{name}^{power}" for name, power in self.powers if power > 0
-        ]
-        below = [
-            name if power == -1 else f"{name}^{-power}" for name, power in self.powers if power < 0
-        ]
+        numerators, denominators = [], []
+        for name, power in self.powers:
+            text = name if abs(power) == 1 else f"{name}^{abs(power)}"
+            (numerators if power > 0 else denominators).append(text)
         size = abs(self.factor)
-        number = str(size) if size.denominator <= DENOMINATOR else f"{float(size):.6g}"
-        text = " ".join(([] if size == 1 and above else [number]) + above) + "".join(
-            f"/{name}" for name in below
-        )
+        number = str(size) if size.denominator <= MAX_DENOMINATOR else f"{float(size):.6g}"
+        factors = numerators if size == 1 and numerators else [number, *numerators]
+        text = " ".join(factors) + "".join(f"/{name}" for name in denominators)
         return f"-{text}" if self.factor < 0 else text
 
 
@@ -99,7 +103,7 @@ class AnalyticTerm:
     coefficient: tuple[Monomial, ...]
 
     def value(self, lengths: Mapping[str, float]) -> float:
-        """Of the coefficient, SI."""
+        """Return the value of the coefficient, SI."""
         return sum(monomial.value(lengths) for monomial in self.coefficient)
 
     @property
@@ -135,14 +139,14 @@ class AnalyticRegrouping(Result):
     """Base parameters as formulas: Y p = Y[:, independent] B(lengths) p.
 
     Attributes:
-        parameters: the n columns.
-        independent: (r,) columns of the representatives.
-        base: one entry per base parameter.
+        parameters: parameters of the n columns.
+        independent: (r,) indices of the representatives' columns.
+        base: the r base parameters.
         no_effect: parameters whose column is zero.
-        lengths: nominal values by name, SI.
-        singular_values: of the unit-norm columns at the nominal lengths, largest first: a second
-            route to the rank.
-        values: of the n parameters, SI; None where nobody said.
+        lengths: nominal lengths by name, SI.
+        singular_values: singular values of the unit-norm columns at the nominal lengths, largest
+            first. They confirm the rank independently.
+        values: values of the n parameters, SI; None where they are not known.
     """
 
     parameters: tuple[ColumnParameter, ...] = field(metadata=json_keys("columns", summary=len))
@@ -154,7 +158,7 @@ class AnalyticRegrouping(Result):
     values: np.ndarray | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """The base parameters, with values where these are known; singular values of the columns."""
+        """Yield the base parameters' values where known, and the columns' singular values."""
         names, values = [parameter.name for parameter in self.base], self.base_values
         if values is not None:
             yield from rows(
@@ -181,6 +185,7 @@ class AnalyticRegrouping(Result):
         )
 
     def _term_rows(self, parameter: AnalyticParameter) -> list[dict[str, Any]]:
+        """Return the terms of a base parameter as plain data."""
         return records(
             parameter=[term.parameter for term in parameter.terms],
             coefficient=[term.coefficient_text for term in parameter.terms],
@@ -188,7 +193,7 @@ class AnalyticRegrouping(Result):
         )
 
     def matrix(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
-        """B (r, n) at other lengths by name, SI; the nominal ones without them."""
+        """Return B (r, n) at given lengths by name, SI; at the nominal lengths when not given."""
         names = [item.name for item in self.parameters]
         B = np.zeros((len(self.base), len(names)))
         for row, parameter in zip(B, self.base, strict=True):
@@ -198,16 +203,26 @@ class AnalyticRegrouping(Result):
         return B
 
     def misfit(self, regressor: np.ndarray, lengths: Mapping[str, float]) -> float:
-        """Largest misfit of a column (m, n) at lengths, over its norm (without effect, over the largest norm)."""
+        """Return the largest relative misfit of a regressor's columns at given lengths.
+
+        Args:
+            regressor: (m, n) columns at these lengths.
+            lengths: by name, SI.
+
+        Returns:
+            Misfit over the norm of the column; for a column without effect, over the largest norm.
+        """
         norms = np.linalg.norm(regressor, axis=0)
         independent = regressor[:, list(self.independent)]
         misfit = np.linalg.norm(regressor - independent @ self.matrix(lengths), axis=0)
-        return float((misfit / np.where(norms > ZERO * norms.max(), norms, norms.max())).max())
+        return float(
+            (misfit / np.where(norms > ZERO_TOLERANCE * norms.max(), norms, norms.max())).max()
+        )
 
     @property
     @in_json()
     def dependent(self) -> dict[str, str]:
-        """Columns that depend on those of the representatives, as formulas in these: parameter -> formula."""
+        """Formulas of the dependent columns in the representatives' columns, by parameter."""
         terms: dict[str, list[str]] = {}
         for parameter in self.base:
             for term in parameter.terms:
@@ -218,11 +233,14 @@ class AnalyticRegrouping(Result):
         return {name: " + ".join(parts).replace("+ -", "- ") for name, parts in terms.items()}
 
     def directions(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
-        """Changes of the parameters (n - r, n) that change no force: one of each dependent or ineffective parameter."""
+        """Return changes of the parameters (n - r, n) that change no force.
+
+        There is one row for each parameter that is dependent or has no effect.
+        """
         B = self.matrix(lengths)
-        others = [j for j in range(len(self.parameters)) if j not in self.independent]
-        matrix = np.zeros((len(others), len(self.parameters)))
-        for row, j in zip(matrix, others, strict=True):
+        dependent = [j for j in range(len(self.parameters)) if j not in self.independent]
+        matrix = np.zeros((len(dependent), len(self.parameters)))
+        for row, j in zip(matrix, dependent, strict=True):
             row[list(self.independent)] = -B[:, j]
             row[j] = 1.0
         return matrix
@@ -239,47 +257,48 @@ def analytic_regrouping(
 ) -> AnalyticRegrouping:
     """Regroup a regressor's columns, with coefficients that are polynomials of the lengths.
 
-    Which columns are independent is found at the nominal lengths (`base_parameters`). The
-    coefficient of column j in base parameter i has the dimension of p_i / p_j, a power of a length,
-    so it is a sum of monomials of that degree in the lengths; where polynomials do not suffice, one
-    division by a length is allowed. Their factors are fitted over random geometries and rounded to
-    simple fractions, or to decimals where they are none (the cosine of an angle that stays); other
-    geometries judge the result (`EXACT`).
+    The independent columns are found at the nominal lengths (`base_parameters`). The coefficient of
+    column j in base parameter i has the dimension of p_i / p_j, which is a power of a length. It is
+    therefore a sum of monomials of that degree in the lengths. Where polynomials do not suffice,
+    one division by a length is allowed. The factors are fitted over random geometries and rounded
+    to simple fractions. Factors that are not simple fractions, such as the cosine of a constant
+    angle, are rounded to decimals. Other geometries check the result (`FORMULA_TOLERANCE`).
 
     Args:
-        regressor: the stacked regressor (m, n) at given lengths; at least as many rows as columns.
+        regressor: function that returns the stacked regressor (m, n) at given lengths, with m >= n.
         parameters: names and units of the n columns.
-        lengths: nominal lengths by name, SI: those the coefficients may depend on.
-        rng: source of other geometries.
-        options: how the rank is decided.
-        values: of the n parameters, SI, where they are known.
-        progress: called with what is done and what there is to do.
+        lengths: nominal lengths by name, SI, on which the coefficients may depend.
+        rng: generator of the random geometries.
+        options: options of the rank decision.
+        values: values of the n parameters, SI, where they are known.
+        progress: called with the completed and the total number of steps.
 
     Raises:
-        IdentificationError: there is no clear rank, or coefficients are no such sums; all of them.
+        IdentificationError: the rank is not clear, or coefficients are not such sums; lists all.
+
     Source: Kroneis, Müller and Liu (SpiderMill), eqs. 6 to 10; the fit of the coefficients is ours.
     """
     nominal = np.asarray(regressor(lengths))
     names, units = [item.name for item in parameters], [item.unit for item in parameters]
-    answer = base_parameters(nominal, names, units, options)
-    independent = tuple(int(j) for j in answer.independent)
+    numerical = base_parameters(nominal, names, units, options)
+    independent = tuple(int(j) for j in numerical.independent)
     norms = np.linalg.norm(nominal, axis=0)
-    norms[[name in answer.no_effect for name in names]] = np.inf
+    norms[[name in numerical.no_effect for name in names]] = np.inf
 
-    def shares(at: Mapping[str, float]) -> np.ndarray:
-        """Coefficients at other lengths; those that are rounding are zero."""
-        W = np.asarray(regressor(at))
+    def coefficients(geometry: Mapping[str, float]) -> np.ndarray:
+        """Return the coefficients (r, n) at given lengths, with zeros for rounding errors."""
+        W = np.asarray(regressor(geometry))
         B = np.linalg.lstsq(W[:, list(independent)], W, rcond=None)[0]
         scaled = B * norms[list(independent), None] / norms
-        return np.asarray(np.where(np.abs(scaled) > ZERO, B, 0.0))
+        return np.asarray(np.where(np.abs(scaled) > ZERO_TOLERANCE, B, 0.0))
 
-    first = shares(lengths)
+    first = coefficients(lengths)
     stages = Stages(progress, len(lengths) + len(independent))
-    entering = {
-        name: np.abs(shares({**lengths, name: (1 + STEP) * lengths[name]}) - first)
-        for name in stages.over(lengths)
-    }
-    draws = _Draws(shares, lengths, rng)
+    changes = {}
+    for name in stages.over(lengths):
+        geometry = {**lengths, name: (1 + LENGTH_STEP) * lengths[name]}
+        changes[name] = np.abs(coefficients(geometry) - first)
+    geometries = _RandomGeometries(coefficients, lengths, rng)
     problems = Problems()
     base = []
     for i, column in enumerate(stages.over(independent)):
@@ -287,11 +306,17 @@ def analytic_regrouping(
         for j, quantity in enumerate(parameters):
             if j in independent or first[i, j] == 0.0:
                 continue
-            entry = [name for name in lengths if entering[name][i, j] > UNMOVED * abs(first[i, j])]
-            monomials = _fitted(draws, i, j, entry, _degree(units[column], units[j]))
+            min_change = MIN_RELATIVE_CHANGE * abs(first[i, j])
+            involved = [name for name in lengths if changes[name][i, j] > min_change]
+            degree = _length_degree(units[column], units[j])
+            monomials = _fitted_coefficient(geometries, i, j, involved, degree)
             if monomials is None:
-                what = f"its share {first[i, j]:.6g} in {names[column]} is no sum of simple monomials of {entry}"
-                problems.add(quantity.name, what, "name all lengths on which it depends, or fewer")
+                problems.add(
+                    quantity.name,
+                    f"its coefficient {first[i, j]:.6g} in {names[column]} is not a sum of simple monomials of "
+                    f"{listing(involved)}",
+                    "name all lengths on which it depends, or fewer",
+                )
             else:
                 terms.append(AnalyticTerm(parameter=quantity.name, coefficient=monomials))
         base.append(
@@ -302,112 +327,154 @@ def analytic_regrouping(
         parameters=tuple(parameters),
         independent=independent,
         base=tuple(base),
-        no_effect=answer.no_effect,
+        no_effect=numerical.no_effect,
         lengths=dict(lengths),
-        singular_values=answer.singular_values,
+        singular_values=numerical.singular_values,
         values=values,
         diagnostics=(),
         provenance=provenance(
             packages=("numpy",),
-            options={"rank": plain(answer.options)},
+            options={"rank": plain(numerical.options)},
             inputs={"columns": len(names)},
         ),
     )
     diagnostics = (
         diagnostic(
             "largest misfit of a column by the formulas, over its norm, at other geometries",
-            max(result.misfit(np.asarray(regressor(at)), at) for at in draws.judges),
-            at_most=EXACT,
-            advice="the formulas do not hold: lengths are missing among those named",
+            max(
+                result.misfit(np.asarray(regressor(geometry)), geometry)
+                for geometry in geometries.check_geometries
+            ),
+            at_most=FORMULA_TOLERANCE,
+            advice="the formulas do not hold: name further lengths on which the coefficients depend",
         ),
         diagnostic(
             "ratio of the last independent column's remainder to the next",
-            answer.gap,
-            at_least=answer.options.least_gap,
-            advice="the rank is a matter of the tolerance",
+            numerical.gap,
+            at_least=numerical.options.least_gap,
+            advice="the rank depends on the tolerance: compare other tolerances",
         ),
     )
     return replace(result, diagnostics=diagnostics)
 
 
-class _Draws:
-    """Random geometries and their coefficients, as many as are asked for; the last ones judge."""
+class _RandomGeometries:
+    """Random geometries and their coefficients, computed on demand.
+
+    Attributes:
+        check_geometries: geometries that are not used in fits.
+    """
 
     def __init__(
         self,
-        shares: Callable[[Mapping[str, float]], np.ndarray],
+        coefficients: Callable[[Mapping[str, float]], np.ndarray],
         lengths: Mapping[str, float],
         rng: np.random.Generator,
     ) -> None:
-        self._shares, self._lengths, self._rng = shares, lengths, rng
-        self.judges = [self._draw() for _ in range(JUDGES)]
+        self._coefficients, self._lengths, self._rng = coefficients, lengths, rng
+        self.check_geometries = [self._draw() for _ in range(CHECK_GEOMETRIES)]
         self._known: list[tuple[dict[str, float], np.ndarray]] = []
 
     def _draw(self) -> dict[str, float]:
-        return {name: value * self._rng.uniform(*SPREAD) for name, value in self._lengths.items()}
+        """Return a random geometry."""
+        return {
+            name: value * self._rng.uniform(*GEOMETRY_RANGE)
+            for name, value in self._lengths.items()
+        }
 
     def take(self, count: int) -> list[tuple[dict[str, float], np.ndarray]]:
-        """The first `count` geometries with their coefficients."""
+        """Return the first `count` geometries with their coefficients."""
         while len(self._known) < count:
-            at = self._draw()
-            self._known.append((at, self._shares(at)))
+            geometry = self._draw()
+            self._known.append((geometry, self._coefficients(geometry)))
         return self._known[:count]
 
 
-def _fitted(
-    draws: _Draws, i: int, j: int, names: Sequence[str], degree: int
+def _fitted_coefficient(
+    geometries: _RandomGeometries, i: int, j: int, names: Sequence[str], degree: int
 ) -> tuple[Monomial, ...] | None:
-    """The coefficient as a sum of monomials, polynomial or with one division; None if it is neither.
+    """Return a coefficient as a sum of monomials, polynomial or with one division by a length.
 
-    Factors are simple fractions, or else decimals, such as the cosine of an angle that stays.
+    Factors are simple fractions or else decimals, such as the cosine of a constant angle.
+
+    Args:
+        geometries: random geometries.
+        i, j: row and column of the coefficient.
+        names: lengths in the coefficient.
+        degree: degree of the monomials.
+
+    Returns:
+        The monomials; None if the coefficient is not such a sum.
     """
-    for largest, near in ((DENOMINATOR, NEAR), (DECIMAL, EXACT)):
-        for powers in (_powers(len(names), degree, 0), _powers(len(names), degree, -1)):
-            if not powers:
+    roundings = (
+        (MAX_DENOMINATOR, FRACTION_TOLERANCE),
+        (MAX_DECIMAL_DENOMINATOR, FORMULA_TOLERANCE),
+    )
+    for max_denominator, tolerance in roundings:
+        for lowest in (0, -1):
+            exponents = _exponents(len(names), degree, lowest)
+            if not exponents:
                 continue
-            known = draws.take(len(powers) + MORE)
-            A = np.array(
-                [
-                    [prod(at[n] ** p for n, p in zip(names, row, strict=True)) for row in powers]
-                    for at, _ in known
-                ]
-            )
-            values = np.array([B[i, j] for _, B in known])
+            samples = geometries.take(len(exponents) + EXTRA_GEOMETRIES)
+            A = np.array([_monomial_values(geometry, names, exponents) for geometry, _ in samples])
+            values = np.array([B[i, j] for _, B in samples])
             factors = np.linalg.lstsq(A, values, rcond=None)[0]
-            fractions = [Fraction(float(factor)).limit_denominator(largest) for factor in factors]
-            exact = A @ np.array([float(fraction) for fraction in fractions])
-            if np.abs(exact - values).max() <= near * np.abs(values).max():
+            fractions = [
+                Fraction(float(factor)).limit_denominator(max_denominator) for factor in factors
+            ]
+            rounded = A @ np.array([float(fraction) for fraction in fractions])
+            if np.abs(rounded - values).max() <= tolerance * np.abs(values).max():
                 return tuple(
-                    Monomial(
-                        numerator=fraction.numerator,
-                        denominator=fraction.denominator,
-                        powers=tuple((n, p) for n, p in zip(names, row, strict=True) if p),
-                    )
-                    for fraction, row in zip(fractions, powers, strict=True)
-                    if abs(fraction) > EXACT
+                    _monomial(fraction, names, powers)
+                    for fraction, powers in zip(fractions, exponents, strict=True)
+                    if abs(fraction) > FORMULA_TOLERANCE
                 )
     return None
 
 
-def _powers(count: int, degree: int, lowest: int) -> list[tuple[int, ...]]:
-    """Powers of `count` lengths that add up to a degree, at most one of them negative and none below `lowest`."""
-    highest = degree - lowest
-    return [
-        row
-        for row in product(range(lowest, max(highest, 0) + 1), repeat=count)
-        if sum(row) == degree and sum(power < 0 for power in row) <= 1
-    ]
+def _monomial(fraction: Fraction, names: Sequence[str], powers: Sequence[int]) -> Monomial:
+    """Return a fraction times powers of lengths."""
+    return Monomial(
+        numerator=fraction.numerator,
+        denominator=fraction.denominator,
+        powers=tuple((name, power) for name, power in zip(names, powers, strict=True) if power),
+    )
 
 
-def _degree(of: str, part: str) -> int:
-    """Power of a length that a coefficient has by its dimension.
+def _monomial_values(
+    geometry: Mapping[str, float], names: Sequence[str], exponents: Sequence[Sequence[int]]
+) -> list[float]:
+    """Return the values of monomials in lengths, one for each row of exponents."""
+    lengths = [geometry[name] for name in names]
+    return [prod(map(pow, lengths, powers)) for powers in exponents]
+
+
+def _exponents(count: int, degree: int, lowest: int) -> list[tuple[int, ...]]:
+    """Return all exponents of `count` lengths that add up to a degree.
+
+    At most one exponent is negative, and none is below `lowest`.
+    """
+    candidates = product(range(lowest, max(degree - lowest, 0) + 1), repeat=count)
+    return [row for row in candidates if sum(row) == degree and _count_negative(row) <= 1]
+
+
+def _count_negative(values: Sequence[int]) -> int:
+    """Return the number of negative values."""
+    return sum(value < 0 for value in values)
+
+
+def _length_degree(numerator: str, denominator: str) -> int:
+    """Return the power of a length that is the ratio of two units.
 
     Raises:
-        IdentificationError: the ratio of the units is no whole power of a length.
+        IdentificationError: the ratio of the units is not an integer power of a length.
     """
-    ratio = parse_unit(of).dimension / parse_unit(part).dimension
+    ratio = parse_unit(numerator).dimension / parse_unit(denominator).dimension
     length = Dimension(length=ratio.length)
     if not ratio.matches(length) or ratio.length.denominator != 1:
-        what = f"the unit {of} over {part} is no power of a length"
-        raise IdentificationError.of("units", what, "regroup parameters of inertia only")
+        raise IdentificationError.of(
+            "units",
+            f"the unit {numerator} over {denominator} is not an integer power of a length",
+            "regroup parameters of inertia only",
+        )
     return int(ratio.length)

@@ -1,4 +1,4 @@
-"""Columns for analytic regrouping: products of a machine file's parameters, and sets of combinations of them."""
+"""Regressor columns for analytic regrouping: products of a machine's parameters and their sums."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.model import Model
 
-#: States over which columns are stacked.
-STATES = 30
-#: Seed of the states: the same columns for the same lengths.
-SEED = 0
-#: A column of the standard parameters below this share of the largest has no effect.
-NO_EFFECT = 1e-10
-#: Standard parameters must be sums of the products, and columns combinations of a set, to this
-#: share.
-LINEAR = 1e-9
+#: Number of random states over which columns are stacked.
+RANDOM_STATES = 30
+#: Seed of the states, so that the same lengths give the same columns.
+STATE_SEED = 0
+#: A standard parameter has no effect if its column is below this share of the largest.
+NO_EFFECT_TOLERANCE = 1e-10
+#: Relative accuracy to which standard parameters must be linear in the products.
+LINEARITY_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """An expression over a machine's leaf parameters, with its SI unit and its text."""
+    """An expression in a machine's independent parameters, with its SI unit and its text."""
 
     text: str
     unit: str
@@ -40,17 +39,17 @@ class Parsed:
 
 
 def parsed(mechanism: Mechanism, text: str) -> Parsed:
-    """An expression in a machine's parameters, such as ``m1 * d_c1^2``.
+    """Parse an expression in a machine's parameters, such as ``m1 * d_c1^2``.
 
     Raises:
-        InputError: it cannot be read, or names no parameter of the machine.
+        InputError: the expression cannot be read, or contains a name that is not a parameter.
     """
     table = mechanism.parameters
 
     def lookup(name: str) -> parser.Quantity:
         if name not in table.names:
-            remedy = suggestion(name, table.names) or "name leaf parameters of the machine"
-            raise InputError.of(text, f"{name!r} is no parameter of the machine", remedy)
+            remedy = suggestion(name, table.names) or "name independent parameters of the machine"
+            raise InputError.of(text, f"{name!r} is not a parameter of the machine", remedy)
         return parser.Quantity(Leaf(name), parse_unit(table[name].unit).dimension)
 
     try:
@@ -63,40 +62,51 @@ def parsed(mechanism: Mechanism, text: str) -> Parsed:
 
 
 class StandardColumns:
-    """A machine's regressor in its standard parameters over random states, for any lengths; remembers what it made.
+    """A machine's regressor in standard parameters over random states, as a function of lengths.
 
-    Lengths stay arguments of one model where its loops have no equation too many and no coordinate
-    that their lengths keep still. Elsewhere lengths must fit each other, and the machine is
-    assembled anew for each set of them.
+    Results are cached. The lengths are free parameters of one model if the machine's loops have no
+    redundant equations and no constant coordinates. Otherwise lengths must be consistent with each
+    other, and the machine is assembled again for each set of lengths.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
-        """Of one machine; assembling it takes most of the time, so all sets of products should share this."""
+        """Store the machine.
+
+        Assembly takes most of the time, so all sets of products should share one instance.
+        """
         self.mechanism = mechanism
         self._models: dict[tuple[str, ...], tuple[Model, RandomStates]] = {}
         self._known: dict[tuple[tuple[str, float], ...], tuple[Model, np.ndarray]] = {}
 
     def __call__(self, lengths: Mapping[str, float]) -> tuple[Model, np.ndarray]:
-        """The machine, with these lengths (m) or with lengths that are free, and its stacked regressor (m, n_pi)."""
+        """Return the model and its stacked regressor (m, n_pi) at given lengths.
+
+        Args:
+            lengths: by name, m.
+
+        Returns:
+            A model with these lengths, or with free lengths; the regressor at these lengths.
+        """
         key = tuple(sorted(lengths.items()))
         if key not in self._known:
-            model, Y = self._made(lengths)
+            model, Y = self._compute(lengths)
             self._known[key] = model, Y.reshape(-1, Y.shape[-1])
         return self._known[key]
 
-    def _made(self, lengths: Mapping[str, float]) -> tuple[Model, np.ndarray]:
+    def _compute(self, lengths: Mapping[str, float]) -> tuple[Model, np.ndarray]:
         if tuple(lengths) not in self._models:
             self._models[tuple(lengths)] = _with_states(Model(self.mechanism, lengths))
         model, states = self._models[tuple(lengths)]
         if not (model.assembly.dropped or model.assembly.frozen):
-            with suppress(PoseError):  # a state is out of reach with these lengths
+            # Some states can be out of reach with these lengths.
+            with suppress(PoseError):
                 return model, _regressor(model, states, np.array([*lengths.values()]))
         model, states = _with_states(Model(self.mechanism.with_values(dict(lengths))))
         return model, _regressor(model, states)
 
 
 def _with_states(model: Model) -> tuple[Model, RandomStates]:
-    return model, random_states(model, STATES, np.random.default_rng(SEED))
+    return model, random_states(model, RANDOM_STATES, np.random.default_rng(STATE_SEED))
 
 
 def _regressor(model: Model, states: RandomStates, theta: np.ndarray | None = None) -> np.ndarray:
@@ -105,14 +115,14 @@ def _regressor(model: Model, states: RandomStates, theta: np.ndarray | None = No
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProductColumns(ReprMixin):
-    """A machine's regressor in products of its parameters: call it with lengths for the stacked columns (m, n).
+class ProductColumns(Shown):
+    """A machine's regressor in products of its parameters, as a function of lengths.
 
     Attributes:
-        standard: the machine's regressor.
+        standard: the machine's regressor in standard parameters.
         products: the n products; the standard parameters that have an effect are linear in them.
-        placed: standard parameters by name that another model describes otherwise, as expressions:
-            with a mass elsewhere, for one.
+        placed: expressions that replace standard parameters, by name, to compare with a model that
+            describes them differently, for example with a mass at another place.
     """
 
     standard: StandardColumns
@@ -123,10 +133,10 @@ class ProductColumns(ReprMixin):
     def of(
         standard: StandardColumns, products: Sequence[str], placed: Mapping[str, str] | None = None
     ) -> ProductColumns:
-        """Read the expressions.
+        """Parse the expressions of products and replaced parameters.
 
         Raises:
-            InputError: an expression cannot be read, or names no parameter of the machine.
+            InputError: an expression cannot be read, or contains a name that is not a parameter.
         """
         mechanism = standard.mechanism
         return ProductColumns(
@@ -142,22 +152,27 @@ class ProductColumns(ReprMixin):
 
     @property
     def quantities(self) -> tuple[ColumnParameter, ...]:
-        """The products with their units; ``m1 * d_c1`` is written ``m1 d_c1``."""
+        """The names and units of the products; ``m1 * d_c1`` has the name ``m1 d_c1``."""
         return tuple(
             ColumnParameter(name=product.text.replace(" * ", " "), unit=product.unit)
             for product in self.products
         )
 
     def values(self, parameters: Mapping[str, float] | None = None) -> np.ndarray:
-        """Values (n,) of the products, SI, for values of all leaf parameters by name; the machine's without them."""
-        leaf_values = self.mechanism.parameters.values if parameters is None else parameters
-        return np.array([evaluate(product.expression, leaf_values) for product in self.products])
+        """Return the values (n,) of the products, SI.
+
+        Args:
+            parameters: values of all independent parameters by name, SI; the machine's values when
+                not given.
+        """
+        values = self.mechanism.parameters.values if parameters is None else parameters
+        return np.array([evaluate(product.expression, values) for product in self.products])
 
     def __call__(self, lengths: Mapping[str, float]) -> np.ndarray:
-        """Stacked columns (m, n) over random states of the machine with these lengths, SI.
+        """Return the stacked columns (m, n) over random states of the machine, SI.
 
         Raises:
-            IdentificationError: a standard parameter is not linear in the products; all of them.
+            IdentificationError: a standard parameter is not linear in the products; lists all.
         """
         model, Y = self.standard(lengths)
         return np.asarray(Y @ self.shares(model, Y, lengths))
@@ -165,15 +180,15 @@ class ProductColumns(ReprMixin):
     def shares(
         self, model: Model, regressor: np.ndarray, lengths: Mapping[str, float]
     ) -> np.ndarray:
-        """A (n_pi, n): standard parameters with an effect are A times the products.
+        """Return A (n_pi, n): standard parameters with an effect are A times the products.
 
         Args:
             model: the machine with these lengths.
             regressor: its stacked regressor (m, n_pi).
-            lengths: by name; they keep their values, all other parameters in the products vary.
+            lengths: by name. They are constant, while all other parameters in the products vary.
 
         Raises:
-            IdentificationError: a standard parameter is not linear in the products; all of them.
+            IdentificationError: a standard parameter is not linear in the products; lists all.
         """
         expressions = [
             self.placed[parameter.name].expression
@@ -182,33 +197,31 @@ class ProductColumns(ReprMixin):
             for parameter in model.parameters
         ]
         norms = np.linalg.norm(regressor, axis=0)
-        effective = [int(k) for k in np.flatnonzero(norms > NO_EFFECT * norms.max())]
-        varied = sorted(
-            frozenset().union(*(leaves(product.expression) for product in self.products))
-            - set(lengths)
-        )
-        rng = np.random.default_rng(SEED)
+        effective = [int(k) for k in np.flatnonzero(norms > NO_EFFECT_TOLERANCE * norms.max())]
+        product_expressions = [product.expression for product in self.products]
+        varied = sorted(frozenset().union(*map(leaves, product_expressions)) - set(lengths))
+        rng = np.random.default_rng(STATE_SEED)
         nominal = {**self.mechanism.parameters.values, **lengths}
-        draws = [
-            {**nominal, **{name: nominal[name] * rng.uniform(0.5, 1.5) for name in varied}}
-            for _ in range(2 * len(self.products) + 2)
-        ]
-        P = np.array(
-            [[evaluate(product.expression, draw) for product in self.products] for draw in draws]
-        )
-        values = np.array([[evaluate(expressions[k], draw) for k in effective] for draw in draws])
+        product_rows, value_rows = [], []
+        for _ in range(2 * len(self.products) + 2):
+            draw = dict(nominal)
+            for name in varied:
+                draw[name] = nominal[name] * rng.uniform(0.5, 1.5)
+            product_rows.append([evaluate(expression, draw) for expression in product_expressions])
+            value_rows.append([evaluate(expressions[k], draw) for k in effective])
+        P, values = np.array(product_rows), np.array(value_rows)
         sizes = np.linalg.norm(P, axis=0)
         solution = np.linalg.lstsq(P / sizes, values, rcond=None)[0] / sizes[:, None]
         misfit = np.abs(P @ solution - values).max(axis=0)
-        allowed = LINEAR * np.abs(values).max(axis=0)
+        largest = np.abs(values).max(axis=0)
         IdentificationError.raise_if_any(
             Problem(
                 model.parameters[k].name,
-                f"is no sum of the products: {error:.3g} of {size / LINEAR:.3g} {model.parameters[k].unit} left",
-                "name the products that it is made of",
+                f"is not a sum of the products: {error:.3g} of {size:.3g} {model.parameters[k].unit} remain",
+                "name the products of which it is a sum",
             )
-            for k, error, size in zip(effective, misfit, allowed, strict=True)
-            if error > size
+            for k, error, size in zip(effective, misfit, largest, strict=True)
+            if error > LINEARITY_TOLERANCE * size
         )
         A = np.zeros((len(expressions), len(self.products)))
         A[effective] = solution.T
@@ -216,13 +229,15 @@ class ProductColumns(ReprMixin):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SetColumns(ReprMixin):
-    """A regressor in a set of combinations of products, such as a printed minimal set: Y_products = Y_set E.
+class SetColumns(Shown):
+    """A regressor in a set of combinations of products: Y_products = Y_set E.
+
+    The set can be a published minimal set.
 
     Attributes:
-        products: the columns it stands for.
-        members: combination -> product -> coefficient, an expression in lengths.
-        units: of the combinations.
+        products: the regressor in products.
+        members: coefficients, as expressions in lengths, by combination and product.
+        units: units of the combinations.
     """
 
     products: ProductColumns
@@ -233,30 +248,28 @@ class SetColumns(ReprMixin):
     def of(
         products: ProductColumns, members: Mapping[str, Mapping[str, str]], units: Mapping[str, str]
     ) -> SetColumns:
-        """Read the expressions.
+        """Parse the expressions of the coefficients.
 
         Raises:
-            InputError: an expression cannot be read, or a product is none of the columns'.
+            InputError: an expression cannot be read, or a product is not one of the columns.
         """
         known = [product.text for product in products.products]
         named = [name for terms in members.values() for name in terms]
-        InputError.raise_if_any(unknown_names(named, known, "is none of the products"))
-        return SetColumns(
-            products=products,
-            members={
-                name: {term: parsed(products.mechanism, str(text)) for term, text in terms.items()}
-                for name, terms in members.items()
-            },
-            units=dict(units),
-        )
+        InputError.raise_if_any(unknown_names(named, known, "is not one of the products"))
+        coefficients = {}
+        for name, terms in members.items():
+            coefficients[name] = {
+                term: parsed(products.mechanism, str(text)) for term, text in terms.items()
+            }
+        return SetColumns(products=products, members=coefficients, units=dict(units))
 
     @property
     def quantities(self) -> tuple[ColumnParameter, ...]:
-        """The combinations with their units."""
+        """The names and units of the combinations."""
         return tuple(ColumnParameter(name=name, unit=self.units[name]) for name in self.members)
 
     def coefficients(self, lengths: Mapping[str, float]) -> np.ndarray:
-        """E (k, n): the k combinations as sums of the n products."""
+        """Return E (k, n), the coefficients of the k combinations in the n products."""
         values = {**self.products.mechanism.parameters.values, **lengths}
         known = [quantity.text for quantity in self.products.products]
         E = np.zeros((len(self.members), len(known)))
@@ -266,14 +279,15 @@ class SetColumns(ReprMixin):
         return E
 
     def misfit(self, lengths: Mapping[str, float]) -> float:
-        """Share of the products' columns that no columns of the set can give: zero when forces need only the set."""
+        """Return the share of the products' columns that the set cannot reproduce.
+
+        It is zero if the forces depend on the combinations only.
+        """
         W = self.products(lengths)
-        return float(
-            np.linalg.norm(W - self(lengths) @ self.coefficients(lengths)) / np.linalg.norm(W)
-        )
+        remainder = W - self(lengths) @ self.coefficients(lengths)
+        return float(np.linalg.norm(remainder) / np.linalg.norm(W))
 
     def __call__(self, lengths: Mapping[str, float]) -> np.ndarray:
-        """Columns (m, k) of the set: the least-squares solution of Y_products = Y_set E (see `misfit`)."""
-        return np.asarray(
-            np.linalg.lstsq(self.coefficients(lengths).T, self.products(lengths).T, rcond=None)[0].T
-        )
+        """Return the columns (m, k) of the set, the least-squares solution of Y_set."""
+        E, W = self.coefficients(lengths), self.products(lengths)
+        return np.asarray(np.linalg.lstsq(E.T, W.T, rcond=None)[0].T)

@@ -1,4 +1,4 @@
-"""What options say is known of the parameters, and the payload that some logs carry."""
+"""Application of the options on known parameters and payloads to regression data."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tauloop.mechanism.suggestions import unknown_names
 
 
 def known_leaves(mechanism: Mechanism, known: Mapping[str, float | str]) -> dict[str, float]:
-    """Values, SI, of the leaf parameters of the machine file among the known parameters.
+    """Return the values, SI, of the known parameters that are independent in the machine file.
 
     Raises:
-        InputError: a unit is another than the parameter's.
+        InputError: a value has the wrong dimension.
     """
     units = {parameter.name: parameter.unit for parameter in mechanism.parameters}
     return {
@@ -31,42 +31,42 @@ def with_stated(
     terms: TermOptions,
     taken: Collection[str],
 ) -> list[RegressionData]:
-    """Regression data of all logs with the payload's columns, and without the unknowns that are known.
+    """Return regression data with the payload's columns and without unknowns that are known.
 
     Args:
-        parts: of the logs.
-        names: of the logs.
-        terms: what is known.
-        taken: known leaf parameters, which the machine has already.
+        parts: regression data of the logs.
+        names: names of the logs.
+        terms: known parameters and payloads.
+        taken: known parameters that are already values of the machine.
 
     Raises:
-        InputError: a name is no parameter, or a unit is another than the parameter's; all problems.
+        InputError: a name is not a parameter, or a value has the wrong dimension; lists all
+            problems.
     """
     changed = list(parts)
     for body in set(terms.payload.values()):
         changed = with_payload(changed, body, [name in terms.payload for name in names])
     units = dict(zip(changed[0].unknowns, changed[0].unknown_units, strict=True))
-    wanted = {name: value for name, value in terms.known.items() if name not in taken}
-    springs = {name: name.removesuffix(".rest") for name in wanted if name.endswith(".rest")}
-    rests = {
-        element: _value(
-            name, wanted.pop(name), "rad" if "rad" in units[f"{element}.stiffness"] else "m"
-        )
-        for name, element in springs.items()
-        if f"{element}.preload" in units
-    }
+    known = {name: value for name, value in terms.known.items() if name not in taken}
+    rests = {}
+    for name in [name for name in known if name.endswith(".rest")]:
+        element = name.removesuffix(".rest")
+        if f"{element}.preload" in units:
+            unit = "rad" if "rad" in units[f"{element}.stiffness"] else "m"
+            rests[element] = _value(name, known.pop(name), unit)
     changed = [known_rests(part, rests) for part in changed] if rests else changed
     InputError.raise_if_any(
-        unknown_names(wanted, units, "{!r} is no parameter of this machine", "known")
+        unknown_names(known, units, "{!r} is not a parameter of this machine", "known")
     )
-    values = {name: _value(name, value, units[name]) for name, value in wanted.items()}
+    values = {name: _value(name, value, units[name]) for name, value in known.items()}
     return [known_parameters(part, values) for part in changed] if values else changed
 
 
 def require_logs(payload: Mapping[str, str], names: Sequence[str]) -> None:
-    """Refuse payloads in logs that are not there."""
-    InputError.raise_if_any(unknown_names(payload, names, "{!r} is none of the logs", "payload"))
+    """Raise an error if a payload belongs to a log that does not exist."""
+    InputError.raise_if_any(unknown_names(payload, names, "{!r} is not one of the logs", "payload"))
 
 
 def _value(name: str, value: float | str, unit: str) -> float:
+    """Return a known value, SI."""
     return si_value(f"known {name}", value, unit)

@@ -1,4 +1,4 @@
-"""The identified machine: a mechanism with the dynamic parameters that were found, to be written and loaded again."""
+"""Mechanisms with identified dynamic parameters, which can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ from tauloop.model import Model
 def identified_mechanism(
     model: Model, values: np.ndarray, *, source: str = "identified"
 ) -> Mechanism:
-    """The model's mechanism with other dynamic parameters, such as `ConsistentIdentification.parameters`.
+    """Return the model's mechanism with other dynamic parameters.
 
-    Every dynamic parameter becomes a leaf parameter of its own (``link_1.mcx``): equal parts of
-    equal legs are not tied any more. Leaves that nothing refers to any more are left out. Where the
-    unknowns were those of the machine file, `mechanism.with_values` keeps the ties.
+    The values can be those of `ConsistentIdentification.parameters`. Every dynamic parameter
+    becomes an independent parameter (``link_1.mcx``), so parts of equal legs no longer share
+    parameters. Independent parameters that are no longer used are removed. If the unknowns of the
+    identification were parameters of the machine file, use `mechanism.with_values` instead, which
+    keeps shared parameters.
 
     Args:
         model: the machine.
-        values: (n_pi,), SI, of `model.parameters`.
-        source: written beside every value.
+        values: (n_pi,) values of `model.parameters`, SI.
+        source: source that is stated for every value.
 
     Raises:
-        InputError: not as many finite values as parameters, or a spring's stiffness is zero with a
-            preload.
+        InputError: the number of finite values differs from the number of parameters, or a spring
+            has zero stiffness and a preload.
     """
     values = np.asarray(values, dtype=float)
     if values.shape != (len(model.parameters),) or not np.isfinite(values).all():
@@ -57,7 +59,7 @@ def identified_mechanism(
 
 
 class _LeafWriter:
-    """Puts new leaves in the places of the old expressions."""
+    """Replaces the expressions of dynamic parameters by new independent parameters."""
 
     def __init__(
         self, mechanism: Mechanism, values: dict[DynamicParameter, float], source: str
@@ -68,7 +70,7 @@ class _LeafWriter:
         self._new: list[Parameter] = []
 
     def mechanism(self) -> Mechanism:
-        """The whole mechanism, its table without leaves that are no longer used."""
+        """Return the mechanism, without parameters that are no longer used."""
         old = self._old
         new = replace(
             old,
@@ -81,19 +83,19 @@ class _LeafWriter:
                 for loss in old.losses
             ),
         )
-        fresh = {parameter.name for parameter in self._new}
-        used = set(_leaves_of(new)) - fresh
-        kept = [parameter for parameter in old.parameters if parameter.name in used]
-        return replace(new, parameters=ParameterTable((*kept, *self._new)))
+        used = set(_leaves_of(new)) - {parameter.name for parameter in self._new}
+        remaining = [parameter for parameter in old.parameters if parameter.name in used]
+        return replace(new, parameters=ParameterTable((*remaining, *self._new)))
 
-    def _leaf(self, element: str, role: str, old: Expression | None) -> Expression | None:
-        """A leaf for one dynamic parameter; what was there before where it is none."""
+    def _replacement(self, element: str, role: str, old: Expression | None) -> Expression | None:
+        """Return the expression that replaces a dynamic parameter; `old` if it is not one."""
         if (element, role) not in self._values:
             return old
         parameter, value = self._values[element, role]
-        return self._named(parameter.name, value, parameter.unit, parameter.group)
+        return self._new_parameter(parameter.name, value, parameter.unit, parameter.group)
 
-    def _named(self, name: str, value: float, unit: str, group: str) -> Leaf:
+    def _new_parameter(self, name: str, value: float, unit: str, group: str) -> Leaf:
+        """Add an independent parameter with a unique name and return its expression."""
         taken = set(self._old.parameters.names) | {parameter.name for parameter in self._new}
         while name in taken:
             name = f"identified.{name}"
@@ -105,23 +107,22 @@ class _LeafWriter:
         return Leaf(name)
 
     def _body(self, body: Body) -> Body:
-        return (
-            body
-            if body.inertia is None
-            else replace(body, inertia=self._part(body.name, "", body.inertia))
-        )
+        if body.inertia is None:
+            return body
+        return replace(body, inertia=self._inertia(body.name, "", body.inertia))
 
-    def _part(self, element: str, prefix: str, part: Any) -> Any:
-        roles = SLENDER_SUFFIXES if isinstance(part, SlenderPart) else BODY_SUFFIXES
+    def _inertia(self, element: str, prefix: str, inertia: Any) -> Any:
+        """Return an inertia of a body or a slender part with replaced parameters."""
+        roles = SLENDER_SUFFIXES if isinstance(inertia, SlenderPart) else BODY_SUFFIXES
         values: list[Any] = [
-            self._leaf(element, prefix + role, old)
-            for role, old in zip(roles, part.parameters, strict=True)
+            self._replacement(element, prefix + role, old)
+            for role, old in zip(roles, inertia.parameters, strict=True)
         ]
-        return type(part).of(values)
+        return type(inertia).of(values)
 
     def _rod(self, rod: Rod) -> Rod:
-        lower = None if rod.lower is None else self._part(rod.name, "", rod.lower)
-        upper = None if rod.upper is None else self._part(rod.name, "upper_", rod.upper)
+        lower = None if rod.lower is None else self._inertia(rod.name, "", rod.lower)
+        upper = None if rod.upper is None else self._inertia(rod.name, "upper_", rod.upper)
         telescope = rod.telescope
         if telescope is not None:
             telescope = replace(telescope, freedom=self._freedom(rod.name, telescope.freedom))
@@ -137,7 +138,7 @@ class _LeafWriter:
     def _actuator(self, actuator: Actuator) -> Actuator:
         return replace(
             actuator,
-            inertia=self._leaf(actuator.name, "inertia", actuator.inertia),
+            inertia=self._replacement(actuator.name, "inertia", actuator.inertia),
             friction=self._friction(actuator.name, actuator.friction),
         )
 
@@ -145,43 +146,44 @@ class _LeafWriter:
         if friction is None:
             return None
         roles = ("viscous", "coulomb", "offset", "viscous_asymmetry", "coulomb_asymmetry")
-        new = replace(
-            friction, **{role: self._leaf(element, role, getattr(friction, role)) for role in roles}
-        )
+        values = {role: self._replacement(element, role, getattr(friction, role)) for role in roles}
+        new = replace(friction, **values)
         if (element, "stribeck") not in self._values:
             return new
-        excess = self._leaf(element, "stribeck", None)
+        excess = self._replacement(element, "stribeck", None)
         return replace(new, static=add(new.coulomb or ZERO, excess or ZERO))
 
     def _freedom(self, element: str, freedom: Freedom) -> Freedom:
         spring = freedom.spring
         if spring is not None:
-            (stiffness, k), (_, preload) = (
-                self._values[element, role] for role in ("stiffness", "preload")
-            )
+            stiffness, k = self._values[element, "stiffness"]
+            _, preload = self._values[element, "preload"]
             if k == 0.0 and preload != 0.0:
                 raise InputError.of(
                     f"{element}.stiffness",
-                    f"is zero, with a preload of {preload:g}: no rest position gives that",
+                    f"is zero with a preload of {preload:g}, which no rest position can produce",
                     "describe the constant force as the offset of friction",
                 )
             rest = preload / k if k else 0.0
             unit = "rad" if "rad" in stiffness.unit else "m"
             spring = replace(
                 spring,
-                stiffness=self._named(stiffness.name, k, stiffness.unit, stiffness.group),
-                rest=self._named(f"{element}.rest", rest, unit, stiffness.group),
+                stiffness=self._new_parameter(stiffness.name, k, stiffness.unit, stiffness.group),
+                rest=self._new_parameter(f"{element}.rest", rest, unit, stiffness.group),
             )
         return replace(
             freedom,
             friction=self._friction(element, freedom.friction),
             spring=spring,
-            inertia=self._leaf(element, "inertia", freedom.inertia),
+            inertia=self._replacement(element, "inertia", freedom.inertia),
         )
 
 
 def _leaves_of(value: Any) -> Iterator[str]:
-    """Names of all leaves in the expressions of a description, wherever they stand; not those of its table."""
+    """Yield the names of all independent parameters in the expressions of a description.
+
+    The parameter table of the description is not searched.
+    """
     if isinstance(value, Constant | Leaf | Call):
         yield from leaves(value)
     elif isinstance(value, tuple):
