@@ -448,7 +448,7 @@ def test_all_faults_of_the_data_are_told_at_once():
             {"time": np.array([0.0, 1.0, 1.0, *range(3, 10)])},
             "does not increase at sample 2: 1 s, then 1 s",
         ),
-        ({"parameters": "abc"}, "parameters: is one text"),
+        ({"parameters": "abc"}, "parameters: is a single text"),
     ],
 )
 def test_faulty_data(change, text):

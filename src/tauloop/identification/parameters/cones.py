@@ -190,7 +190,7 @@ def regularised(
         min_radius = options.radius_share * float(np.median(radii[is_regular]))
         if mass > 0.0:
             matrix = cone.matrix(prior)
-            new_mass, first = mass, matrix[:-1, -1]
+            new_mass, first = float(mass), matrix[:-1, -1]
             central = _central(matrix)
         else:
             new_mass = options.mass_share * float(np.median(masses[is_regular]))
@@ -205,7 +205,7 @@ def regularised(
             RegularisedBody(
                 element=cone.element,
                 mass_before=cone.mass(prior),
-                mass=float(new_mass),
+                mass=new_mass,
                 radius_before=float(radius),
                 radius=float(min_radius),
             )

@@ -84,7 +84,8 @@ class Monomial:
         return float(self.factor) * prod(lengths[name] ** power for name, power in self.powers)
 
     def __str__(self) -> str:
-        numerators, denominators = [], []
+        numerators: list[str] = []
+        denominators: list[str] = []
         for name, power in self.powers:
             text = name if abs(power) == 1 else f"{name}^{abs(power)}"
             (numerators if power > 0 else denominators).append(text)

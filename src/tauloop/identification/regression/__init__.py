@@ -1,1 +1,1 @@
-"""The regression problem of a log: regressor and forces, in full and condensed, its columns and base parameters."""
+"""Regression data of logs, in full and condensed, their columns and base parameters."""

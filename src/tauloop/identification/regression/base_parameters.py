@@ -1,4 +1,4 @@
-"""Base parameters: what the forces can tell of the parameters, by rank-revealing QR, named by their regrouping.
+"""Base parameters: the combinations of parameters that forces determine, by rank-revealing QR.
 
 Source: Gautier 1991, Numerical calculation of the base inertial parameters of robots; Gautier and
 Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots.
@@ -20,21 +20,23 @@ from tauloop.equations.ports import numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankOptions:
-    """How the rank is decided and the base parameters are chosen. All figures are for columns of unit norm.
+    """Options of the rank decision and of the choice of base parameters.
+
+    All values except `no_effect` are for columns of unit norm. The remainder of a column is the
+    part that is orthogonal to the columns chosen before.
 
     Attributes:
-        tolerance: a column is independent when what is left of it after taking out the columns
-            chosen before is larger than this.
-        least_gap: least ratio of the last accepted to the first refused of these remainders; below
-            it the rank is a matter of taste and `base_parameters` refuses to decide.
-        preference: of the columns whose remainder is at least this share of the largest, the first
-            in the given order is chosen. 1 is ordinary column pivoting, small values keep the given
-            order.
-        largest_share: a column that depends on a chosen one with a larger share takes its place, so
-            that keeping the given order does not spoil the conditioning.
-        no_effect: a column whose norm (SI, not scaled) is at most this share of the largest norm
-            has no effect.
-        smallest_share: a term of a regrouping is named when it is at least this share of its own
+        tolerance: a column is independent if its remainder is larger than this.
+        least_gap: smallest ratio of the last accepted to the first rejected remainder. With a
+            smaller ratio the rank depends on the tolerance, and `base_parameters` raises an error.
+        preference: among the columns whose remainder is at least this share of the largest, the
+            first in the given order is chosen. 1 is ordinary column pivoting; small values keep the
+            given order.
+        largest_share: a column that depends on a chosen column with a larger coefficient replaces
+            it, so that the given order does not impair the conditioning.
+        no_effect: a column has no effect if its norm (SI, not scaled) is at most this share of the
+            largest norm.
+        smallest_share: a term of a regrouping is named if it is at least this share of its own
             column.
     """
 
@@ -46,7 +48,7 @@ class RankOptions:
     smallest_share: float = option(1e-6, above=0.0, most=1.0)
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Check the ranges of the options."""
         require(self, IdentificationError)
 
 
@@ -58,9 +60,10 @@ class Term:
     coefficient: float
 
     def __str__(self) -> str:
-        # rounding errors must not tip the fourth digit
+        # Round to 10 digits first, so that rounding errors do not change the fourth digit.
         size = f"{float(f'{abs(self.coefficient):.10g}'):.4g}"
-        return f"{'-' if self.coefficient < 0 else '+'} {self.parameter if size == '1' else f'{size} {self.parameter}'}"
+        sign = "-" if self.coefficient < 0 else "+"
+        return f"{sign} {self.parameter}" if size == "1" else f"{sign} {size} {self.parameter}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +71,9 @@ class BaseParameter(ReprMixin):
     """A parameter, or a linear combination of parameters, that the forces determine.
 
     Attributes:
-        representative: the parameter that stands for the combination; its coefficient is 1.
+        representative: the parameter with coefficient 1 that represents the combination.
         unit: unit of the representative.
-        terms: the parameters regrouped with it.
+        terms: the parameters that are regrouped with it.
     """
 
     representative: str
@@ -79,19 +82,17 @@ class BaseParameter(ReprMixin):
 
     @property
     def name(self) -> str:
-        """The whole combination, such as ``m_platform + 0.5 m_rod``; coefficients to four digits."""
+        """The combination, such as ``m_platform + 0.5 m_rod``, with coefficients to four digits."""
         return " ".join([self.representative, *map(str, self.terms)])
 
     def short_name(self, width: int = 48) -> str:
-        """The name with as many terms as fit into `width` characters, and the number of the others."""
+        """Return the name limited to `width` characters, with the number of omitted terms."""
         text = self.name
-        for dropped in range(1, len(self.terms) + 1):
+        for omitted in range(1, len(self.terms) + 1):
             if len(text) <= width:
                 break
-            text = (
-                " ".join([self.representative, *map(str, self.terms[:-dropped])])
-                + f" … {dropped} more"
-            )
+            terms = " ".join([self.representative, *map(str, self.terms[:-omitted])])
+            text = f"{terms} … {omitted} more"
         return text
 
 
@@ -101,17 +102,17 @@ class BaseParameters(ReprMixin):
 
     Attributes:
         parameters: names of the n columns.
-        independent: (r,) columns of the representatives, in the given order.
+        independent: (r,) indices of the representatives' columns, ascending.
         regrouping: (r, n); the identity in the independent columns, zero in columns without effect.
-        base: one entry per base parameter.
+        base: the r base parameters.
         no_effect: parameters whose column is zero on these data.
-        singular_values: (n_effective,) of the unit-norm columns, largest first; a second route to
-            the rank.
-        remainders: (n_effective,) largest remainder before each choice, unit-norm columns; the rank
-            is the number above the tolerance.
+        singular_values: (n_effective,) singular values of the unit-norm columns, largest first.
+            They confirm the rank independently.
+        remainders: (n_effective,) largest remainder of the unit-norm columns before each choice;
+            the rank is the number above the tolerance.
         condition: condition number of the base regressor with unit-norm columns.
-        condition_si: the same in SI units as they are.
-        options: how the rank was decided.
+        condition_si: the same in SI units.
+        options: options of the rank decision.
     """
 
     parameters: tuple[str, ...]
@@ -132,58 +133,63 @@ class BaseParameters(ReprMixin):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Whole names of the base parameters."""
+        """Full names of the base parameters."""
         return tuple(parameter.name for parameter in self.base)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """Their units."""
+        """Units of the base parameters."""
         return tuple(parameter.unit for parameter in self.base)
 
     @property
     def alone(self) -> tuple[str, ...]:
-        """Parameters that are identifiable by themselves."""
+        """Parameters that are identifiable individually."""
         return tuple(parameter.representative for parameter in self.base if not parameter.terms)
 
     @property
     def combined(self) -> tuple[str, ...]:
         """Parameters that are identifiable in combinations only, in the given order."""
-        apart = {*self.alone, *self.no_effect}
-        return tuple(name for name in self.parameters if name not in apart)
+        others = {*self.alone, *self.no_effect}
+        return tuple(name for name in self.parameters if name not in others)
 
     @property
     def gap(self) -> float | None:
-        """Ratio of the last accepted to the first refused remainder; None when every column is independent."""
+        """Ratio of the last accepted to the first rejected remainder.
+
+        None if every column is independent.
+        """
         return _gap(self.remainders, self.rank)
 
     @property
     def singular_value_gap(self) -> float | None:
-        """The same ratio of the singular values."""
+        """The same ratio for the singular values."""
         return _gap(self.singular_values, self.rank)
 
     def regroup(self, parameters: np.ndarray) -> np.ndarray:
-        """Values (..., r) of the base parameters from values (..., n) of the parameters."""
+        """Return the base parameters' values (..., r) for values (..., n) of the parameters."""
         return np.asarray(parameters) @ self.regrouping.T
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """One set of parameters (..., n) that gives the same forces as base values (..., r): all others zero."""
+        """Return parameters (..., n) with the same forces as base values (..., r).
+
+        The representatives have the base values, and all other parameters are zero.
+        """
         values = np.asarray(values)
         parameters = np.zeros((*values.shape[:-1], len(self.parameters)))
         parameters[..., self.independent] = values
         return parameters
 
     def mismatch(self, regressor: np.ndarray) -> float:
-        """How badly the regrouping fits another regressor (m, n): the largest misfit of a column, by its norm.
+        """Return the largest relative misfit of the regrouping for another regressor (m, n).
 
-        Near zero where the dependences are those of the mechanism; large where they came from poor
-        excitation.
+        It is the norm of a column's misfit over the norm of the column. It is near zero if the
+        dependences are those of the mechanism, and large if they are due to poor excitation.
         """
         norms = np.linalg.norm(regressor, axis=0)
         effective = norms > self.options.no_effect * norms.max(initial=0.0)
-        misfit = np.linalg.norm(
-            regressor - regressor[:, self.independent] @ self.regrouping, axis=0
-        )
-        return float((misfit[effective] / norms[effective]).max(initial=0.0))
+        misfits = regressor - regressor[:, self.independent] @ self.regrouping
+        misfit_norms = np.linalg.norm(misfits, axis=0)
+        return float((misfit_norms[effective] / norms[effective]).max(initial=0.0))
 
 
 def base_parameters(
@@ -192,19 +198,19 @@ def base_parameters(
     units: Sequence[str],
     options: RankOptions | None = None,
 ) -> BaseParameters:
-    """Find the base parameters of a regressor by rank-revealing QR of its unit-norm columns.
+    """Return the base parameters of a regressor, by rank-revealing QR of its unit-norm columns.
 
-    At every step the first column in the given order whose remainder is at least `preference` times
-    the largest is taken, so that earlier parameters represent later ones. The columns left over
-    depend on the chosen ones, Y_2 = Y_1 B, and p_1 + B p_2 are the base parameters (Gautier 1991,
-    Numerical calculation of the base inertial parameters of robots). A column whose share in B is
-    above `largest_share` takes the place of the chosen one (Gu and Eisenstat 1996, Efficient
-    algorithms for computing a strong rank-revealing QR factorization).
+    Every step chooses the first column in the given order whose remainder is at least `preference`
+    times the largest, so that earlier parameters represent later ones. The other columns depend on
+    the chosen ones, Y_2 = Y_1 B, and p_1 + B p_2 are the base parameters (Gautier 1991, Numerical
+    calculation of the base inertial parameters of robots). A column with a coefficient in B above
+    `largest_share` replaces the chosen one (Gu and Eisenstat 1996, Efficient algorithms for
+    computing a strong rank-revealing QR factorization).
 
     Args:
-        regressor: (m, n), or (N, n_out, n); any matrix with the same R^T R will do, such as
-            `RegressionData.triangles`.
-        names, units: of the n columns.
+        regressor: (m, n) or (N, n_out, n). A matrix with the same R^T R gives the same result, such
+            as `RegressionData.triangles`.
+        names, units: names and units of the n columns.
         options: tolerances.
 
     Raises:
@@ -223,42 +229,40 @@ def base_parameters(
         raise IdentificationError.of(
             "regressor",
             f"is zero in all columns ({', '.join(list(names)[:5])}, ...), so its rank is 0",
-            "check that the samples hold the motion of the machine, and its units",
+            "check that the samples contain a motion of the machine, and its units",
         )
     scaled = matrix[:, effective] / norms[effective]
-    chosen, remainders = _threshold_pivoting(scaled, options.preference)
+    chosen, remainders = _pivot_order(scaled, options.preference)
     rank = int(np.sum(remainders > options.tolerance))
     if rank < len(remainders) and remainders[rank - 1] < options.least_gap * remainders[rank]:
         raise IdentificationError.of(
             "regressor",
             f"has no clear rank: at the tolerance {options.tolerance:.3g} the remainders of unit-norm columns "
             f"fall from {remainders[rank - 1]:.3g} ({rank} columns) only to {remainders[rank]:.3g}, by a factor of "
-            f"{remainders[rank - 1] / remainders[rank]:.3g} (at least {options.least_gap:g} is asked)",
+            f"{remainders[rank - 1] / remainders[rank]:.3g} (at least {options.least_gap:g} is required)",
             "record a motion that excites more, or set the tolerance inside a larger gap",
         )
-    basis, triangle, shares = _well_conditioned(
+    basis, triangle, shares = _improve_conditioning(
         scaled, np.sort(chosen[:rank]), options.largest_share
     )
     independent = effective[basis]
     indices = [int(k) for k in effective]
     regrouping = np.zeros((rank, len(norms)))
     regrouping[:, effective] = shares * norms[effective] / norms[independent][:, None]
+    base = []
+    for i, representative in enumerate(basis.tolist()):
+        terms = tuple(
+            Term(parameter=names[k], coefficient=float(regrouping[i, k]))
+            for column, k in enumerate(indices)
+            if column != representative and abs(shares[i, column]) >= options.smallest_share
+        )
+        j = indices[representative]
+        base.append(BaseParameter(representative=names[j], unit=units[j], terms=terms))
     return BaseParameters(
         parameters=tuple(names),
         independent=independent,
         regrouping=regrouping,
-        base=tuple(
-            BaseParameter(
-                representative=names[j],
-                unit=units[j],
-                terms=tuple(
-                    Term(parameter=names[k], coefficient=float(regrouping[i, k]))
-                    for column, k in enumerate(indices)
-                    if k != j and abs(shares[i, column]) >= options.smallest_share
-                ),
-            )
-            for i, j in enumerate(int(j) for j in independent)
-        ),
+        base=tuple(base),
         no_effect=tuple(name for k, name in enumerate(names) if k not in set(indices)),
         singular_values=np.linalg.svd(scaled, compute_uv=False),
         remainders=remainders,
@@ -269,42 +273,47 @@ def base_parameters(
 
 
 def _gap(values: np.ndarray, rank: int) -> float | None:
-    """Ratio of value number `rank` to the next; a next one below rounding counts as rounding."""
+    """Return the ratio of value number `rank` to the next; None if there is no next value.
+
+    The next value is at least the rounding error of the first.
+    """
     if rank == len(values):
         return None
     return float(values[rank - 1] / max(values[rank], np.finfo(float).eps * values[0]))
 
 
-def _threshold_pivoting(columns: np.ndarray, preference: float) -> tuple[np.ndarray, np.ndarray]:
-    """Order in which columns (m, n) are chosen, and the largest remainder before each choice (n,).
+def _pivot_order(columns: np.ndarray, preference: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the order in which columns (m, n) are chosen, and the largest remainder before each.
 
-    Modified Gram-Schmidt on the remainders: its error stays at rounding of the unit columns, far
-    below the tolerance.
+    The remainders are computed by modified Gram-Schmidt. Its error is that of rounding the
+    unit-norm columns, far below the tolerance.
     """
-    rest = columns.copy()
+    remainders = columns.copy()
     count = columns.shape[1]
     order, largest = np.empty(count, dtype=int), np.empty(count)
-    waiting = np.ones(count, dtype=bool)
+    is_available = np.ones(count, dtype=bool)
     for step in range(count):
-        norms = np.where(waiting, np.linalg.norm(rest, axis=0), 0.0)
+        norms = np.where(is_available, np.linalg.norm(remainders, axis=0), 0.0)
         largest[step] = norms.max()
-        pick = int(np.argmax(waiting & (norms >= preference * largest[step])))
-        order[step] = pick
-        waiting[pick] = False
-        if norms[pick] > 0.0:
-            direction = rest[:, pick] / norms[pick]
-            rest -= np.outer(direction, direction @ rest)
+        choice = int(np.argmax(is_available & (norms >= preference * largest[step])))
+        order[step] = choice
+        is_available[choice] = False
+        if norms[choice] > 0.0:
+            direction = remainders[:, choice] / norms[choice]
+            remainders -= np.outer(direction, direction @ remainders)
     return order, largest
 
 
-def _well_conditioned(
+def _improve_conditioning(
     columns: np.ndarray, basis: np.ndarray, largest_share: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Swap columns into the basis until no share is above the largest; each swap widens the basis by that factor.
+    """Swap columns into the basis until no coefficient exceeds `largest_share`.
+
+    Each swap multiplies the volume of the basis by the size of the coefficient, so the loop ends.
 
     Returns:
-        basis (r,) in ascending order, triangle of its columns (r, r), shares (r, n): columns =
-        (basis columns) shares.
+        basis (r,) in ascending order; triangle (r, r) of its columns; coefficients (r, n) with
+        columns = (basis columns) coefficients.
     """
     while True:
         q, triangle = np.linalg.qr(columns[:, basis])
@@ -317,6 +326,7 @@ def _well_conditioned(
 
 
 def _check(matrix: np.ndarray, names: Sequence[str], units: Sequence[str]) -> list[Problem]:
+    """Return the problems of a regressor and of the names and units of its columns."""
     if matrix.ndim != 2 or 0 in matrix.shape:
         remedy = "give (rows, parameters) or (samples, outputs, parameters), none of them zero"
         return [Problem("regressor", f"has shape {matrix.shape}", remedy)]

@@ -1,4 +1,4 @@
-"""Columns beside those of the machine's own parameters: asymmetric and Stribeck friction."""
+"""Additional regression columns: asymmetric and Stribeck friction."""
 
 from __future__ import annotations
 
@@ -14,28 +14,32 @@ from tauloop.identification.regression.data import RegressionData
 def with_columns(
     data: RegressionData, columns: np.ndarray, names: Sequence[str], units: Sequence[str]
 ) -> RegressionData:
-    """Regression data with further unknowns.
+    """Return regression data with additional unknowns.
 
     Args:
-        data: samples without ties, or the ties' unknowns stay and the new ones are added to them.
-        columns: (N, n_out, n_new), decimated like the regressor.
-        names, units: of the new columns.
+        data: the samples; with ties, the new unknowns are added to those of the ties.
+        columns: (N, n_out, n_new), decimated as the regressor.
+        names, units: names and units of the new columns.
 
     Raises:
-        IdentificationError: shapes or names do not suit.
+        IdentificationError: shapes or names do not match.
     """
     if columns.shape[:2] != data.regressor.shape[:2] or columns.shape[2:] != (len(names),):
         expected = (*data.regressor.shape[:2], len(names))
         raise IdentificationError.of(
-            "columns", f"have shape {columns.shape}", f"give {expected}, as the regressor"
+            "columns",
+            f"have shape {columns.shape}",
+            f"give {expected}, which matches the regressor",
         )
     ties = data.ties
     if ties is not None:
-        zero, count = np.zeros((len(data.parameters), len(names))), len(ties.parameters)
-        added = np.hstack([np.zeros((len(names), count)), np.eye(len(names))])
+        rows, unknowns = ties.matrix.shape
+        matrix = np.zeros((rows + len(names), unknowns + len(names)))
+        matrix[:rows, :unknowns] = ties.matrix
+        matrix[rows:, unknowns:] = np.eye(len(names))
         ties = replace(
             ties,
-            matrix=np.vstack([np.hstack([ties.matrix, zero]), added]),
+            matrix=matrix,
             offset=np.append(np.asarray(ties.offset), np.zeros(len(names))),
             parameters=(*ties.parameters, *names),
             units=(*ties.units, *units),
@@ -50,17 +54,21 @@ def with_columns(
 
 
 def asymmetric_friction(velocity: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-    """Columns (N, n_out, 2 n) by which Coulomb and viscous friction differ from one direction to the other.
+    """Return columns for the dependence of Coulomb and viscous friction on the direction of motion.
 
-    With F = F_c sign(v) + F_v v + F_0 in the machine, the force |v| F_a makes the viscous
-    coefficient F_v + F_a forwards and F_v - F_a backwards, and |sign(v)| F_b does the same for
-    Coulomb friction; the latter differs from an offset F_0 only in standstill. First |sign(v)|,
-    then |v|, per coordinate.
+    With F = F_c sign(v) + F_v v + F_0 in the machine, the force |v| F_a changes the viscous
+    coefficient to F_v + F_a for positive and to F_v - F_a for negative velocities. The force
+    |sign(v)| F_b does the same for Coulomb friction; it differs from an offset F_0 at standstill
+    only.
 
     Args:
-        velocity: (N, n), of the coordinates with friction; one output each without `rows`.
-        rows: (N, n_out, n), what a unit of force on each adds to the outputs (see
+        velocity: (N, n), velocities of the coordinates with friction; without `rows`, each
+            coordinate has its own output.
+        rows: (N, n_out, n), change of the outputs per unit force on each coordinate (see
             `friction_columns`).
+
+    Returns:
+        (N, n_out, 2 n): |sign(v)| of all coordinates, then |v| of all coordinates.
     """
     columns = (np.abs(np.sign(velocity)), np.abs(velocity))
     return np.concatenate([_on_rows(column, rows) for column in columns], axis=2)
@@ -69,16 +77,17 @@ def asymmetric_friction(velocity: np.ndarray, rows: np.ndarray | None = None) ->
 def stribeck_friction(
     velocity: np.ndarray, speed: np.ndarray, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """Columns (N, n_out, n) of sign(v) exp(-(v / v_s)^2): breakaway friction above Coulomb's.
+    """Return the columns (N, n_out, n) of sign(v) exp(-(v / v_s)^2), the Stribeck effect.
 
-    The Stribeck speed v_s enters nonlinearly: scan it and choose by hold-out (Armstrong-Helouvry,
-    Dupont and Canudas de Wit 1994, A survey of models, analysis tools and compensation methods for
-    the control of machines with friction).
+    It is the breakaway friction above Coulomb friction. The Stribeck speed v_s is a nonlinear
+    parameter: try several values and choose one with held-out data (Armstrong-Helouvry, Dupont and
+    Canudas de Wit 1994, A survey of models, analysis tools and compensation methods for the control
+    of machines with friction).
 
     Args:
-        velocity: (N, n); one output each without `rows`.
+        velocity: (N, n); without `rows`, each coordinate has its own output.
         speed: v_s (n,), positive.
-        rows: (N, n_out, n), what a unit of force on each adds to the outputs.
+        rows: (N, n_out, n), change of the outputs per unit force on each coordinate.
 
     Raises:
         IdentificationError: a Stribeck speed is not positive.
@@ -92,4 +101,5 @@ def stribeck_friction(
 
 
 def _on_rows(columns: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+    """Return forces (N, n) on coordinates as columns of the outputs (N, n_out, n)."""
     return np.asarray((np.eye(columns.shape[1]) if rows is None else rows) * columns[:, None, :])

@@ -1,8 +1,9 @@
-"""Deviations of many logs when nothing is known of their errors' correlation: each log is read twice more.
+"""Standard deviations for many logs whose errors have an unknown correlation.
 
-The scores s_n = Z_n^T e_n follow from the estimate: there are none before all logs are folded. The
-second reading of a log gives the sums by which the kernel is chosen, the third its share of sum
-over l of k_l (G_l + G_l^T), as `AutocorrelatedErrors` does with all samples at hand.
+The scores s_n = Z_n^T e_n need the estimate, so they cannot be computed before all logs are folded.
+Each log is therefore read two more times. The second reading gives the sums from which the kernel
+follows. The third gives the log's part of the sum over l of k_l (G_l + G_l^T). The result is that
+of `AutocorrelatedErrors` with all samples in memory.
 
 Source: Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix
 estimation.
@@ -32,13 +33,13 @@ from tauloop.identification.regression.folding import FoldedIdentification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScoreDirections(ReprMixin):
-    """From samples to steps of the parameters d_n = B Z_n^T e_n.
+class ScoreDirections(Shown):
+    """The data that are needed to compute parameter steps d_n = B Z_n^T e_n from samples.
 
     Attributes:
-        independent: columns of the base parameters.
-        values: of the base parameters (r,), SI.
-        weights: of the measured outputs.
+        independent: indices of the base parameters' columns.
+        values: (r,) values of the base parameters, SI.
+        weights: weights of the measured outputs.
         sensitivity: B (r, r).
     """
 
@@ -49,7 +50,7 @@ class ScoreDirections(ReprMixin):
 
     @classmethod
     def of(cls, folded: FoldedIdentification) -> ScoreDirections:
-        """Those of an identification."""
+        """Return the directions of an identification."""
         estimate = folded.estimate
         return cls(
             independent=np.asarray(folded.base.independent),
@@ -59,7 +60,7 @@ class ScoreDirections(ReprMixin):
         )
 
     def rows_of(self, data: RegressionData) -> tuple[np.ndarray, np.ndarray]:
-        """Return the regressor (n_out, r, N) of the base parameters, and the residual (n_out, N)."""
+        """Return the base columns of the regressor (n_out, r, N), and the residual (n_out, N)."""
         rows = data.unknown_rows(slice(None))  # (k, n + 1, N)
         regressor, forces = rows[:, self.independent], rows[:, -1]
         return regressor, forces - np.einsum("krn,r->kn", regressor, self.values)
@@ -71,22 +72,32 @@ class ScoreDirections(ReprMixin):
         return np.asarray(scores @ self.sensitivity.T)
 
 
-def _fitted(data: RegressionData, share: float) -> RegressionData:
+def _fitted_samples(data: RegressionData, share: float) -> RegressionData:
+    """Return the first `share` of the samples."""
     return data if share == 1.0 else split(data, share)[0]
 
 
 @solving(IdentificationError)
 def score_sums(data: RegressionData, directions: ScoreDirections, share: float = 1.0) -> ScoreSums:
-    """The second reading of a log: `share` of its samples was fitted."""
-    return ScoreSums.of(directions.at(_fitted(data, share)))
+    """Return the sums of a log from which the kernel follows, in its second reading.
+
+    Args:
+        data: samples of the log.
+        directions: from the identification of all logs.
+        share: share of the samples that was fitted.
+    """
+    return ScoreSums.of(directions.at(_fitted_samples(data, share)))
 
 
 @solving(IdentificationError)
 def score_spread(
     data: RegressionData, directions: ScoreDirections, kernel: np.ndarray, share: float = 1.0
 ) -> np.ndarray:
-    """The third reading of a log: D^T K D (r, r) of its steps D (N, r), K the Toeplitz matrix of the kernel."""
-    d = directions.at(_fitted(data, share))
+    """Return D^T K D (r, r) of a log's steps D (N, r), in its third reading.
+
+    K is the Toeplitz matrix of the kernel.
+    """
+    d = directions.at(_fitted_samples(data, share))
     return np.asarray(d.T @ correlated(d, kernel))
 
 
@@ -94,26 +105,34 @@ def score_spread(
 def residual_sums(
     data: RegressionData, directions: ScoreDirections, lags: int, share: float = 1.0
 ) -> np.ndarray:
-    """Return products (lags, n_out) of the residuals of a log, for its second reading (see `residual_products`)."""
-    return residual_products(directions.rows_of(_fitted(data, share))[1].T, lags)
+    """Return products (lags, n_out) of a log's residuals, in its second reading.
+
+    See `residual_products`.
+    """
+    return residual_products(directions.rows_of(_fitted_samples(data, share))[1].T, lags)
 
 
 @solving(IdentificationError)
 def noise_spread(
     data: RegressionData, directions: ScoreDirections, correlation: np.ndarray, share: float = 1.0
 ) -> np.ndarray:
-    """Return Y_k^T C Y_k (n_out, r, r) of a log, C of the residuals' correlation, for its third reading."""
-    regressor, _ = directions.rows_of(_fitted(data, share))
+    """Return Y_k^T C Y_k (n_out, r, r) of a log, in its third reading.
+
+    C is the Toeplitz matrix of the residuals' correlation.
+    """
+    regressor, _ = directions.rows_of(_fitted_samples(data, share))
     return np.stack([columns @ correlated(columns.T, correlation) for columns in regressor])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NoiseFloor(ReprMixin):
-    """Errors of one size with the residuals' own correlation: no variance is smaller (see `AutocorrelatedErrors`).
+class NoiseFloor(Shown):
+    """Lower bound of the variances, for errors of constant size with the residuals' correlation.
+
+    See `AutocorrelatedErrors`.
 
     Attributes:
-        squares: sum of squares of the residuals of each output (n_out,).
-        spread: Y_k^T C Y_k (n_out, r, r) of all logs.
+        squares: (n_out,) sum of squares of the residuals of each output.
+        spread: (n_out, r, r) Y_k^T C Y_k of all logs.
     """
 
     squares: np.ndarray
@@ -135,18 +154,17 @@ def with_autocorrelation(
     spreads: Iterable[np.ndarray],
     floor: NoiseFloor | None = None,
 ) -> FoldedIdentification:
-    """Return the identification with the deviations of `AutocorrelatedErrors`.
+    """Return the identification with the standard deviations of `AutocorrelatedErrors`.
 
     Args:
-        folded: of all logs.
-        sums: of all logs.
-        spreads: of the logs, in their order.
-        floor: below which no variance is; None where forces passed no filter of known length.
+        folded: identification of all logs.
+        sums: score sums of all logs.
+        spreads: `score_spread` of each log, in their order.
+        floor: lower bound of the variances; None where forces passed no filter of known length.
     """
     outputs = len(folded.estimate.weights)
-    covariance = less_followed(
-        reduce(np.add, spreads), sums.squares, float(folded.samples), outputs
-    )
+    total = reduce(np.add, spreads)
+    covariance = less_followed(total, sums.squares, float(folded.samples), outputs)
     if floor is not None and folded.samples <= MANY_SAMPLES:
         covariance = not_below(covariance, floor.variances(folded))
     return replace(folded, estimate=replace(folded.estimate, covariance=covariance))

@@ -1,15 +1,19 @@
-"""Many logs as a tree: each becomes a small triangle where it lies, triangles are folded pairwise, samples never meet.
+"""Identification from many logs: each is condensed to a triangle, and triangles are merged.
 
-A log's triangle is R with R^T R = [Y f]^T [Y f], by QR, for the samples that are fitted and for
-those that are held out. What deviations need beside it, when the errors have a known correlation c
-in time, is Y^T C Y, C the Toeplitz matrix of c; that of two parts one behind the other is the sum
-of both and what their ends have in common, which is why a triangle keeps its first and last rows.
-For errors of unknown correlation it may keep the triangles of blocks, or of each log, apart
-(`ClusteredErrors`). So parts of one log, logs of one machine, and a log that comes a year later
-fold alike, and in any order of pairs, up to rounding.
+A log's triangle is R with R^T R = [Y f]^T [Y f], by QR, for the fitted and for the held-out
+samples. The samples of different logs are never needed together. Further data are kept for the
+standard deviations:
 
-A triangle says what it was folded of and how, and has a mark of each log: logs of another machine,
-or of other options, are refused, and one that comes twice is known again.
+- For errors with a known correlation c in time: Y^T C Y, where C is the Toeplitz matrix of c. For
+  two consecutive parts of a log it is the sum of both plus a term from the ends where they meet, so
+  a triangle keeps its first and last rows.
+- For errors of unknown correlation: the triangles of blocks or of each log (`ClusteredErrors`).
+
+Parts of one log, logs of one machine, and logs that are recorded later can be folded in any order,
+with the same result up to rounding.
+
+A triangle records its machine and options, and a fingerprint of each log. Logs of another machine
+or with other options are rejected, and a log that is folded twice is recognised.
 
 Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR
 and LU factorizations (trees of triangles).
@@ -38,31 +42,29 @@ from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.streaming import Condensed, condensed, estimate_condensed
 from tauloop.logs.files.unpacking import require_archive
 
-_FORMAT = "tauloop-triangle/3"
-#: Arrays of a triangle that are kept as they are.
-_ARRAYS = ("correlation", "spread", "head", "tail", "clusters", "marks")
-#: Differences that are named of two triangles which do not belong together.
-_NAMED = 5
+_TRIANGLE_FORMAT = "tauloop-triangle/3"
+#: Attributes of a triangle that are saved without conversion.
+_TRIANGLE_ARRAYS = ("correlation", "spread", "head", "tail", "clusters", "marks")
+#: Number of differences that a message names for two triangles that do not match.
+_MAX_NAMED_DIFFERENCES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LogTriangle(ReprMixin):
-    """All that an identification asks of one log, or of many.
+class LogTriangle(Shown):
+    """The condensed form of one or many logs, which is sufficient for an identification.
 
     Attributes:
-        training: samples that are fitted.
-        held_out: samples that the fit is judged by; None without any.
-        correlation: (L,) of the errors at lags 0 to L - 1.
-        spread: Y_k^T C Y_k (n_measured, n, n) of the samples that are fitted.
-        head, tail: the first and the last L - 1 rows Y (n_measured, m, n), fewer where there are
-            fewer.
-        logs: number of logs in it.
-        clusters: triangles (G, n_measured, n + 1, n + 1) of blocks of the fitted samples that were
-            kept apart.
-        marks: a number for each log, the same for one whose columns have the same norms to ten
-            digits.
-        origin: machine and options that all logs must have in common, by name; empty where nothing
-            is said.
+        training: the fitted samples, condensed.
+        held_out: the held-out samples, condensed; None without any.
+        correlation: (L,) correlation of the errors at lags 0 to L - 1.
+        spread: (n_measured, n, n) Y_k^T C Y_k of the fitted samples.
+        head, tail: (n_measured, m, n) the first and the last rows Y, at most L - 1.
+        logs: number of logs.
+        clusters: (G, n_measured, n + 1, n + 1) triangles of blocks of the fitted samples.
+        marks: a fingerprint of each log, which is equal for logs whose columns have the same norms
+            to ten digits.
+        origin: machine and options, which must be the same for all logs, by name; empty where they
+            are not known.
     """
 
     training: Condensed
@@ -82,13 +84,12 @@ class FoldedIdentification(ReprMixin):
     """Base parameters of many logs.
 
     Attributes:
-        base: what the logs can tell.
+        base: the base parameters.
         estimate: values and their covariance, SI.
         sensitivity: (sum over outputs of w_k^2 Y_k^T Y_k)^-1 (r, r).
-        samples: that were fitted.
-        held_out: RMS residual of each measured output on the samples that were not fitted, SI; None
-            without any.
-        training: the same on those that were.
+        samples: number of fitted samples.
+        training: RMS residual of each measured output on the fitted samples, SI.
+        held_out: the same on the held-out samples; None without any.
     """
 
     base: BaseParameters
@@ -107,53 +108,61 @@ def fold_log(
     correlation: np.ndarray | None = None,
     blocks: int = 0,
 ) -> LogTriangle:
-    """The triangle of one log.
+    """Return the triangle of one log.
 
     Args:
-        data: its samples; all measured outputs in all of them.
-        share: of the samples, the first of which are fitted and the others held out; all are fitted
-            with 1.
-        correlation: of the errors (L,), 1 first, such as `decimation_correlation` gives; white
-            errors without it.
-        blocks: of the fitted samples whose triangles are kept, for `ClusteredErrors`; 1 keeps that
-            of the log.
+        data: samples of the log, with all measured outputs in all samples.
+        share: share of the samples, at the start of the log, that are fitted; the others are held
+            out. With 1, all are fitted.
+        correlation: (L,) correlation of the errors, 1 first, such as from `decimation_correlation`;
+            white errors when not given.
+        blocks: number of blocks of the fitted samples whose triangles are kept for
+            `ClusteredErrors`. With 1, the triangle of the log is kept.
 
     Raises:
-        IdentificationError: fewer samples than blocks; a part would be empty, or rows of single
-            outputs are missing.
+        IdentificationError: there are fewer samples than blocks, a part would be empty, or rows of
+            some outputs are missing.
     """
     if data.present is not None:
         raise IdentificationError.of(
-            "log", "has rows of single outputs only", "fold logs that measure all of them"
+            "log",
+            "some samples have no rows of some outputs",
+            "fold logs that measure all outputs",
         )
     training, held_out = (data, None) if share == 1.0 else split(data, share)
     kernel = np.ones(1) if correlation is None else np.asarray(correlation, dtype=float)
-    whole = condensed(training)
-    spread, head, tail = _spread(training, whole, kernel)
+    condensed_training = condensed(training)
+    condensed_held_out = None if held_out is None else condensed(held_out)
+    spread, head, tail = _spread(training, condensed_training, kernel)
     if blocks > len(training):
-        what = f"{len(training)} samples of a log do not fill {blocks} blocks"
-        raise IdentificationError.of("blocks", what, "take fewer blocks")
-    parts = np.array_split(np.arange(len(training)), blocks) if blocks > 1 else []
-    rest = None if held_out is None else condensed(held_out)
-    apart = [
-        condensed(training.part(slice(int(part[0]), int(part[-1]) + 1))).triangles for part in parts
-    ]
+        raise IdentificationError.of(
+            "blocks",
+            f"a log of {len(training)} samples cannot be split into {blocks} blocks",
+            "use fewer blocks",
+        )
+    clusters = condensed_training.triangles[None][:blocks]
+    if blocks > 1:
+        block_triangles = []
+        for block in np.array_split(np.arange(len(training)), blocks):
+            samples = slice(int(block[0]), int(block[-1]) + 1)
+            block_triangles.append(condensed(training.part(samples)).triangles)
+        clusters = np.stack(block_triangles)
     return LogTriangle(
-        training=whole,
-        held_out=rest,
+        training=condensed_training,
+        held_out=condensed_held_out,
         correlation=kernel,
         spread=spread,
         head=head,
         tail=tail,
         logs=1,
-        clusters=np.stack(apart) if apart else whole.triangles[None][:blocks],
-        marks=np.array([_mark(whole, rest)]),
+        clusters=clusters,
+        marks=np.array([_fingerprint(condensed_training, condensed_held_out)]),
         origin={},
     )
 
 
-def _mark(*parts: Condensed | None) -> int:
-    """A number of 48 bits by which a log is known again, also on a computer that rounds otherwise."""
+def _fingerprint(*parts: Condensed | None) -> int:
+    """Return a fingerprint of 48 bits of a log, which does not depend on rounding errors."""
     norms = [
         np.append(np.linalg.norm(part.triangles, axis=1), part.samples)
         for part in parts
@@ -164,14 +173,18 @@ def _mark(*parts: Condensed | None) -> int:
 
 
 def _spread(
-    data: RegressionData, whole: Condensed, kernel: np.ndarray
+    data: RegressionData, samples: Condensed, kernel: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Y_k^T C Y_k of every output, and the rows at both ends; of white errors from the triangle, R^T R."""
+    """Return Y_k^T C Y_k of every output, and the rows at both ends of a log.
+
+    For white errors it is R^T R of the triangle, and no rows are needed.
+    """
     if len(kernel) == 1:
-        R = whole.triangles[:, :, :-1]
-        nothing = np.zeros((len(R), 0, R.shape[2]))
-        return R.transpose(0, 2, 1) @ R, nothing, nothing
-    rows = data.unknown_rows(slice(None))[:, :-1]  # (k, n, samples)
+        R = samples.triangles[:, :, :-1]
+        no_rows = np.zeros((len(R), 0, R.shape[2]))
+        return R.transpose(0, 2, 1) @ R, no_rows, no_rows
+    # Axes: output, unknown, sample.
+    rows = data.unknown_rows(slice(None))[:, :-1]
     edge = min(len(kernel) - 1, len(data))
     return (
         np.stack([columns @ correlated(columns.T, kernel) for columns in rows]),
@@ -182,44 +195,32 @@ def _spread(
 
 @solving(IdentificationError)
 def fold(first: LogTriangle, second: LogTriangle, *, one_log: bool = False) -> LogTriangle:
-    """The triangle of the samples of both.
+    """Return the triangle of the samples of both.
 
     Args:
         first, second: triangles.
-        one_log: whether the second goes on where the first ends: their errors are correlated across
-            the seam.
+        one_log: whether the second continues the log of the first, so that errors are correlated
+            across the seam.
 
     Raises:
-        IdentificationError: they have other unknowns, outputs or correlations, or are of other
-            machines or options.
+        IdentificationError: unknowns, outputs, correlations, machines or options differ.
     """
-    if first.origin and second.origin and first.origin != second.origin:
-        pairs = {
-            name: (first.origin.get(name), second.origin.get(name))
-            for name in {**first.origin, **second.origin}
-        }
-        others = [
-            f"{name} was {before} and is {now}"
-            for name, (before, now) in pairs.items()
-            if before != now
-        ]
-        what = f"they were not folded alike: {'; '.join(others[:_NAMED])}"
-        raise IdentificationError.of(
-            "triangles", what, "fold all logs with one machine file and the same options"
-        )
+    _require_same_origin(first, second)
     if not np.array_equal(first.correlation, second.correlation):
         raise IdentificationError.of(
-            "triangles", "their errors have other correlations", "fold all logs alike"
+            "triangles", "the correlations of their errors differ", "fold all logs in the same way"
         )
-    pair = [part for part in (first.held_out, second.held_out) if part is not None]
     spread = first.spread + second.spread
     if one_log:
         across = seam(first.tail, second.head, first.correlation)
         spread = spread + across + across.transpose(0, 2, 1)
+    held_out = first.held_out or second.held_out
+    if first.held_out is not None and second.held_out is not None:
+        held_out = first.held_out.beside(second.held_out)
     edge = len(first.correlation) - 1
     return LogTriangle(
         training=first.training.beside(second.training),
-        held_out=None if not pair else pair[0] if len(pair) == 1 else pair[0].beside(pair[1]),
+        held_out=held_out,
         correlation=first.correlation,
         spread=spread,
         head=np.concatenate([first.head, second.head], axis=1)[:, :edge],
@@ -231,10 +232,35 @@ def fold(first: LogTriangle, second: LogTriangle, *, one_log: bool = False) -> L
     )
 
 
+def _require_same_origin(first: LogTriangle, second: LogTriangle) -> None:
+    """Raise an error if two triangles have different machines or options."""
+    if not first.origin or not second.origin or first.origin == second.origin:
+        return
+    differences = []
+    for name in {**first.origin, **second.origin}:
+        before, after = first.origin.get(name), second.origin.get(name)
+        if before != after:
+            differences.append(f"{name} was {before} and is {after}")
+    raise IdentificationError.of(
+        "triangles",
+        f"they were folded in different ways: {'; '.join(differences[:_MAX_NAMED_DIFFERENCES])}",
+        "fold all logs with one machine file and the same options",
+    )
+
+
 def seam(tail: np.ndarray, head: np.ndarray, correlation: np.ndarray) -> np.ndarray:
-    """Sum over rows i before a seam and j behind it of c_(lag) Y_i^T Y_j (n_measured, n, n)."""
-    before, behind = tail.shape[1], head.shape[1]
-    lags = np.arange(behind)[None, :] + np.arange(before, 0, -1)[:, None]
+    """Return the sum over rows i before and j after a seam of c_(lag) Y_i^T Y_j.
+
+    Args:
+        tail: rows before the seam (n_measured, m, n).
+        head: rows after the seam (n_measured, m, n).
+        correlation: (L,) correlation c of the errors.
+
+    Returns:
+        (n_measured, n, n).
+    """
+    before, after = tail.shape[1], head.shape[1]
+    lags = np.arange(after)[None, :] + np.arange(before, 0, -1)[:, None]
     weights = np.where(
         lags < len(correlation), correlation[np.minimum(lags, len(correlation) - 1)], 0.0
     )
@@ -242,21 +268,24 @@ def seam(tail: np.ndarray, head: np.ndarray, correlation: np.ndarray) -> np.ndar
 
 
 def fold_all(triangles: Iterable[LogTriangle]) -> LogTriangle:
-    """The triangle of all logs, folded pairwise as a tree; no more than one triangle of each height is in memory.
+    """Return the triangle of all logs, folded pairwise as a tree.
+
+    At most one triangle of each height of the tree is in memory.
 
     Raises:
-        IdentificationError: there are none, or they do not belong together.
+        IdentificationError: there are no triangles, or they do not match.
     """
-    waiting: list[tuple[int, LogTriangle]] = []  # of falling heights
+    # Pairs of height and triangle, by descending height.
+    subtrees: list[tuple[int, LogTriangle]] = []
     for triangle in triangles:
         height = 0
-        while waiting and waiting[-1][0] == height:
-            triangle, height = fold(waiting.pop()[1], triangle), height + 1
-        waiting.append((height, triangle))
-    if not waiting:
+        while subtrees and subtrees[-1][0] == height:
+            triangle, height = fold(subtrees.pop()[1], triangle), height + 1
+        subtrees.append((height, triangle))
+    if not subtrees:
         raise IdentificationError.of("triangles", "there are none", "give at least one")
     return reduce(
-        lambda later, earlier: fold(earlier, later), (item for _, item in reversed(waiting))
+        lambda later, earlier: fold(earlier, later), (item for _, item in reversed(subtrees))
     )
 
 
@@ -268,51 +297,50 @@ def identify_folded(
     *,
     errors: ClusteredErrors | None = None,
 ) -> FoldedIdentification:
-    """Base parameters of all logs of a triangle, with deviations by the known correlation of the errors.
+    """Return the base parameters of all logs of a triangle.
 
-    Covariance B (sum over outputs k of w_k^4 s_k^2 Y_k^T C Y_k) B, B = (sum of w_k^2 Y_k^T Y_k)^-1
-    with the weights w_k of the estimator, and s_k^2 the residual's sum of squares over N - t_k, t_k
-    what the parameters follow of the errors: that of `FilteredErrors`. With errors of any
-    correlation inside blocks or logs, the jackknife over them.
+    The covariance is that of `FilteredErrors`: B (sum over outputs k of w_k^4 s_k^2 Y_k^T C Y_k) B
+    with B = (sum of w_k^2 Y_k^T Y_k)^-1 and the weights w_k of the estimator. The noise variance
+    s_k^2 is the residual's sum of squares over N - t_k, where t_k is the number of parameters that
+    output k determines. For errors of any correlation within blocks or logs, it is the jackknife
+    over these clusters.
 
     Args:
-        triangle: of all logs.
-        estimator, rank: how.
-        errors: clustered, where the triangle has kept clusters; as `triangle.correlation` says
-            without.
+        triangle: triangle of all logs.
+        estimator, rank: estimator, and options of the rank decision.
+        errors: clustered errors, if the triangle contains clusters; when not given, errors have the
+            correlation `triangle.correlation`.
 
     Raises:
-        IdentificationError: the logs cannot support the identification; fewer than two clusters
-            were kept.
+        IdentificationError: the logs do not determine the parameters, or the triangle contains
+            fewer than two clusters.
     """
     fitted = triangle.training
     base, estimate = estimate_condensed(fitted, estimator, rank)
-    chosen = list(base.independent)
-    triangles = fitted.triangles[:, :, [*chosen, len(fitted.unknowns)]]
+    independent = list(base.independent)
+    columns = [*independent, len(fitted.unknowns)]
+    triangles, clusters = fitted.triangles[:, :, columns], triangle.clusters[:, :, :, columns]
     weights = estimate.weights**2
     normal = sum(w * (R[:, :-1].T @ R[:, :-1]) for w, R in zip(weights, triangles, strict=True))
     sensitivity = np.linalg.inv(np.asarray(normal))
-    total, triangles_apart = (
-        np.zeros_like(sensitivity),
-        triangle.clusters[:, :, :, [*chosen, len(fitted.unknowns)]],
-    )
-    if errors is not None and len(triangles_apart) < 2:
-        what = f"{len(triangles_apart)} clusters were kept of the logs"
+    if errors is not None and len(clusters) < 2:
         raise IdentificationError.of(
-            "triangle", what, "fold several logs with blocks=1, or each with blocks=12"
+            "triangle",
+            f"contains {len(clusters)} clusters, but at least 2 are needed",
+            "fold several logs with blocks=1, or each with blocks=12",
         )
-    for w, R, whole in zip(weights, triangles, triangle.spread, strict=True):
-        meat = whole[np.ix_(chosen, chosen)]
+    total = np.zeros_like(sensitivity)
+    for w, R, spread in zip(weights, triangles, triangle.spread, strict=True):
+        meat = spread[np.ix_(independent, independent)]
         residual = R[:, :-1] @ estimate.values - R[:, -1]
         freedom = max(fitted.samples - w * float(np.trace(sensitivity @ meat)), 1.0)
         total += w**2 * (residual @ residual) / freedom * meat
     covariance = sensitivity @ total @ sensitivity.T
     if errors is not None:
-        misfits = triangles_apart[..., -1] - triangles_apart[..., :-1] @ estimate.values
-        parts = np.einsum(
-            "k,gkmi,gkmj->gij", weights, triangles_apart[..., :-1], triangles_apart[..., :-1]
-        )
-        scores = np.einsum("k,gkmi,gkm->gi", weights, triangles_apart[..., :-1], misfits)
+        regressors, forces = clusters[..., :-1], clusters[..., -1]
+        misfits = forces - regressors @ estimate.values
+        parts = np.einsum("k,gkmi,gkmj->gij", weights, regressors, regressors)
+        scores = np.einsum("k,gkmi,gkm->gi", weights, regressors, misfits)
         covariance = jackknife(list(parts), list(scores))
     values = base.spread(estimate.values)
     return FoldedIdentification(
@@ -326,14 +354,14 @@ def identify_folded(
 
 
 def triangle_arrays(triangle: LogTriangle) -> dict[str, np.ndarray]:
-    """All that a triangle holds, as arrays by name."""
+    """Return the contents of a triangle as arrays by name."""
     texts = {"unknowns": triangle.training.unknowns, "units": triangle.training.unknown_units}
     texts |= {
         "outputs": triangle.training.outputs,
-        "format": (_FORMAT,),
+        "format": (_TRIANGLE_FORMAT,),
         "origin": (json.dumps(triangle.origin),),
     }
-    arrays = {name: getattr(triangle, name) for name in _ARRAYS}
+    arrays = {name: getattr(triangle, name) for name in _TRIANGLE_ARRAYS}
     arrays |= {name: np.array(items) for name, items in texts.items()}
     for name in ("training", "held_out"):
         part: Condensed | None = getattr(triangle, name)
@@ -346,12 +374,12 @@ def triangle_arrays(triangle: LogTriangle) -> dict[str, np.ndarray]:
 
 
 def triangle_of(arrays: Mapping[str, np.ndarray]) -> LogTriangle:
-    """The triangle of such arrays.
+    """Return the triangle from the arrays of `triangle_arrays`.
 
     Raises:
-        KeyError, ValueError: they are none of a triangle.
+        KeyError, ValueError: the arrays are not those of a triangle.
     """
-    if arrays["format"].tolist() != [_FORMAT]:
+    if arrays["format"].tolist() != [_TRIANGLE_FORMAT]:
         raise ValueError("it has another format")
     unknowns, units, outputs = (
         tuple(arrays[name].tolist()) for name in ("unknowns", "units", "outputs")
@@ -371,18 +399,20 @@ def triangle_of(arrays: Mapping[str, np.ndarray]) -> LogTriangle:
     training = part("training")
     if training is None:
         raise ValueError("it has no samples")
-    own = {name: arrays[name] for name in _ARRAYS}
-    origin, logs = dict(json.loads(arrays["origin"][0])), int(arrays["logs"])
     return LogTriangle(
-        training=training, held_out=part("held_out"), logs=logs, origin=origin, **own
+        training=training,
+        held_out=part("held_out"),
+        logs=int(arrays["logs"]),
+        origin=dict(json.loads(arrays["origin"][0])),
+        **{name: arrays[name] for name in _TRIANGLE_ARRAYS},
     )
 
 
 def write_triangle(triangle: LogTriangle, path: str | Path) -> Path:
-    """Write a triangle as a NumPy archive: arrays and texts, nothing that is unpickled.
+    """Write a triangle as a NumPy archive of arrays and texts, without pickled objects.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the file cannot be written.
     """
 
     def write(temporary: Path) -> None:
@@ -393,20 +423,25 @@ def write_triangle(triangle: LogTriangle, path: str | Path) -> Path:
 
 
 def read_triangle(path: str | Path) -> LogTriangle:
-    """Read what `write_triangle` wrote.
+    """Return the triangle in a file of `write_triangle`.
 
     Raises:
-        IdentificationError: it is none, or damaged.
+        IdentificationError: the file does not contain a triangle, or is damaged.
     """
     path = Path(path)
     if (problem := unreadable(path)) is not None:
         raise IdentificationError.of("", *problem, file=str(path))
     try:
         require_archive(path)
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-            return triangle_of({name: held[name] for name in held.files})
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return triangle_of({name: archive[name] for name in archive.files})
     except LogError as error:
         raise IdentificationError(error.problems) from None
-    except Exception as error:  # NumPy parses a damaged head as Python's own text
-        what = f"is no triangle of logs: {type(error).__name__}"
-        raise IdentificationError.of("", what, "fold its logs again", file=str(path)) from None
+    except Exception as error:
+        # NumPy parses a damaged header as Python source, which can raise any exception.
+        raise IdentificationError.of(
+            "",
+            f"is not a triangle of logs: {type(error).__name__}",
+            "fold its logs again",
+            file=str(path),
+        ) from None

@@ -1,4 +1,4 @@
-"""From a measured log to regression data: prepare the motion, close the loops, make the regressor, decimate both."""
+"""Regression data from measured logs: motion, loop closure, regressor and decimation."""
 
 from __future__ import annotations
 
@@ -41,21 +41,22 @@ from tauloop.model import Model
 
 #: SI units of lengths and angles.
 GEOMETRIC_UNITS = ("m", "rad")
-#: Groups of leaf parameters that identification may estimate from forces.
+#: Groups of independent parameters that can be estimated from forces.
 DYNAMIC_GROUPS = ("inertia", "friction", "drive", "spring")
-#: What the rows of the regressor may be: actuator forces, or forces on the driven coordinates.
+#: Rows of the regressor: actuator forces, or forces on the driven coordinates.
 OUTPUTS = ("actuators", "joints")
 #: Quantities of a prepared motion.
-MOTION = ("position", "velocity", "acceleration")
-#: Samples that are followed through their loops at a time.
+MOTION_QUANTITIES = ("position", "velocity", "acceleration")
+#: Number of samples whose loops are closed at a time.
 FOLLOWED_AT_ONCE = 100_000
 
 
 def dynamic_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Leaf parameters of the machine file that forces depend on linearly: inertia, friction, drives, springs.
+    """Return the independent parameters of the machine file on which forces depend linearly.
 
-    Those that are known are not among them, nor are rests of springs, Stribeck speeds (see
-    `held_leaves`) and lengths (see `held_lengths`).
+    They are parameters of inertia, friction, drives and springs. Known parameters are not included,
+    nor are rest positions of springs and Stribeck speeds (see `held_leaves`), and lengths (see
+    `held_lengths`).
     """
     held = {*known, *held_leaves(model, known), *held_lengths(model, known)}
     return tuple(
@@ -66,48 +67,46 @@ def dynamic_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Leaf parameters that keep their values, since forces are not linear in them beside those that are sought.
+    """Return the parameters that keep their values because forces are not linear in them.
 
-    They are rests of springs whose stiffness is not known, and Stribeck speeds.
+    They are rest positions of springs with unknown stiffness, and Stribeck speeds.
     """
     mechanism = model.mechanism
     freedoms = model.topology.freedoms
     springs = [freedom.spring for freedom in freedoms if freedom.spring is not None]
     expressions = [spring.rest for spring in springs if not leaves(spring.stiffness) <= set(known)]
-    losses = [freedom.friction for freedom in freedoms]
-    losses += [actuator.friction for actuator in mechanism.actuators] + [
-        loss.friction for loss in mechanism.losses
-    ]
+    frictions = [freedom.friction for freedom in freedoms]
+    frictions += [actuator.friction for actuator in mechanism.actuators]
+    frictions += [loss.friction for loss in mechanism.losses]
     expressions += [
         friction.stribeck
-        for friction in losses
+        for friction in frictions
         if friction is not None and friction.stribeck is not None
     ]
-    return tuple(
-        dict.fromkeys(name for expression in expressions for name in sorted(leaves(expression)))
-    )
+    names = (name for expression in expressions for name in sorted(leaves(expression)))
+    return tuple(dict.fromkeys(names))
 
 
 def held_lengths(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Lengths and angles that keep their values, since forces are not linear in them.
+    """Return the lengths and angles that keep their values because forces are not linear in them.
 
-    Forces depend on their powers, or on products with other parameters that are sought: a length of
-    a leg that also places its mass centre is one. With a known mass, a distance of its centre is
-    sought.
+    Forces depend on their powers, or on products with other unknown parameters. An example is a
+    leg's length that also determines its mass centre. With a known mass, the distance of the mass
+    centre can be an unknown.
     """
     table = model.mechanism.parameters
-    sought = {p.name for p in table if p.group in DYNAMIC_GROUPS} - set(known)
-    lengths = {name for name in sought if si_unit(table[name].unit) in GEOMETRIC_UNITS}
+    unknown = {p.name for p in table if p.group in DYNAMIC_GROUPS} - set(known)
+    lengths = {name for name in unknown if si_unit(table[name].unit) in GEOMETRIC_UNITS}
     held: set[str] = set()
     for entry in model.parameters:
-        used = leaves(entry.expression) & sought
+        used = leaves(entry.expression) & unknown
         if len(used) > 1 or not all(_is_linear(model, entry, name) for name in used & lengths):
             held |= used & lengths
     return tuple(p.name for p in table if p.name in held)
 
 
 def _is_linear(model: Model, entry: DynamicParameter, name: str) -> bool:
-    """Whether a dynamic parameter is linear in one leaf parameter, by its values at three equal steps."""
+    """Return whether a dynamic parameter is linear in an independent one, from three values."""
     first, second, third = (
         model.mechanism.at_values({name: value}).value(entry.expression)
         for value in (1.0, 2.0, 3.0)
@@ -116,11 +115,13 @@ def _is_linear(model: Model, entry: DynamicParameter, name: str) -> bool:
 
 
 def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
-    """Ties of the regressor's columns to leaf parameters of the machine file; all other leaves keep their values.
+    """Return the ties of the regressor's columns to independent parameters of the machine file.
+
+    All other independent parameters keep their values.
 
     Args:
         model: the machine.
-        names: leaf parameters to identify; all of `dynamic_leaves` without it.
+        names: independent parameters to identify; those of `dynamic_leaves` when not given.
 
     Raises:
         InputError: forces are not linear in these parameters together.
@@ -142,33 +143,33 @@ def regression_data(
     prepared: Signals | None = None,
     common_filter: bool = True,
 ) -> RegressionData:
-    """Regressor and forces of a log whose channels are named after the machine's actuators.
+    """Return the regressor and forces of a log whose channels have the names of actuators.
 
-    Positions are filtered and differentiated; loops are closed by forward kinematics tracked along
-    the log; the regressor, its columns of dry friction included, and the forces are filtered and
-    decimated alike. Samples of a force that the log marks (``left_out.NAME``, such as of
-    `without_saturated`) are zero on both sides before that, so that they count for nothing in any
+    Positions are filtered and differentiated. Loops are closed by forward kinematics tracked along
+    the log. Regressor and forces are filtered and decimated in the same way; this includes the
+    columns of dry friction. Samples of a force that the log marks (``left_out.NAME``, such as from
+    `without_saturated`) are set to zero on both sides before, so they do not contribute to any
     decimated row.
 
     Args:
         model: the machine.
         log: positions of all actuators, and forces of some or all of them.
         preparation: filtering, trimming, decimation.
-        output: "actuators": one equation per actuator force; "joints": one per driven coordinate
-            (forces A^T u), for which all forces must be measured, as they must of redundant
-            actuators: these have one equation per leading actuator, or per coordinate that it
-            drives, for the resultant of all forces (`Model.measurable_output`).
+        output: "actuators" for one equation per actuator force, or "joints" for one per driven
+            coordinate (forces A^T u). "joints" and redundant actuators need the forces of all
+            actuators. Redundant actuators have one equation per leading actuator, or per coordinate
+            that it drives, for the resultant of all forces (`Model.determined`).
         ties: relations between the parameters, such as `leaf_ties(model)`.
-        prepared: the log as `prepared_signals` prepares it, where that is done already; then the
-            preparation has the cut-offs of `with_cutoffs`, or none where nothing was filtered.
-        common_filter: whether regressor and forces pass `common_cutoff`; without it decimation
-            alone filters them, and data of several cut-offs compare (`RegressionData.low_passed`
-            filters them later).
+        prepared: result of `prepared_signals` for the log, if it was computed before. Then the
+            preparation must have the cut-offs of `with_cutoffs`, or none if nothing was filtered.
+        common_filter: whether regressor and forces pass the filter of `common_cutoff`. Otherwise
+            only the decimation filters them, so that data with several cut-offs are comparable
+            (`RegressionData.low_passed` filters them later).
 
     Raises:
-        InputError: no such output.
-        LogError: channels are missing, misspelt or in another unit than the machine's.
-        PoseError: the log leaves the workspace of the described machine.
+        InputError: the output is unknown.
+        LogError: channels are missing or misspelt, or their unit differs from the machine's.
+        PoseError: the log leaves the workspace of the machine.
     """
     require_channels(model, log, output)
     if prepared is None:
@@ -185,7 +186,8 @@ def regression_data(
         forces = forces * present
     forces = decimate(forces, factor, cutoff)
     if factor > 1:
-        time = time[::factor][: len(forces)].copy()  # a view would keep the whole log's
+        # A view would keep the times of the full log in memory.
+        time = time[::factor][: len(forces)].copy()
     if present is not None:
         present = present[::factor][: len(forces)] & measured
         forces, regressor = forces * present, regressor * present[:, :, None]
@@ -206,18 +208,22 @@ def regression_data(
 
 
 def present_rows(model: Model, log: Log, output: str) -> np.ndarray | None:
-    """Rows (N, n_out) in which no force is marked as left out that they hold; None where none is marked."""
+    """Return True (N, n_out) for rows without a force that is marked as left out.
+
+    Returns:
+        The rows; None if no force is marked.
+    """
     marked = channels(log, LEFT_OUT)
-    out = [actuator.name in marked for actuator in model.mechanism.actuators]
-    if not any(out):
+    is_marked = [actuator.name in marked for actuator in model.mechanism.actuators]
+    if not any(is_marked):
         return None
     names = [actuator.name for actuator in model.mechanism.actuators if actuator.name in marked]
-    marks = np.zeros((len(as_signals(log).time), len(out)), dtype=bool)
-    marks[:, out] = samples(log, LEFT_OUT, names) != 0.0
+    marks = np.zeros((len(as_signals(log).time), len(is_marked)), dtype=bool)
+    marks[:, is_marked] = samples(log, LEFT_OUT, names) != 0.0
     if output == "actuators" and not model.assembly.is_redundant:
         return ~marks
-    holds = np.any(force_mixing(model, log, output) != 0.0, axis=0)
-    return ~np.asarray(marks.astype(float) @ holds > 0.0)
+    contains = np.any(force_mixing(model, log, output) != 0.0, axis=0)
+    return ~np.asarray(marks.astype(float) @ contains > 0.0)
 
 
 def motion_regressor(
@@ -228,27 +234,31 @@ def motion_regressor(
     output: str = "actuators",
     prepared: Signals | None = None,
 ) -> np.ndarray:
-    """Regressor (N, n_out, n_pi) of a motion that has no forces, prepared as `regression_data` prepares its log.
+    """Return the regressor (N, n_out, n_pi) of a motion without forces.
 
-    Of the commanded motion, at the samples of the measured one, it is the instruments of ideal
-    tracking (see `InstrumentalVariables`).
+    The motion is prepared as in `regression_data`. The regressor of the commanded motion, at the
+    samples of the measured one, gives the instruments of ideal tracking (see
+    `InstrumentalVariables`).
 
     Raises:
-        InputError: no such output.
-        LogError: positions are missing, misspelt or in another unit than the machine's.
-        PoseError: the motion leaves the workspace of the described machine.
+        InputError: the output is unknown.
+        LogError: positions are missing or misspelt, or their unit differs from the machine's.
+        PoseError: the motion leaves the workspace of the machine.
     """
     require_positions(model, log, output)
     if prepared is None:
         preparation = with_cutoffs(log, preparation)
         prepared = prepared_signals(log, preparation)
-    return _regressor(
-        model, prepared, output, preparation.decimation, common_cutoff(prepared, preparation)
-    )
+    cutoff = common_cutoff(prepared, preparation)
+    return _regressor(model, prepared, output, preparation.decimation, cutoff)
 
 
 def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np.ndarray]:
-    """Forces (N, n_out) of a log in the order of the regressor's rows, and which rows are measured (n_out,)."""
+    """Return the forces of a log in the order of the regressor's rows.
+
+    Returns:
+        Forces (N, n_out); True (n_out,) for rows that are measured.
+    """
     names = [actuator.name for actuator in model.mechanism.actuators]
     present = [name for name in names if name in channels(log, "force")]
     measured = np.isin(names, present)
@@ -262,17 +272,15 @@ def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np
 
 
 def force_mixing(model: Model, log: Log, output: str) -> np.ndarray:
-    """B (N or 1, n_u, n_out): the regressor's rows are for B^T u, with the forces u of all actuators.
+    """Return B (N or 1, n_u, n_out): the regressor's rows are B^T u for actuator forces u.
 
-    Of redundant actuators B^T u are the resultants R^T u on the leading motions, at the log's
+    For redundant actuators B^T u are the resultants R^T u on the leading motions, at the log's
     positions.
     """
     if not model.assembly.is_redundant:
-        return (
-            driven_transmission(model)
-            if output == "joints"
-            else np.eye(len(model.mechanism.actuators))
-        )[None]
+        if output == "joints":
+            return driven_transmission(model)[None]
+        return np.eye(len(model.mechanism.actuators))[None]
     position = samples(log, "position", model.actuators.ports.position.columns)
     start = model.actuators.track(position).q if model.assembly.rows else None
     R = model.actuators.actuator_jacobian(position, start=start)
@@ -282,12 +290,15 @@ def force_mixing(model: Model, log: Log, output: str) -> np.ndarray:
 
 
 def leading_transmission(model: Model) -> np.ndarray:
-    """A (n, n_driven): forces on the coordinates that the leading actuators drive are A^T u of these actuators."""
+    """Return A (n, n_driven) of the leading actuators.
+
+    The forces on the coordinates that they drive are A^T u.
+    """
     return model.assembly.leading_drive.matrix
 
 
 def driven_transmission(model: Model) -> np.ndarray:
-    """A (n_u, n_driven): forces on the driven coordinates are A^T u, with the forces u of the actuators."""
+    """Return A (n_u, n_driven): forces on driven coordinates are A^T u for actuator forces u."""
     return np.asarray(model.assembly.loops.transmission[:, list(model.assembly.driven)])
 
 
@@ -297,28 +308,30 @@ def regressor_rows(
     output: str,
     start: np.ndarray | None,
 ) -> np.ndarray:
-    """Regressor (N, n_out, n_pi) of a motion of the actuators.
+    """Return the regressor (N, n_out, n_pi) of a motion of the actuators.
 
-    Where joints are coupled an actuator's velocity is a sum of joint velocities. Of an actuator at
-    rest it is rounding, whose sign must not enter Coulomb friction: its measured velocity, exactly
-    zero, says that it rests.
+    With coupled joints an actuator's velocity is computed as a sum of joint velocities. For an
+    actuator at rest this sum is a rounding error, whose sign must not affect Coulomb friction. The
+    columns of dry friction are therefore zero where the measured velocity is exactly zero.
 
     Args:
         model: the machine.
         motion: positions, velocities and accelerations of the columns of `model.actuators`, each
             (N, n).
-        output: of `OUTPUTS`.
-        start: coordinates at every sample (N, n_q) where loops are closed, else None.
+        output: one of `OUTPUTS`.
+        start: coordinates at every sample (N, n_q) for a machine with loops, else None.
     """
-    rows = model.actuators.regressor(*motion, output=model.measurable_output(output), start=start)
-    for actuator, column in _dry_friction(model):
-        rows[motion[1][:, actuator] == 0.0, :, column] = 0.0
+    rows = model.actuators.regressor(*motion, output=model.determined(output), start=start)
+    _, velocity, _ = motion
+    for actuator, column in _dry_friction_columns(model):
+        rows[velocity[:, actuator] == 0.0, :, column] = 0.0
     return rows
 
 
-def _require_known(output: str) -> None:
+def _require_known_output(output: str) -> None:
+    """Raise an error if the output is unknown."""
     if output not in OUTPUTS:
-        raise InputError.of("output", f"{output!r} is unknown", " or ".join(OUTPUTS))
+        raise InputError.of("output", f"{output!r} is unknown", f"use {' or '.join(OUTPUTS)}")
 
 
 def _regressor(
@@ -329,13 +342,17 @@ def _regressor(
     cutoff: float | None,
     present: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Regressor (N', n_out, n_pi) of a prepared log; messages count samples in it."""
+    """Return the regressor (N', n_out, n_pi) of a prepared log.
+
+    Raises:
+        PoseError: the log leaves the workspace; messages count the samples of the prepared log.
+    """
     try:
         return _decimated_regressor(model, prepared, output, factor, cutoff, present)
     except PoseError as error:
-        counted = f" (counted from 0, which is {prepared.time[0]:g} s in the log)"
+        note = f" (counted from 0, which is {prepared.time[0]:g} s in the log)"
         raise PoseError(
-            replace(problem, what=problem.what + counted) for problem in error.problems
+            replace(problem, what=problem.what + note) for problem in error.problems
         ) from error
 
 
@@ -347,47 +364,51 @@ def _decimated_regressor(
     cutoff: float | None,
     present: np.ndarray | None,
 ) -> np.ndarray:
-    """Regressor (N', n_out, n_pi) at the decimated rate; at the full rate it is never in memory as a whole."""
+    """Return the regressor (N', n_out, n_pi) at the decimated rate.
+
+    At the full rate it is computed in parts to limit the memory.
+    """
     names = model.actuators.ports.position.columns
-    everything = slice(0, len(prepared.time))
-    along = _Along(model, prepared) if model.assembly.rows else None
+    all_samples = slice(0, len(prepared.time))
+    tracker = _LoopTracker(model, prepared) if model.assembly.rows else None
 
     def regressor(part: slice) -> np.ndarray:
         log = prepared.part(part)
-        position, velocity, acceleration = (samples(log, kind, names) for kind in MOTION)
-        rows = regressor_rows(
-            model,
-            (position, velocity, acceleration),
-            output,
-            None if along is None else along(part),
+        position, velocity, acceleration = (
+            samples(log, quantity, names) for quantity in MOTION_QUANTITIES
         )
+        start = None if tracker is None else tracker(part)
+        rows = regressor_rows(model, (position, velocity, acceleration), output, start)
         return rows if present is None else rows * present[part][:, :, None]
 
     if factor == 1:
-        return _low_passed(regressor(everything), cutoff)
+        return _low_passed(regressor(all_samples), cutoff)
     try:
         rows = decimate_in_parts(regressor, len(prepared.time), factor)
     except (PoseError, AssemblyError):
-        if along is not None:
-            along = _Along(model, prepared)
-        # raises again, with samples counted from the beginning of the log
-        return regressor(everything)
+        if tracker is not None:
+            tracker = _LoopTracker(model, prepared)
+        # This raises the error again, with samples counted from the start of the log.
+        return regressor(all_samples)
     return _low_passed(rows, None if cutoff is None else cutoff * factor)
 
 
 def _low_passed(regressor: np.ndarray, cutoff: float | None) -> np.ndarray:
-    """Return a regressor (N, n_out, n_pi) low-passed in place, one output at a time: a second one takes much memory."""
+    """Return a regressor (N, n_out, n_pi) low-passed in place, one output at a time.
+
+    A second regressor would need much memory.
+    """
     if cutoff is not None:
         for k in range(regressor.shape[1]):
             regressor[:, k] = low_pass(regressor[:, k], cutoff)
     return regressor
 
 
-class _Along:
-    """Coordinates along the positions of a log, followed a part at a time as later and later samples are asked for.
+class _LoopTracker:
+    """Coordinates along the positions of a log, tracked in parts from the start to the end.
 
-    Of a long log the coordinates and the diagnostics of all samples together take more memory than the
-    log itself.
+    For a long log the coordinates and diagnostics of all samples would need more memory than the
+    log.
     """
 
     def __init__(self, model: Model, log: Signals) -> None:
@@ -396,67 +417,67 @@ class _Along:
         self._first, self._q = 0, np.empty((0, model.topology.n_q))
 
     def __call__(self, part: slice) -> np.ndarray:
-        """Coordinates (size, n_q) of a slice that begins no earlier than the one before it.
+        """Return the coordinates (size, n_q) of a slice that starts at or after the one before.
 
         Raises:
-            PoseError, AssemblyError: as `track`.
+            PoseError, AssemblyError: see `track`.
         """
         self._q, self._first = self._q[part.start - self._first :], part.start
-        while (done := self._first + len(self._q)) < part.stop:
-            # the last sample is followed again: the seam is a step like others
-            ahead = slice(max(done - 1, 0), max(part.stop, done + FOLLOWED_AT_ONCE))
+        while (end := self._first + len(self._q)) < part.stop:
+            # The last sample is tracked again, so that the step at the seam is like any other.
+            ahead = slice(max(end - 1, 0), max(part.stop, end + FOLLOWED_AT_ONCE))
             position = samples(self._log.part(ahead), "position", self._names)
-            q = self._track(position, self._q[-1] if done else None).q
-            self._q = np.concatenate([self._q, q[1:] if done else q])
+            q = self._track(position, self._q[-1] if end else None).q
+            self._q = np.concatenate([self._q, q[1:] if end else q])
         return self._q[: part.stop - part.start]
 
 
-def _dry_friction(model: Model) -> tuple[tuple[int, int], ...]:
-    """Places of given actuators with dry friction of their own among the positions, and its columns."""
+def _dry_friction_columns(model: Model) -> list[tuple[int, int]]:
+    """Return pairs of an actuator's index among the positions and a column of its dry friction."""
     columns = {parameter.name: k for k, parameter in enumerate(model.parameters)}
     actuators = {actuator.name for actuator in model.mechanism.actuators}
-    places = enumerate(model.actuators.ports.position.columns)
-    dry = ("coulomb", "coulomb_asymmetry", "stribeck")
-    named = ((i, f"{name}.{role}") for i, name in places if name in actuators for role in dry)
-    return tuple((i, columns[name]) for i, name in named if name in columns)
+    pairs = []
+    for k, name in enumerate(model.actuators.ports.position.columns):
+        for role in ("coulomb", "coulomb_asymmetry", "stribeck"):
+            column = columns.get(f"{name}.{role}")
+            if name in actuators and column is not None:
+                pairs.append((k, column))
+    return pairs
 
 
 def require_positions(model: Model, log: Log, output: str) -> None:
-    """Refuse a motion without the positions that it is given by: of all actuators, or the leading ones of many.
+    """Raise an error if a motion lacks the position of an actuator, or of a leading actuator.
 
     Raises:
-        InputError: no such output.
-        LogError: positions are missing, misspelt or in another unit than the machine's.
+        InputError: the output is unknown.
+        LogError: positions are missing or misspelt, or their unit differs from the machine's.
     """
-    _require_known(output)
+    _require_known_output(output)
     port = model.actuators.ports.position
     problems = channel_problems(log, {"position": dict(zip(port.columns, port.units, strict=True))})
     if problems:
-        raise LogError(map(_or_held, problems))
+        raise LogError(map(_suggest_hold, problems))
 
 
 def require_channels(model: Model, log: Log, output: str) -> None:
-    """Refuse a log without positions, as `require_positions`, or forces of some actuators, or of all that are needed.
+    """Raise an error if a log lacks positions (see `require_positions`) or forces.
 
-    All are needed for joints and for the resultants of redundant actuators.
+    The output "joints" and redundant actuators need the forces of all actuators. Otherwise the
+    force of one actuator is sufficient.
 
     Raises:
-        InputError: no such output.
-        LogError: channels are missing, misspelt or in another unit than the machine's.
+        InputError: the output is unknown.
+        LogError: channels are missing or misspelt, or their unit differs from the machine's.
     """
-    _require_known(output)
+    _require_known_output(output)
     port = model.actuators.ports.position
     units = dict(zip(*model.output_ports("actuators"), strict=True))
     measured = channels(log, "force")
     present = [name for name in units if name in measured]
     needs_all = output == "joints" or model.assembly.is_redundant
-    problems = channel_problems(
-        log,
-        {
-            "position": dict(zip(port.columns, port.units, strict=True)),
-            "force": {name: unit for name, unit in units.items() if name in present or needs_all},
-        },
-    )
+    position_units = dict(zip(port.columns, port.units, strict=True))
+    force_units = {name: unit for name, unit in units.items() if name in present or needs_all}
+    problems = channel_problems(log, {"position": position_units, "force": force_units})
     if not present and not needs_all:
         problems.append(
             Problem(
@@ -467,17 +488,18 @@ def require_channels(model: Model, log: Log, output: str) -> None:
         )
     elif not needs_all:
         absent = [name for name in units if name not in present]
-        problems += [
-            Problem(f"force.{name}", "is no actuator of the machine", meant)
-            for name in measured
-            if name not in units and (meant := suggestion(name, absent))
-        ]
+        for name in measured:
+            remedy = "" if name in units else suggestion(name, absent)
+            if remedy:
+                problems.append(
+                    Problem(f"force.{name}", "is not an actuator of the machine", remedy)
+                )
     if problems:
-        raise LogError(map(_or_held, problems))
+        raise LogError(map(_suggest_hold, problems))
 
 
-def _or_held(problem: Problem) -> Problem:
-    """A position that is missing may be that of an axis that stood still."""
+def _suggest_hold(problem: Problem) -> Problem:
+    """Return the problem of a missing position with advice for an axis that did not move."""
     quantity, _, name = problem.where.partition(".")
     if quantity != "position" or not problem.what.startswith("not in the log"):
         return problem

@@ -1,4 +1,4 @@
-"""Identification from more samples than memory holds, and from several logs: triangles are merged, not samples."""
+"""Identification from several logs, and from data larger than memory, by merging triangles."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tauloop.identification.regression.data import RegressionData, split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Condensed(ReprMixin):
-    """All that least squares can ask of a set of samples.
+class Condensed(Shown):
+    """The condensed form of samples, which is sufficient for least squares.
 
     Attributes:
         triangles: (n_measured, n + 1, n + 1), R_k^T R_k = [Y_k f_k]^T [Y_k f_k]; the force is the
@@ -42,24 +42,24 @@ class Condensed(ReprMixin):
     outputs: tuple[str, ...]
 
     def root_mean_squares(self, values: np.ndarray) -> np.ndarray:
-        """RMS residual (n_measured,), SI, of values (n,) of all unknowns."""
+        """Return the RMS residual (n_measured,), SI, for values (n,) of all unknowns."""
         misfit = self.triangles[:, :, :-1] @ values - self.triangles[:, :, -1]
         return np.asarray(np.linalg.norm(misfit, axis=1) / np.sqrt(self.samples))
 
     def beside(self, other: Condensed, where: str = "part") -> Condensed:
-        """The samples of both.
+        """Return the condensed form of the samples of both.
 
         Raises:
-            IdentificationError: the other has other unknowns or measured outputs.
+            IdentificationError: the unknowns or the measured outputs differ.
         """
-        _require_alike(where, other, self, ("unknowns", "unknown_units", "outputs"))
+        _require_equal(where, other, self, ("unknowns", "unknown_units", "outputs"))
         stacked = np.concatenate([self.triangles, other.triangles], axis=1)
         triangles = np.asarray(np.linalg.qr(stacked, mode="r"))
         return replace(self, triangles=triangles, samples=self.samples + other.samples)
 
 
 def condensed(data: RegressionData) -> Condensed:
-    """All that least squares asks of some samples."""
+    """Return the condensed form of regression data."""
     return Condensed(
         triangles=data.triangles,
         samples=len(data),
@@ -71,34 +71,36 @@ def condensed(data: RegressionData) -> Condensed:
 
 @solving(IdentificationError)
 def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
-    """Condense samples that come part by part: chunks of one long log, or several logs of one machine.
+    """Condense samples part by part, such as chunks of one long log or logs of one machine.
 
-    The triangle of a union of samples is that of the triangles below each other (incremental QR:
-    Golub and Van Loan 2013, Matrix Computations), so one part is in memory at a time and the result
-    does not depend on how the samples were cut, up to rounding.
+    The triangle of a union of samples is that of the stacked triangles (incremental QR: Golub and
+    Van Loan 2013, Matrix Computations). Only one part is in memory at a time, and the result does
+    not depend on how the samples were split, up to rounding.
 
     Raises:
-        IdentificationError: there are no parts, or they have other unknowns or measured outputs.
+        IdentificationError: there are no parts, or their unknowns or measured outputs differ.
     """
-    whole: Condensed | None = None
+    total: Condensed | None = None
     for number, data in enumerate(parts):
         part = condensed(data)
-        whole = part if whole is None else whole.beside(part, f"part {number}")
-    if whole is None:
+        total = part if total is None else total.beside(part, f"part {number}")
+    if total is None:
         raise IdentificationError.of(
             "parts", "there are none", "give at least one part with samples"
         )
-    return whole
+    return total
 
 
 @solving(IdentificationError)
 def estimate_condensed(
     condensed: Condensed, estimator: CondensedEstimator, rank: RankOptions | None = None
 ) -> tuple[BaseParameters, Estimate]:
-    """Base parameters of condensed samples and their estimate; judge it by `Condensed.root_mean_squares` of others.
+    """Return the base parameters of condensed samples and their estimate.
+
+    To validate the estimate, use `Condensed.root_mean_squares` of other samples.
 
     Raises:
-        IdentificationError: the data cannot support the identification.
+        IdentificationError: the data do not determine the parameters.
     """
     size = len(condensed.unknowns)
     base = base_parameters(
@@ -111,12 +113,13 @@ def estimate_condensed(
 
 
 def merge(logs: Iterable[RegressionData]) -> RegressionData:
-    """Several logs of one machine as one set of samples; time stamps are left out. One log stays as it is.
+    """Return several logs of one machine as one set of samples, without time stamps.
 
-    Where not all measured the same outputs, rows that are missing are zero and not `present`.
+    A single log is returned unchanged. If the logs measured different outputs, missing rows are
+    zero and not `present`.
 
     Raises:
-        IdentificationError: there are none, or they have other parameters, outputs or ties.
+        IdentificationError: there are no logs, or their parameters, outputs or ties differ.
     """
     parts = list(logs)
     if not parts:
@@ -126,10 +129,10 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
         return first
     for number, part in enumerate(parts[1:], start=1):
         names = ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
-        _require_alike(f"log {number}", part, first, names)
+        _require_equal(f"log {number}", part, first, names)
     regressor = np.concatenate([part.regressor for part in parts])
     forces = np.concatenate([part.forces for part in parts])
-    numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    log_indices = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     periods = {part.period for part in parts}
     period = periods.pop() if len(periods) == 1 else None
     reach = max(part.reach for part in parts)
@@ -139,7 +142,7 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
             regressor=regressor,
             forces=forces,
             time=None,
-            logs=numbers,
+            logs=log_indices,
             period=period,
             reach=reach,
         )
@@ -152,18 +155,19 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
         time=None,
         measured=np.asarray(present.any(axis=0)),
         present=present,
-        logs=numbers,
+        logs=log_indices,
         period=period,
         reach=reach,
     )
 
 
-def _require_alike(where: str, part: object, first: object, names: Sequence[str]) -> None:
+def _require_equal(where: str, part: object, first: object, names: Sequence[str]) -> None:
+    """Raise an error if some attributes of two parts differ."""
     IdentificationError.raise_if_any(
         Problem(
             where,
-            f"its {name} are others than the first's",
-            "prepare all alike, with one machine and the same ties",
+            f"its {name} differ from those of the first",
+            "prepare all in the same way, with one machine and the same ties",
         )
         for name in names
         if getattr(part, name) != getattr(first, name)
@@ -171,6 +175,7 @@ def _require_alike(where: str, part: object, first: object, names: Sequence[str]
 
 
 def _present(data: RegressionData) -> np.ndarray:
+    """Return True (N, n_out) for rows that were measured."""
     if data.present is not None:
         return data.present
     return np.isin(np.arange(len(data.outputs)), data.kept) & np.ones((len(data), 1), dtype=bool)
@@ -179,10 +184,10 @@ def _present(data: RegressionData) -> np.ndarray:
 def split_each(
     logs: Sequence[RegressionData], share: float
 ) -> tuple[list[RegressionData], list[RegressionData]]:
-    """The first `share` of the samples of every log, and the rest of every log (see `split`).
+    """Return the first `share` of the samples of every log, and the rest of every log.
 
     Raises:
-        IdentificationError: a part would be empty.
+        IdentificationError: a part would be empty; see `split`.
     """
     pairs = [split(log, share) for log in logs]
-    return [first for first, _ in pairs], [rest for _, rest in pairs]
+    return [training for training, _ in pairs], [held_out for _, held_out in pairs]

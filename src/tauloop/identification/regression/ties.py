@@ -1,4 +1,4 @@
-"""Ties between the parameters of a regressor: equal ones are one unknown, and known ones are none."""
+"""Ties between the parameters of a regressor: equal parameters and known parameters."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tauloop.mechanism.suggestions import unknown_names
 class Ties(ReprMixin):
     """Known relations between the parameters of a regressor: p = matrix r + offset.
 
-    Legs that are equal share one unknown, and parameters that are known leave the unknowns.
+    Equal legs share one unknown, and known parameters are not unknowns.
 
     Attributes:
         matrix: (n_p, n_r).
         parameters: names of the unknowns r.
-        units: their units.
+        units: units of the unknowns.
         offset: known part of p (n_p,), SI; zero when not given.
     """
 
@@ -34,11 +34,10 @@ class Ties(ReprMixin):
 
     def __post_init__(self) -> None:
         """Check shapes, names and numbers."""
-        rows, columns = (
-            (matrix := numbers(self.matrix, "ties.matrix")).shape
-            if np.ndim(self.matrix) == 2
-            else (0, 0)
-        )
+        matrix = np.zeros((0, 0))
+        if np.ndim(self.matrix) == 2:
+            matrix = numbers(self.matrix, "ties.matrix")
+        rows, columns = matrix.shape
         offset = np.zeros(rows) if self.offset is None else numbers(self.offset, "ties.offset")
         problems = Problems()
         if columns == 0:
@@ -50,7 +49,7 @@ class Ties(ReprMixin):
             if offset.shape != (rows,):
                 problems.add("ties.offset", f"has shape {offset.shape}", f"give {rows} numbers")
             if not (np.isfinite(matrix).all() and np.isfinite(offset).all()):
-                problems.add("ties", "holds a number that is not finite", "give finite numbers")
+                problems.add("ties", "contains a number that is not finite", "give finite numbers")
         IdentificationError.raise_if_any(problems)
         freeze(
             self,
@@ -61,17 +60,17 @@ class Ties(ReprMixin):
         )
 
     def expand(self, unknowns: np.ndarray) -> np.ndarray:
-        """Parameters p (n_p,) from the unknowns r (n_r,)."""
+        """Return the parameters p (n_p,) for values of the unknowns r (n_r,)."""
         parameters: np.ndarray = self.matrix @ unknowns + self.offset
         return parameters
 
     def without(self, known: Mapping[str, float]) -> Ties:
-        """With some of the unknowns known, by name, SI."""
-        left = [k for k, name in enumerate(self.parameters) if name not in known]
+        """Return the ties with some unknowns fixed at known values, by name, SI."""
+        unknown = [k for k, name in enumerate(self.parameters) if name not in known]
         return Ties(
-            matrix=self.matrix[:, left],
-            parameters=tuple(self.parameters[k] for k in left),
-            units=tuple(self.units[k] for k in left),
+            matrix=self.matrix[:, unknown],
+            parameters=tuple(self.parameters[k] for k in unknown),
+            units=tuple(self.units[k] for k in unknown),
             offset=self.expand(np.array([known.get(name, 0.0) for name in self.parameters])),
         )
 
@@ -83,35 +82,38 @@ def ties(
     equal: Mapping[str, Sequence[str]] | None = None,
     known: Mapping[str, float] | None = None,
 ) -> Ties:
-    """Ties by name: groups of equal parameters become one unknown, and known ones leave the unknowns.
+    """Return ties that are described by names of parameters.
 
     Args:
         parameters, units: names and units of the regressor's columns.
-        equal: new name -> names of the parameters that are equal.
-        known: name -> value, SI.
+        equal: names of equal parameters, by the name of the unknown that they share.
+        known: values of known parameters, SI, by name.
 
     Raises:
-        IdentificationError: a name is unknown or used twice, units of a group differ, nothing is
-            left unknown.
+        IdentificationError: a name is unknown or used twice, units of a group differ, or no unknown
+            remains.
     """
     equal, known = equal or {}, known or {}
-    place = {name: j for j, name in enumerate(parameters)}
+    index = {name: j for j, name in enumerate(parameters)}
     used = Counter([name for group in equal.values() for name in group] + list(known))
     problems = Problems(
         unknown_names(
-            used, place, "unknown parameter {!r}", "ties", "name a column of the regressor"
+            used, index, "unknown parameter {!r}", "ties", "name a column of the regressor"
         )
     )
     for name, count in used.items():
         if count > 1:
             problems.add("ties", f"{name!r} is used {count} times", "use every parameter once")
     for group, members in equal.items():
-        kinds = {units[place[name]] for name in members if name in place}
+        group_units = {units[index[name]] for name in members if name in index}
         if not members:
             problems.add(f"ties.{group}", "has no members", "name the parameters that are equal")
-        if len(kinds) > 1:
-            what = f"equal parameters have different units: {', '.join(sorted(kinds))}"
-            problems.add(f"ties.{group}", what, "tie parameters of one kind only")
+        if len(group_units) > 1:
+            problems.add(
+                f"ties.{group}",
+                f"equal parameters have different units: {', '.join(sorted(group_units))}",
+                "tie parameters with the same unit only",
+            )
     IdentificationError.raise_if_any(problems)
     group_of = {name: group for group, members in equal.items() for name in members}
     unknowns = list(
@@ -120,7 +122,7 @@ def ties(
     column = {name: k for k, name in enumerate(unknowns)}
     matrix, offset = np.zeros((len(parameters), len(unknowns))), np.zeros(len(parameters))
     unit_of: dict[str, str] = {}
-    for name, j in place.items():
+    for name, j in index.items():
         if name in known:
             offset[j] = known[name]
         else:
@@ -135,7 +137,7 @@ def ties(
 
 
 def freeze(owner: object, **values: object) -> None:
-    """Set fields of a frozen object while it is being built; arrays become views that cannot be written."""
+    """Set fields of a frozen object in its constructor; arrays become read-only views."""
     for name, value in values.items():
         if isinstance(value, np.ndarray):
             value = value.view()
@@ -144,19 +146,23 @@ def freeze(owner: object, **values: object) -> None:
 
 
 def named(where: str, names: Sequence[str], count: int) -> list[Problem]:
-    """What is wrong with the names of so many columns or rows."""
-    twice = [name for name, times in Counter(names).items() if times > 1]
+    """Return the problems of the names of columns or rows, whose number must be `count`."""
+    repeated = [name for name, times in Counter(names).items() if times > 1]
     problems = counted(where, names, count)
-    if twice:
+    if repeated:
         problems.append(
-            Problem(where, f"named twice: {', '.join(twice[:10])}", "give every one its own name")
+            Problem(
+                where,
+                f"names are not unique: {', '.join(repeated[:10])}",
+                "give each a different name",
+            )
         )
     return problems
 
 
 def counted(where: str, items: Sequence[str], count: int) -> list[Problem]:
-    """What is wrong with the number of such items."""
+    """Return a problem if the number of items is not `count`."""
     if not isinstance(items, str) and len(items) == count:
         return []
-    what = "is one text" if isinstance(items, str) else f"has {len(items)} entries"
-    return [Problem(where, what, f"give {count}, as many as the regressor has")]
+    message = "is a single text" if isinstance(items, str) else f"has {len(items)} entries"
+    return [Problem(where, message, f"give {count} entries, which matches the regressor")]
