@@ -16,7 +16,7 @@ import tauloop as tl
 from tauloop import Model, load
 from tauloop.display import Plot, read_record
 from tauloop.identification import PreparationOptions
-from tauloop.identification.excitation.criteria import CRITERIA
+from tauloop.identification.excitation.criteria import EXCITATION_CRITERIA
 from tauloop.identification.excitation.design import ExcitationOptions, plan_excitation
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationTask
@@ -180,7 +180,7 @@ def test_excite_refuses_files_before_the_work(
     text = text_of("plan", "excitation", "five_bar", *files, code=2)
     for part in (
         "motion.tiffy' does not have the ending of a file that this command writes",
-        "0 Hz; the fastest term",
+        "0 Hz, but the fastest term",
         "No such file or directory",
     ):
         assert part in text
@@ -294,7 +294,7 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
         held={names[0]: center},
         rests=False,
     )
-    criterion = CRITERIA["determinant"]
+    criterion = EXCITATION_CRITERIA["determinant"]
     options = ExcitationOptions(
         task=task, random=12, starts=0, after=(first,), criterion=criterion, seed=3
     )

@@ -328,7 +328,7 @@ def test_screening_on_few_samples_first_changes_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problems = random_search(problem(name), 12, np.random.default_rng(2))
-    monkeypatch.setattr(excitation_search, "THINNED", 1)
+    monkeypatch.setattr(excitation_search, "SCREENING_STRIDE", 1)
     direct = random_search(problem(name), 12, np.random.default_rng(2))
     assert np.array_equal(problems.coefficients, direct.coefficients)
     assert (
@@ -397,7 +397,7 @@ def test_motors_elsewhere() -> None:
     ]
     moved = driven_at(mechanism, free[:2])
     assert [actuator.name for actuator in moved.actuators] == free[:2]
-    with pytest.raises(InputError, match="no scalar coordinate"):
+    with pytest.raises(InputError, match="not a scalar coordinate"):
         driven_at(mechanism, ["nowhere"])
     with pytest.raises(InputError, match="given twice"):
         driven_at(mechanism, [free[0], free[0]])
@@ -409,12 +409,12 @@ def test_motors_elsewhere() -> None:
         ("five_bar", {"harmonics": 1}, InputError, "harmonics"),
         ("five_bar", {"period": -1.0}, InputError, "period"),
         ("five_bar", {"held": {"nobody": 0.1}}, InputError, "held.nobody"),
-        ("five_bar", {"first": ("nothing",)}, InputError, "is no unknown"),
+        ("five_bar", {"first": ("nothing",)}, InputError, "is not an unknown"),
         (
             "five_bar",
             {"limits": ExcitationLimits(stroke={"nobody": 1.0})},
             InputError,
-            "is no channel",
+            "is not a channel",
         ),
         ("five_bar", {"limits": ExcitationLimits(stroke=-1.0)}, InputError, "must be positive"),
         ("five_bar", {"output": "legs"}, InputError, "output"),
@@ -422,7 +422,7 @@ def test_motors_elsewhere() -> None:
             "five_bar",
             {"limits": ExcitationLimits(stroke=0.1, singularity=0.99)},
             IdentificationError,
-            "at rest in the",
+            "at rest at the centre, but must be at least",
         ),
         ("hexapod", {"space": PLATFORM}, InputError, "quaternion"),
     ],

@@ -1,4 +1,4 @@
-"""Optimised excitation: motions that tell the parameters best, under all limits of the machine."""
+"""Optimised excitation: motions for identification, under all limits of the machine."""
 
 from __future__ import annotations
 

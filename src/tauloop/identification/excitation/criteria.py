@@ -1,4 +1,4 @@
-"""How good an excitation is: smooth functions of the normal matrix Y^T Y with exact gradients."""
+"""Criteria of an excitation: smooth functions of the normal matrix Y^T Y with exact gradients."""
 
 from __future__ import annotations
 
@@ -11,37 +11,40 @@ from scipy.special import logsumexp, softmax
 
 from tauloop.common.records import dataclass
 
-#: Eigenvalues of the normal matrix below this share of the largest count as this: they are
-#: rounding.
-SMALLEST_SHARE = 1e-15
+#: Eigenvalues of the normal matrix are at least this share of the largest; smaller ones are
+#: rounding errors.
+MIN_EIGENVALUE_SHARE = 1e-15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcitationCriterion(ABC):
-    """A function of the normal matrix M (r, r), to be made small, and its gradient."""
+    """A function of the normal matrix M (r, r) that is minimised, and its gradient."""
 
     @abstractmethod
     def value(self, normal: np.ndarray) -> float:
-        """Its value."""
+        """Return the value of the criterion."""
 
     @abstractmethod
     def gradient(self, normal: np.ndarray) -> np.ndarray:
-        """Its gradient (r, r), symmetric."""
+        """Return the gradient (r, r), which is symmetric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionNumber(ExcitationCriterion):
-    """Logarithm of the condition number of Y, made smooth: (lse(p log l) + lse(-p log l)) / (2 p), l eigenvalues of M.
+    """The logarithm of the condition number of Y, in a smooth form.
 
-    lse is the logarithm of the sum of exponentials. The value lies above log(cond Y) by at most
-    log(r) / p, and its gradient exists where eigenvalues coincide too.
+    It is (lse(p log l) + lse(-p log l)) / (2 p), with the eigenvalues l of M, where lse is the
+    logarithm of the sum of exponentials. The value exceeds log(cond Y) by at most log(r) / p. The
+    gradient exists even where eigenvalues coincide.
 
     Attributes:
-        unit_norm: columns of Y are scaled to norm one first; else they are in SI units as they are.
+        unit_norm: whether the columns of Y are scaled to unit norm first; otherwise they are in SI
+            units.
         sharpness: p.
-        information: share of `LogDeterminant` that is added. The condition number does not see how
-            large columns are, and with unit-norm columns not even how large one is beside another,
-            so that it alone may prefer a motion that hardly moves.
+        information: weight of `LogDeterminant`, which is added. The condition number does not
+            depend on the common size of the columns, and with unit-norm columns not on the size of
+            any column. Alone it can prefer a motion that hardly moves.
+
     Source: the criterion is eq. 14 of Kroneis, Müller and Liu; the smoothing is ours.
     """
 
@@ -50,58 +53,67 @@ class ConditionNumber(ExcitationCriterion):
     information: float = 0.0
 
     def value(self, normal: np.ndarray) -> float:
-        """(lse(p log l) + lse(-p log l)) / (2 p)."""
-        logs = self.sharpness * np.log(_eigen(self._scaled(normal)[0])[0])
+        """Return (lse(p log l) + lse(-p log l)) / (2 p), plus the weighted log-determinant."""
+        scaled, _ = self._scaled(normal)
+        eigenvalues, _ = _eigen_decomposition(scaled)
+        logs = self.sharpness * np.log(eigenvalues)
         smooth = float((logsumexp(logs) + logsumexp(-logs)) / (2 * self.sharpness))
-        return smooth + (
-            self.information * LogDeterminant().value(normal) if self.information else 0.0
-        )
+        if not self.information:
+            return smooth
+        return smooth + self.information * LogDeterminant().value(normal)
 
     def gradient(self, normal: np.ndarray) -> np.ndarray:
-        """V diag((softmax(p log l) - softmax(-p log l)) / (2 l)) V^T, taken back through the scaling of the columns."""
+        """Return the gradient, by the chain rule through the scaling of the columns.
+
+        For the scaled matrix it is V diag((softmax(p log l) - softmax(-p log l)) / (2 l)) V^T.
+        """
         scaled, norms = self._scaled(normal)
-        values, vectors = _eigen(scaled)
+        values, vectors = _eigen_decomposition(scaled)
         logs = self.sharpness * np.log(values)
         weights = 0.5 * (softmax(logs) - softmax(-logs)) / values
         inner = (vectors * weights) @ vectors.T
         if self.unit_norm:
             inner = inner - np.diag((inner * scaled).sum(axis=1))
         gradient = np.asarray(inner / np.outer(norms, norms))
-        return gradient + (
-            self.information * LogDeterminant().gradient(normal) if self.information else 0.0
-        )
+        if not self.information:
+            return gradient
+        return gradient + self.information * LogDeterminant().gradient(normal)
 
     def _scaled(self, normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the normal matrix of the scaled columns, and the norms that scale them."""
         norms = np.sqrt(np.diag(normal)) if self.unit_norm else np.ones(len(normal))
-        norms = np.maximum(norms, np.sqrt(SMALLEST_SHARE) * norms.max())
+        norms = np.maximum(norms, np.sqrt(MIN_EIGENVALUE_SHARE) * norms.max())
         return normal / np.outer(norms, norms), norms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDeterminant(ExcitationCriterion):
-    """-log det(M) / (2 r): D-optimal, the volume of the parameters' confidence ellipsoid, per parameter.
+    """The D-optimal criterion -log det(M) / (2 r).
 
-    A change of the parameters' units adds a constant and does not move the optimum.
+    It measures the volume of the parameters' confidence ellipsoid, per parameter. A change of the
+    parameters' units adds a constant and does not change the optimum.
     """
 
     def value(self, normal: np.ndarray) -> float:
-        """-log det(M) / (2 r)."""
-        return float(-np.log(_eigen(normal)[0]).mean() / 2)
+        """Return -log det(M) / (2 r)."""
+        eigenvalues, _ = _eigen_decomposition(normal)
+        return float(-np.log(eigenvalues).mean() / 2)
 
     def gradient(self, normal: np.ndarray) -> np.ndarray:
-        """-M^-1 / (2 r)."""
-        values, vectors = _eigen(normal)
+        """Return -M^-1 / (2 r)."""
+        values, vectors = _eigen_decomposition(normal)
         return np.asarray(-(vectors / values) @ vectors.T / (2 * len(values)))
 
 
-def _eigen(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _eigen_decomposition(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues, bounded from below, and eigenvectors of a normal matrix."""
     values, vectors = np.linalg.eigh(0.5 * (normal + normal.T))
-    return np.maximum(values, SMALLEST_SHARE * max(values[-1], np.finfo(float).tiny)), vectors
+    return np.maximum(values, MIN_EIGENVALUE_SHARE * max(values[-1], np.finfo(float).tiny)), vectors
 
 
-#: Criteria by name. With unit-norm columns a share of the log-determinant keeps the motion from
-#: shrinking to nothing.
-CRITERIA: dict[str, ExcitationCriterion] = {
+#: Criteria by name. With unit-norm columns the log-determinant is added, so that the motion does
+#: not become arbitrarily small.
+EXCITATION_CRITERIA: dict[str, ExcitationCriterion] = {
     "condition": ConditionNumber(),
     "unit-condition": ConditionNumber(unit_norm=True, information=0.1),
     "determinant": LogDeterminant(),
@@ -109,34 +121,37 @@ CRITERIA: dict[str, ExcitationCriterion] = {
 
 
 class CriterionFunction(ca.Callback):
-    """A criterion as a CasADi function of vec(M), with its exact gradient. Keep it while functions call it."""
+    """A criterion as a CasADi function of vec(M), with its exact gradient.
+
+    A reference to it must be kept as long as functions call it.
+    """
 
     def __init__(self, criterion: ExcitationCriterion, size: int) -> None:
-        """Make the function for normal matrices (size, size)."""
+        """Create the function for normal matrices (size, size)."""
         ca.Callback.__init__(self)
         self.criterion, self.size = criterion, size
         self._gradient = _Gradient(criterion, size)
         self.construct("criterion", {})
 
     def get_sparsity_in(self, _: int) -> ca.Sparsity:
-        """A dense column."""
+        """Return the sparsity of the argument, a dense column."""
         return ca.Sparsity.dense(self.size**2, 1)
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[float]:
-        """The criterion's value."""
+        """Return the value of the criterion."""
         return [self.criterion.value(_matrix(arguments[0], self.size))]
 
     def has_jacobian(self) -> bool:
-        """It has one."""
+        """Return True: the gradient is known."""
         return True
 
     def get_jacobian(self, *_: object) -> ca.Function:
-        """The gradient as a row."""
+        """Return the gradient, as a row."""
         return self._gradient
 
 
 class _Gradient(ca.Callback):
-    """Gradient of a criterion as a row; the second argument is the value, as CasADi wants it."""
+    """The gradient of a criterion as a row; CasADi passes the value as the second argument."""
 
     def __init__(self, criterion: ExcitationCriterion, size: int) -> None:
         ca.Callback.__init__(self)
@@ -157,4 +172,5 @@ class _Gradient(ca.Callback):
 
 
 def _matrix(column: ca.DM, size: int) -> np.ndarray:
+    """Return the square matrix of a column."""
     return np.asarray(column).reshape(size, size)

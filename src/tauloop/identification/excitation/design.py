@@ -1,4 +1,4 @@
-"""Optimised excitation: motions that tell the parameters best, under all limits of the machine, from several starts."""
+"""Planning of optimised excitation motions."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tauloop.model import Model
 from tauloop.model.model import MachineSource
 from tauloop.motion.sampled import SampledMotion
 
-#: Limits may be exceeded by this share: rounding.
-ROUNDING = 1e-9
+#: Limits may be exceeded by this share, due to rounding.
+LIMIT_ROUNDING = 1e-9
 
 
 @keywords(ExcitationOptions)
@@ -45,25 +45,25 @@ def plan_excitation(
 ) -> Excitation:
     """Plan the motion that excites the base parameters best.
 
-    Random series under the limits come first; the best of them are starts of an interior point
-    method with exact gradients, in which loops that have no closed form are constraints. An
-    interrupt (Ctrl-C) while it runs keeps the best series so far, within two seconds. The result is
-    judged on a finer grid by the functions that all applications use, and made smaller where a
-    limit breaks between the samples of the optimisation.
+    The search starts with random series within the limits. The best of them are starts of an
+    interior point method with exact gradients, in which loops without a closed form are
+    constraints. An interrupt (Ctrl-C) during the search returns the best series so far, within two
+    seconds. The result is evaluated on a finer grid by the same functions as in all applications.
+    It is reduced if a limit is violated between the samples of the optimisation.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: series, space, limits, criterion, and how long is searched.
-        rng: source of randomness in place of the options' seed.
-        progress: called with the phase ("random", "optimising", "polishing"), what is done and what
-            there is to do; from another thread than the caller's.
+        options: series, space, limits, criterion, and the extent of the search.
+        rng: random generator that replaces the options' seed.
+        progress: called with the phase ("random", "optimising", "polishing"), and the completed and
+            total number of steps; from a different thread than the caller's.
 
     Raises:
-        InputError, LogError: the task does not fit the machine; data sets before that cannot be
+        InputError, LogError: the task does not match the machine, or a previous data set cannot be
             read.
-        IdentificationError: limits that cannot be met, or no clear rank.
-        PoseError: the centre, or a motion before, is out of reach.
-        KeyboardInterrupt: an interrupt before there is any series.
+        IdentificationError: limits cannot be met, or the rank is not clear.
+        PoseError: the centre, or a previous motion, is out of reach.
+        KeyboardInterrupt: an interrupt before any series was found.
 
     Examples:
         >>> import tauloop as tl
@@ -74,12 +74,14 @@ def plan_excitation(
     mechanism = mechanism_of(machine)
     options = options or ExcitationOptions()
     mechanism = driven_at(mechanism, options.drive) if options.drive else mechanism
-    before = _motions(mechanism, options)
-    problem = ExcitationProblem(mechanism, options.task, _triangle(mechanism, options.task, before))
+    before = _previous_motions(mechanism, options)
+    problem = ExcitationProblem(
+        mechanism, options.task, _previous_triangle(mechanism, options.task, before)
+    )
     rng = np.random.default_rng(options.seed) if rng is None else rng
     search = Search(problem, options, rng, progress or (lambda phase, done, total: None))
     is_interrupted = leavable(search.run)
-    value, coefficients, judged, base, random = search.best(is_interrupted)
+    value, coefficients, evaluation, base, random = search.best(is_interrupted)
     outcomes, polished = search.outcomes(is_interrupted, coefficients, value)
     result = Excitation(
         machine=mechanism.name,
@@ -89,9 +91,9 @@ def plan_excitation(
         outputs=problem.model.output_ports(problem.output),
         model=problem.model,
         base=base,
-        conditions=Conditions.of(judged.regressor, problem.before, base),
+        conditions=Conditions.of(evaluation.regressor, problem.before, base),
         random=random,
-        limits=_limits(problem, judged),
+        limits=_limit_use(problem, evaluation),
         starts=tuple(map(Start.of, outcomes)),
         polished=tuple(map(Start.of, polished)),
         diagnostics=(),
@@ -108,35 +110,37 @@ def plan_excitation(
             inputs={"machine": mechanism.name, "data_sets_before": len(before)},
         ),
     )
-    return replace(
-        result,
-        diagnostics=(*_diagnostics(result, judged, outcomes), *omission_diagnostics(mechanism)),
-    )
+    diagnostics = (*_diagnostics(result, evaluation, outcomes), *omission_diagnostics(mechanism))
+    return replace(result, diagnostics=diagnostics)
 
 
-def _motions(mechanism: Mechanism, options: ExcitationOptions) -> list[SampledMotion]:
-    """The motions of the data sets before; of files, those of the channels' columns."""
+def _previous_motions(mechanism: Mechanism, options: ExcitationOptions) -> list[SampledMotion]:
+    """Return the motions of previous data sets; files are read."""
     if not options.after:
         return []
     ports = Model(mechanism).motion(options.task.space).ports.motion
-    wanted = {
-        kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()
+    units = {
+        quantity: dict(zip(port.columns, port.units, strict=True))
+        for quantity, port in ports.items()
     }
     motions = []
     for item in options.after:
         if not isinstance(item, SampledMotion):
             log = read_log(item)
-            InputError.raise_if_any(channel_problems(log, wanted, str(item)))
-            parts = {kind: samples(log, kind, tuple(columns)) for kind, columns in wanted.items()}
-            item = SampledMotion(time=log[TIME].to_numpy(), **parts)
+            InputError.raise_if_any(channel_problems(log, units, str(item)))
+            rates = {
+                quantity: samples(log, quantity, tuple(columns))
+                for quantity, columns in units.items()
+            }
+            item = SampledMotion(time=log[TIME].to_numpy(), **rates)
         motions.append(item)
     return motions
 
 
-def _triangle(
+def _previous_triangle(
     mechanism: Mechanism, task: ExcitationTask, before: Sequence[SampledMotion]
 ) -> np.ndarray | None:
-    """Triangle with the normal matrix of the data sets before."""
+    """Return a triangle with the normal matrix of the previous data sets; None without any."""
     if not before:
         return None
     problem = ExcitationProblem(mechanism, task)
@@ -144,19 +148,19 @@ def _triangle(
     return np.asarray(np.linalg.qr(np.concatenate(rows), mode="r"))
 
 
-def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ...]:
-    """Every finite limit with the extremes of its quantity."""
+def _limit_use(problem: ExcitationProblem, evaluation: Judgement) -> tuple[LimitUse, ...]:
+    """Return every finite limit with the extremes of its quantity."""
     limited = []
     units = problem.functions.ports.position.units
-    for level, (what, suffix) in enumerate(
+    for level, (quantity, suffix) in enumerate(
         (("stroke", ""), ("speed", "/s"), ("acceleration", "/s^2"))
     ):
-        moved = judged.channels[level] - (problem.center if level == 0 else 0.0)
+        values = evaluation.channels[level] - (problem.center if level == 0 else 0.0)
         for i in problem.free[np.isfinite(problem.limits[level, problem.free])]:
             limit = float(problem.limits[level, i])
-            limited.append(
-                (Bound.up_to(what, problem.channels[i], units[i] + suffix, limit), moved[:, i])
-            )
+            bound = Bound.up_to(quantity, problem.channels[i], units[i] + suffix, limit)
+            limited.append((bound, values[:, i]))
+    limited += zip(problem.bounds, evaluation.values.T, strict=True)
     return tuple(
         LimitUse(
             name=bound.name,
@@ -166,56 +170,56 @@ def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ..
             lower=bound.lower if np.isfinite(bound.lower) else None,
             upper=bound.upper if np.isfinite(bound.upper) else None,
         )
-        for bound, values in [*limited, *zip(problem.bounds, judged.values.T, strict=True)]
+        for bound, values in limited
     )
 
 
 def _diagnostics(
-    result: Excitation, judged: Judgement, outcomes: Sequence[StartOutcome]
+    result: Excitation, evaluation: Judgement, outcomes: Sequence[StartOutcome]
 ) -> Iterator[Diagnostic]:
+    """Yield diagnostics of the limits, of the condition and of the search."""
     criterion, conditions, random = result.options.criterion, result.conditions, result.random
     yield diagnostic(
         "largest share of a limit, on the finer grid",
-        judged.largest_share,
-        at_most=1.0 + ROUNDING,
-        advice="the motion breaks a limit between samples",
+        evaluation.largest_share,
+        at_most=1.0 + LIMIT_ROUNDING,
+        advice="the motion violates a limit between samples: reduce its limits",
     )
     if result.task.rests:
-        peaks = np.abs(judged.channels[1:]).max(axis=(1, 2))
-        start = np.abs(judged.channels[1:, 0]).max(axis=1)
+        peaks = np.abs(evaluation.channels[1:]).max(axis=(1, 2))
+        start = np.abs(evaluation.channels[1:, 0]).max(axis=1)
         yield diagnostic(
             "speed or acceleration at the start, share of the largest",
             (start / np.maximum(peaks, np.finfo(float).tiny)).max(),
-            at_most=ROUNDING,
+            at_most=LIMIT_ROUNDING,
             advice="the motion does not start at rest",
         )
     if isinstance(criterion, ConditionNumber):
-        pair = (
-            (conditions.unit_norm, random.best_unit_norm)
-            if criterion.unit_norm
-            else (conditions.si, random.best_si)
-        )
+        condition, best_random = conditions.si, random.best_si
+        if criterion.unit_norm:
+            condition, best_random = conditions.unit_norm, random.best_unit_norm
         yield diagnostic(
             "condition number over that of the best random series",
-            pair[0] / pair[1],
+            condition / best_random,
             at_most=1.05,
-            advice="the optimisation has not helped: more starts, or more time",
+            advice="the optimisation did not improve the motion: allow more starts, or more time",
         )
-    asked = result.options.random
-    if random.tried < asked:
+    requested = result.options.random
+    if random.tried < requested:
         yield diagnostic(
             "random series that were tried before an interrupt",
             random.tried,
-            at_least=float(asked),
-            unit=f"of {asked}",
-            advice="the best of these is kept, and nothing was optimised",
+            at_least=float(requested),
+            unit=f"of {requested}",
+            advice="the result is the best of these series, without optimisation: run the search to its end",
         )
     if outcomes:
+        statuses = ", ".join(sorted({outcome.status for outcome in outcomes}))
         yield diagnostic(
             "starts that ended at an optimum",
             sum(outcome.converged for outcome in outcomes),
             at_least=1.0,
             unit=f"of {len(outcomes)}",
-            advice="the best feasible motion is kept, no optimum; the solver says "
-            + ", ".join(sorted({outcome.status for outcome in outcomes})),
+            advice=f"the result is the best feasible motion, but not an optimum: allow more iterations or time; "
+            f"solver status: {statuses}",
         )

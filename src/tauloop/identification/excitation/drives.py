@@ -1,4 +1,4 @@
-"""The same machine with its motors elsewhere: series and torques in the joints that a paper calls active."""
+"""Machines with direct drives on other joints than their actuators', as in some publications."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from tauloop.mechanism.suggestions import unknown_names
 
 
 def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
-    """The machine with direct drives, without limits of force, on the given coordinates instead of its actuators.
+    """Return the machine with direct drives on the given coordinates instead of its actuators.
+
+    The drives have no force limits.
 
     Args:
         mechanism: the machine.
-        coordinates: scalar joint freedoms or telescopic rods, as many as the machine has freedoms.
+        coordinates: scalar joint freedoms or telescopic rods; their number must be that of the
+            machine's freedoms.
 
     Raises:
         InputError: a name is unknown or given twice.
@@ -31,7 +34,7 @@ def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
     problems = unknown_names(
         coordinates,
         known,
-        "is no scalar coordinate of the machine",
+        "is not a scalar coordinate of the machine",
         "drive.{}",
         "see `tauloop check`",
     )

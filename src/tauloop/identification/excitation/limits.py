@@ -1,4 +1,4 @@
-"""Limits that an excitation keeps: of the series' channels, and of everything that the loops make of them."""
+"""Limits of an excitation: of the series' channels, and of all quantities of the machine."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from tauloop.mechanism.description.units import (
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 
-#: Limits by channel: one number for all, or one for each by name; channels not named have none.
+#: Limits by channel: one number for all, or numbers by name; channels without a name have no limit.
 PerChannel = float | Mapping[str, float]
-#: Kinds of singularities from which a motion keeps away.
+#: Kinds of singularities that a motion avoids.
 SINGULARITIES = ("parallel", "serial")
 
 
@@ -41,7 +41,10 @@ ANGULAR_ACCELERATION = ANGULAR_SPEED * ANGULAR_SPEED / ANGLE
 def per_channel(
     where: str, *wanted: Dimension, is_one_enough: bool = True
 ) -> Callable[[str], PerChannel]:
-    """A reader of one quantity for all channels, or of ``NAME=QUANTITY,...``; numbers alone are in SI units."""
+    """Return a reader of one quantity for all channels, or of ``NAME=QUANTITY,...``.
+
+    Numbers without a unit are in SI units.
+    """
 
     def read(text: str) -> PerChannel:
         if is_one_enough and "=" not in text:
@@ -52,19 +55,23 @@ def per_channel(
 
 
 def in_full(channels: tuple[str, ...], values: Mapping[str, float]) -> dict[str, float]:
-    """The same by whole names, where the last part of one was given and only one channel ends so."""
-    ends = [channel.rpartition(".")[2] for channel in channels]
+    """Return values by full channel names.
+
+    The last part of a channel's name is replaced by the full name if it is unique.
+    """
+    endings = [channel.rpartition(".")[2] for channel in channels]
     full = {
-        end: channel for end, channel in zip(ends, channels, strict=True) if ends.count(end) == 1
+        ending: channel
+        for ending, channel in zip(endings, channels, strict=True)
+        if endings.count(ending) == 1
     }
-    return {
-        name if name in channels else full.get(name, name): value for name, value in values.items()
-    }
+    full |= {channel: channel for channel in channels}
+    return {full.get(name, name): value for name, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcitationLimits(Options):
-    """Limits beside those of the machine file (ranges, speeds, forces), which always hold.
+    """Limits in addition to those of the machine file (ranges, speeds, forces), which always apply.
 
     Attributes:
         stroke: largest distance of a channel from its center: a quantity for all, or 'name=0.1,...'
@@ -73,11 +80,11 @@ class ExcitationLimits(Options):
             with a unit).
         acceleration: largest acceleration of a channel: a quantity for all, or 'name=0.1,...'
             (m/s^2, rad/s^2, or with a unit).
-        force: share of the machine's force limits, and of greatest tensions, that may be used.
-        singularity: smallest distance to singularities of both types (0 to 1, free of units; see
-            `kinematics.singularities`); without it 0.05, or half of that of the reference pose
-            where that is less.
-        clearance: smallest distance between center lines of rods, such as 20mm; 0 for none.
+        force: share of the machine's force limits and largest tensions that may be used.
+        singularity: smallest distance to singularities of both types (0 to 1, without unit; see
+            `kinematics.singularities`). The default is 0.05, or half the distance of the reference
+            pose if that is smaller.
+        clearance: smallest distance between center lines of rods, such as 20mm; 0 for no limit.
     """
 
     stroke: PerChannel = option(
@@ -100,10 +107,10 @@ class ExcitationLimits(Options):
     clearance: float = option(0.0, least=0.0, metavar="LENGTH", unit=units.LENGTH)
 
     def of_channels(self, channels: tuple[str, ...]) -> np.ndarray:
-        """Stroke, speed and acceleration (3, n), infinite where there is none.
+        """Return the limits of stroke, speed and acceleration (3, n), infinite without a limit.
 
         Raises:
-            InputError: a name is no channel, or a limit is not positive; all problems.
+            InputError: a name is not a channel, or a limit is not positive; lists all problems.
         """
         problems, rows = Problems(), []
         for name, limit in (
@@ -113,10 +120,14 @@ class ExcitationLimits(Options):
         ):
             values = limit if isinstance(limit, Mapping) else dict.fromkeys(channels, limit)
             values = in_full(channels, values)
-            problems += unknown_names(values, channels, "{!r} is no channel", name)
+            problems += unknown_names(values, channels, "{!r} is not a channel", name)
             for channel, value in values.items():
                 if not value > 0:
-                    problems.add(name, f"of {channel} must be positive, got {value:g}", "SI units")
+                    problems.add(
+                        name,
+                        f"must be positive for {channel}, got {value:g}",
+                        "give it in SI units",
+                    )
             rows.append([values.get(channel, np.inf) for channel in channels])
         InputError.raise_if_any(problems)
         return np.array(rows, dtype=float)
@@ -124,12 +135,12 @@ class ExcitationLimits(Options):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One bounded quantity.
+    """The limits of a quantity.
 
     Attributes:
         kind: "position", "speed", "motor speed", "force", "tension", "singularity" or "clearance".
         of: name of the coordinate, velocity, actuator or cable; kind of singularity; "rods".
-        unit: its unit.
+        unit: unit of the quantity.
         lower, upper: the limits.
     """
 
@@ -141,79 +152,80 @@ class Bound:
 
     @staticmethod
     def up_to(kind: str, of: str, unit: str, size: float) -> Bound:
-        """A size, in both directions."""
+        """Return limits of the absolute value of a quantity."""
         return Bound(kind, of, unit, -size, size)
 
     @property
     def is_floor(self) -> bool:
-        """Whether it bounds from below only: a distance."""
+        """Whether it is the lower limit of a distance."""
         return self.upper == np.inf and self.kind in ("singularity", "clearance")
 
     @property
     def middle(self) -> float:
-        """Middle of the range; zero where one side is open."""
-        return (
-            0.5 * (self.lower + self.upper)
-            if np.isfinite(self.lower) and np.isfinite(self.upper)
-            else 0.0
-        )
+        """Middle of the range; zero if one side has no limit."""
+        if np.isfinite(self.lower) and np.isfinite(self.upper):
+            return 0.5 * (self.lower + self.upper)
+        return 0.0
 
     @property
     def half(self) -> float:
-        """Half of the range; where one side is open, the size of the other limit (one for zero)."""
+        """Half of the range; if one side has no limit, the size of the other (1 for zero)."""
         if np.isfinite(self.lower) and np.isfinite(self.upper):
             return 0.5 * (self.upper - self.lower)
         return abs(self.lower if np.isfinite(self.lower) else self.upper) or 1.0
 
     @property
     def scaled(self) -> tuple[float, float]:
-        """Limits of the quantity less its middle, over its half."""
+        """Limits of the scaled quantity (value - `middle`) / `half`."""
         return (self.lower - self.middle) / self.half, (self.upper - self.middle) / self.half
 
     @property
     def name(self) -> str:
         """Name for tables."""
-        return {
-            "singularity": f"distance to {self.of} singularity",
-            "clearance": "distance of rods",
-        }.get(self.kind, f"{self.kind} of {self.of}")
+        if self.kind == "singularity":
+            return f"distance to {self.of} singularity"
+        if self.kind == "clearance":
+            return "distance of rods"
+        return f"{self.kind} of {self.of}"
 
 
 def bounds(
     model: Model, limits: ExcitationLimits, clearance: RodClearance | None, cuts: CutFreedoms
 ) -> tuple[Bound, ...]:
-    """All finite limits of the machine file, of cut joints too, and the distances that `limits` asks for."""
-    shape, actuators = model.topology, model.mechanism.actuators
-    listed = []
-    for i, freedom in enumerate(shape.freedoms):
-        if i not in model.assembly.frozen:
-            if (iq := shape.q_of_v[i]) >= 0:
-                unit = coordinate_units(shape, [iq])[0]
-                listed.append(
-                    Bound(
-                        "position", shape.coordinate_names[iq], unit, freedom.lower, freedom.upper
-                    )
-                )
-            listed.append(
-                Bound.up_to(
-                    "speed", shape.velocity_names[i], velocity_units(shape, (i,))[0], freedom.speed
-                )
-            )
+    """Return all finite limits of a machine, and the distances that `limits` requires.
+
+    Args:
+        model: the machine; the limits of its file always apply.
+        limits: limits of the excitation.
+        clearance: distances of rods; None without such a limit.
+        cuts: freedoms of cut joints, whose limits apply too.
+    """
+    topology, actuators = model.topology, model.mechanism.actuators
+    result = []
+    for i, freedom in enumerate(topology.freedoms):
+        if i in model.assembly.frozen:
+            continue
+        iq = topology.q_of_v[i]
+        if iq >= 0:
+            name, unit = topology.coordinate_names[iq], coordinate_units(topology, [iq])[0]
+            result.append(Bound("position", name, unit, freedom.lower, freedom.upper))
+        name, unit = topology.velocity_names[i], velocity_units(topology, (i,))[0]
+        result.append(Bound.up_to("speed", name, unit, freedom.speed))
     for name, unit, freedom in zip(cuts.names, cuts.units, cuts.freedoms, strict=True):
-        listed.append(Bound("position", name, unit, freedom.lower, freedom.upper))
-        listed.append(Bound.up_to("speed", name, f"{unit}/s", freedom.speed))
+        result.append(Bound("position", name, unit, freedom.lower, freedom.upper))
+        result.append(Bound.up_to("speed", name, f"{unit}/s", freedom.speed))
     for actuator, name, unit in zip(actuators, *model.output_ports("actuators"), strict=True):
-        rate = "rad/s" if shape.motor_turns(actuator) else "m/s"
-        listed.append(Bound.up_to("motor speed", name, rate, actuator.speed))
-        listed.append(Bound.up_to("force", name, unit, limits.force * actuator.force))
+        speed_unit = "rad/s" if topology.motor_turns(actuator) else "m/s"
+        result.append(Bound.up_to("motor speed", name, speed_unit, actuator.speed))
+        result.append(Bound.up_to("force", name, unit, limits.force * actuator.force))
     for name, tension in cables(model.mechanism).items():
-        listed.append(Bound("tension", name, "N", tension.least, limits.force * tension.greatest))
+        result.append(Bound("tension", name, "N", tension.least, limits.force * tension.greatest))
     if limits.singularity != 0.0 and model.assembly.rows:
-        least = least_distance(model, limits.singularity, SINGULARITIES)
-        listed += [Bound("singularity", kind, "", least) for kind in SINGULARITIES]
+        distance = least_distance(model, limits.singularity, SINGULARITIES)
+        result += [Bound("singularity", kind, "", distance) for kind in SINGULARITIES]
     if clearance is not None and len(clearance.pairs):
-        listed.append(Bound("clearance", "rods", "m", limits.clearance))
-    return tuple(bound for bound in listed if np.isfinite([bound.lower, bound.upper]).any())
+        result.append(Bound("clearance", "rods", "m", limits.clearance))
+    return tuple(bound for bound in result if np.isfinite([bound.lower, bound.upper]).any())
 
 
 def quantities(
@@ -225,14 +237,16 @@ def quantities(
     force: Any,
     tension: Any,
 ) -> dict[tuple[str, str], Any]:
-    """Positions, speeds, forces and tensions by kind and name of a `Bound`, of arrays or symbols.
+    """Return positions, speeds, forces and tensions by kind and name of a `Bound`.
+
+    The arguments can be arrays or symbols.
 
     Args:
         model: the machine.
         cuts: positions and speeds of cut joints by name.
-        q, v: coordinates and velocities, one after the other (n, ...).
+        q, v: coordinates and velocities (n, ...).
         motors, force: speeds and forces of the actuators (n_u, ...).
-        tension: of the cables (k, ...).
+        tension: tensions of the cables (k, ...).
     """
     columns = {("position", name): q[i] for i, name in enumerate(model.topology.coordinate_names)}
     columns |= {("speed", name): v[i] for i, name in enumerate(model.topology.velocity_names)}
@@ -246,9 +260,9 @@ def quantities(
 
 
 def use(bounded: tuple[Bound, ...], values: np.ndarray) -> np.ndarray:
-    """Shares (..., n) of the limits that values (..., n) take: at most one where they are kept.
+    """Return the shares (..., n) of the limits that values (..., n) use, at most 1 within limits.
 
-    Distances from below count as limit over value.
+    The share of a distance is limit over value.
     """
     shares = []
     for bound, value in zip(bounded, np.moveaxis(values, -1, 0), strict=True):

@@ -1,4 +1,4 @@
-"""What an excitation is to be, and how long it is searched for."""
+"""Options of the planning of excitations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from tauloop.common.options import Options, each, listed, option
 from tauloop.common.records import dataclass
 from tauloop.identification.excitation.criteria import (
-    CRITERIA,
+    EXCITATION_CRITERIA,
     ConditionNumber,
     ExcitationCriterion,
 )
@@ -19,20 +19,21 @@ from tauloop.motion.sampled import SampledMotion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcitationOptions(Options):
-    """What an excitation is to be, and how long it is searched for.
+    """The task of an excitation and the extent of the search.
 
     Attributes:
         task: series, space and limits.
         criterion: criterion that is minimized.
-        after: motion of an earlier data set, as --out writes it: designed beside it.
+        after: motion of an earlier data set, as written by --out; the criterion applies to both
+            data sets together.
         drive: put direct drives on these coordinates instead of the actuators.
-        random: random series that are tried first; the best of them are the starts.
+        random: number of random series that are tried first; the best of them are the starts.
         starts: number of searches; 0 keeps the best random series.
-        polished: best outcomes that are optimised further on a finer grid.
+        polished: number of the best results that are optimised further on a finer grid.
         processes: number of parallel workers; no result depends on it.
         solver: options of the optimiser.
         seed: seed of the random series.
-        beside: a condition number that is stated elsewhere, to be shown beside.
+        beside: condition number from another source, shown for comparison.
 
     Examples:
         >>> import tauloop as tl
@@ -41,7 +42,7 @@ class ExcitationOptions(Options):
     """
 
     task: ExcitationTask = field(default_factory=ExcitationTask)
-    criterion: ExcitationCriterion = option(ConditionNumber(), named=CRITERIA)
+    criterion: ExcitationCriterion = option(ConditionNumber(), named=EXCITATION_CRITERIA)
     after: tuple[Path | SampledMotion, ...] = option(
         (), read=each(Path), repeated=True, metavar="FILE"
     )

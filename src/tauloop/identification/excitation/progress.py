@@ -1,9 +1,9 @@
-"""A search for an excitation on its way: random series, starts of the optimiser, and the best that is judged so far.
+"""The search for an excitation: random series, starts of the optimiser, and the best series so far.
 
-The search runs in a thread that may be left at any time (`tauloop.common.interrupts.leavable`).
-What it has found stands in attributes that are replaced as a whole, so that who has left it reads
-what belongs together; nothing else of the problem is then touched, for the thread may still be at
-work with it.
+The search runs in a thread that can be left at any time (`tauloop.common.interrupts.leavable`). Its
+results are attributes that are replaced as a whole, so that the caller reads consistent values
+after leaving it. The caller then uses nothing else of the problem, because the thread may still be
+running.
 """
 
 from __future__ import annotations
@@ -23,29 +23,37 @@ from tauloop.identification.excitation.solver import STOPPED, StartOutcome
 from tauloop.identification.excitation.starts import Report, Work, solve_all
 from tauloop.identification.regression.base_parameters import BaseParameters
 
-#: Random series from whose regressors the base parameters are found.
-FOR_BASE = 20
-#: Attempts at shrinking a series until limits hold between the samples of the optimisation too.
-SHRINKS = 40
-#: Random series that are judged on the fine grid too, of those best in SI units and those best with
-#: unit-norm columns.
-JUDGED_RANDOM = 5
-#: Judging series that are not the last may take this share of the time.
-SHARE = 0.1
+#: Number of random series from whose regressors the base parameters are found.
+BASE_SERIES = 20
+#: Maximum number of reductions of a series until it meets limits between the samples of the
+#: optimisation.
+MAX_REDUCTIONS = 40
+#: Number of random series that are evaluated on the fine grid: of the best in SI units, and of the
+#: best with unit-norm columns.
+FINE_RANDOM_SERIES = 5
+#: Share of the time that the evaluation of interim results may take.
+MAX_TIME_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Best:
-    """A series that keeps all limits on the fine grid, and its criterion there."""
+class _EvaluatedSeries:
+    """A series that meets all limits on the fine grid, with its criterion and evaluation."""
 
     value: float
     coefficients: np.ndarray
-    judged: Judgement
+    evaluation: Judgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Drawn:
-    """All random series so far: base parameters, criterion, and condition numbers in SI units and of unit columns."""
+class _RandomSeries:
+    """All random series so far.
+
+    Attributes:
+        search: the series.
+        base: their base parameters.
+        values: criterion of each series.
+        si, unit: condition numbers of each series, in SI units and with unit-norm columns.
+    """
 
     search: RandomSearch
     base: BaseParameters
@@ -55,7 +63,7 @@ class _Drawn:
 
 
 class Search:
-    """One search, step by step."""
+    """The search for one excitation."""
 
     def __init__(
         self,
@@ -64,48 +72,48 @@ class Search:
         rng: np.random.Generator,
         report: Report,
     ) -> None:
-        """Prepare it; nothing is found yet."""
+        """Store the problem and the options."""
         self._problem, self._options, self._rng, self._report = problem, options, rng, report
-        self._drawn: _Drawn | None = None
+        self._random: _RandomSeries | None = None
         self._summary: RandomSummary | None = None
-        self._best: _Best | None = None
-        self._interim: _Best | None = None
+        self._best: _EvaluatedSeries | None = None
+        self._interim: _EvaluatedSeries | None = None
         self._outcomes: dict[int, StartOutcome] = {}
         self._polished: dict[int, StartOutcome] = {}
         self._phase, self._next = "random", 0.0
 
     def run(self, is_stopped: Callable[[], bool]) -> None:
-        """Search until the end, or until it is to stop.
+        """Search until the end, or until `is_stopped` returns True.
 
         Raises:
-            IdentificationError: limits that cannot be met, or no clear rank.
+            IdentificationError: limits cannot be met, or the rank is not clear.
         """
         problem, options = self._problem, self._options
 
         def keep(search: RandomSearch) -> None:
             self._report("random", search.tried, options.random)
-            self._keep(search)
+            self._update(search)
 
         search = random_search(problem, options.random, self._rng, is_stopped=is_stopped, keep=keep)
-        drawn = self._drawn = self._described(search, None)
-        order = np.argsort(drawn.values, kind="stable")[: max(options.starts, 1)]
+        series = self._random = self._describe(search, None)
+        order = np.argsort(series.values, kind="stable")[: max(options.starts, 1)]
         starts = [search.coefficients[k] for k in order]
-        random = self._judged(starts[0])
+        best_random = self._evaluated(starts[0])
         if is_stopped():
-            self._best = random
+            self._best = best_random
             return
-        self._summary = self._judged_summary(drawn)
+        self._summary = self._evaluated_summary(series)
         if options.starts:
-            self._interim = random
+            self._interim = best_random
             self._phase = "optimising"
-            self._solve(starts, drawn.base, is_stopped, self._outcomes)
-            best = self._to_polish(is_stopped)
-            if best:
+            self._solve(starts, series.base, is_stopped, self._outcomes)
+            polish_starts = self._polish_starts(is_stopped)
+            if polish_starts:
                 self._phase = "polishing"
-                self._solve(best, drawn.base, is_stopped, self._polished)
+                self._solve(polish_starts, series.base, is_stopped, self._polished)
         finished = [*self._outcomes.values(), *self._polished.values()]
-        judged = [self._judged(outcome.coefficients) for outcome in finished]
-        self._best = _least([*judged, random])
+        results = [self._evaluated(outcome.coefficients) for outcome in finished]
+        self._best = _best_of([*results, best_random])
 
     def _solve(
         self,
@@ -114,6 +122,7 @@ class Search:
         is_stopped: Callable[[], bool],
         into: dict[int, StartOutcome],
     ) -> None:
+        """Optimise from starts and add the outcomes to `into`, by the number of the start."""
         problem, options = self._problem, self._options
         work = Work(
             mechanism=problem.mechanism,
@@ -131,11 +140,12 @@ class Search:
             into[number] = outcome
             self._offer(outcome.coefficients, at_once=True)
         if not is_stopped():
-            for number in set(range(len(starts))) - set(into):  # a worker has died
-                into[number] = _lost(starts[number], "no answer")
+            # Starts without an outcome belong to a worker process that has died.
+            for number in set(range(len(starts))) - set(into):
+                into[number] = _unfinished(starts[number], "no answer")
 
-    def _to_polish(self, is_stopped: Callable[[], bool]) -> list[np.ndarray]:
-        """The best outcomes, to be followed on a finer grid; none after an interrupt."""
+    def _polish_starts(self, is_stopped: Callable[[], bool]) -> list[np.ndarray]:
+        """Return the best outcomes, as starts on a finer grid; none after an interrupt."""
         done = [
             outcome for _, outcome in sorted(self._outcomes.items()) if np.isfinite(outcome.value)
         ]
@@ -144,130 +154,150 @@ class Search:
         best = sorted(done, key=lambda outcome: outcome.value)[: self._options.polished]
         return [outcome.coefficients for outcome in best]
 
-    def _keep(self, search: RandomSearch) -> None:
-        """Describe the random series so far, and judge the best of them now and then."""
+    def _update(self, search: RandomSearch) -> None:
+        """Describe the random series so far, and evaluate the best of them from time to time."""
         try:
-            drawn = self._described(search, self._drawn)
+            series = self._describe(search, self._random)
         except IdentificationError:
-            return  # too few series for a clear rank as yet
-        self._drawn = drawn
-        self._offer(search.coefficients[int(drawn.values.argmin())])
+            # There are too few series for a clear rank so far.
+            return
+        self._random = series
+        self._offer(search.coefficients[int(series.values.argmin())])
 
-    def _described(self, search: RandomSearch, former: _Drawn | None) -> _Drawn:
-        """Base parameters and figures of random series; those of the former ones are kept where the base stays."""
+    def _describe(self, search: RandomSearch, previous: _RandomSeries | None) -> _RandomSeries:
+        """Return base parameters, criteria and condition numbers of random series.
+
+        Values of previous series are reused if the base parameters do not change.
+        """
         problem, triangles = self._problem, search.triangles
         known = 0
-        if former is not None and len(former.search.triangles) >= FOR_BASE:
-            base, known = former.base, len(former.values)
+        if previous is not None and len(previous.search.triangles) >= BASE_SERIES:
+            base, known = previous.base, len(previous.values)
         else:
-            base = problem.base(triangles[:FOR_BASE].reshape(-1, triangles.shape[-1]))
+            base = problem.base(triangles[:BASE_SERIES].reshape(-1, triangles.shape[-1]))
         new = triangles[known:]
         values = np.array([self._criterion(base, R) for R in new])
         before = np.broadcast_to(problem.before, (len(new), *problem.before.shape))
         R = np.concatenate([new, before], axis=1)[:, :, base.independent]
-        si = np.linalg.cond(R)
-        unit = np.linalg.cond(
-            R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), np.finfo(float).tiny)
-        )
-        if known and former is not None:
-            values, si, unit = (
-                np.concatenate(pair)
-                for pair in ((former.values, values), (former.si, si), (former.unit, unit))
-            )
-        return _Drawn(search=search, base=base, values=values, si=si, unit=unit)
+        norms = np.maximum(np.linalg.norm(R, axis=1, keepdims=True), np.finfo(float).tiny)
+        si, unit = np.linalg.cond(R), np.linalg.cond(R / norms)
+        if known and previous is not None:
+            values = np.concatenate([previous.values, values])
+            si = np.concatenate([previous.si, si])
+            unit = np.concatenate([previous.unit, unit])
+        return _RandomSeries(search=search, base=base, values=values, si=si, unit=unit)
 
     def _criterion(self, base: BaseParameters, rows: np.ndarray) -> float:
+        """Return the criterion of regressor rows together with those of previous data sets."""
         stacked = np.concatenate([rows, self._problem.before])[:, base.independent]
         return self._options.criterion.value(np.asarray(stacked.T @ stacked))
 
     def _offer(self, coefficients: np.ndarray, at_once: bool = False) -> None:
-        """Judge a series that may be the best so far, as often as there is time for it."""
-        began = monotonic()
-        if not at_once and began < self._next:
+        """Evaluate a series that may be the best so far, if time permits or `at_once`."""
+        start = monotonic()
+        if not at_once and start < self._next:
             return
-        self._interim = _least([self._interim, self._judged(coefficients)])
-        self._next = monotonic() + (monotonic() - began) / SHARE
+        self._interim = _best_of([self._interim, self._evaluated(coefficients)])
+        self._next = monotonic() + (monotonic() - start) / MAX_TIME_SHARE
 
-    def _judged(self, coefficients: np.ndarray) -> _Best | None:
-        """A series, as much nearer to its centre as it takes to keep all limits on the fine grid; None if it fails."""
-        problem, drawn = self._problem, self._drawn
-        for _ in range(SHRINKS):
-            judged = problem.judge(problem.series(coefficients).sample(problem.fine_grid))
-            if judged.largest_share <= 1.0 and drawn is not None:
-                value = self._criterion(drawn.base, judged.regressor)
-                return _Best(value=value, coefficients=coefficients, judged=judged)
-            coefficients = shrunk(problem, coefficients, min(0.9995, 1.0 / judged.largest_share))
+    def _evaluated(self, coefficients: np.ndarray) -> _EvaluatedSeries | None:
+        """Return a series, reduced until it meets all limits on the fine grid; None if it fails."""
+        problem, series = self._problem, self._random
+        for _ in range(MAX_REDUCTIONS):
+            evaluation = problem.judge(problem.series(coefficients).sample(problem.fine_grid))
+            if evaluation.largest_share <= 1.0 and series is not None:
+                value = self._criterion(series.base, evaluation.regressor)
+                return _EvaluatedSeries(
+                    value=value, coefficients=coefficients, evaluation=evaluation
+                )
+            size = min(0.9995, 1.0 / evaluation.largest_share)
+            coefficients = shrunk(problem, coefficients, size)
         return None
 
-    def _judged_summary(self, drawn: _Drawn) -> RandomSummary:
-        """Condition numbers of all random series; the best are judged as the result is, on the fine grid."""
-        best = {
-            int(k)
-            for v in (drawn.si, drawn.unit)
-            for k in np.argsort(v, kind="stable")[:JUDGED_RANDOM]
-        }
-        kept = [
-            design
-            for k in sorted(best)
-            if (design := self._judged(drawn.search.coefficients[k])) is not None
-        ]
-        judged = [
-            Conditions.of(item.judged.regressor, self._problem.before, drawn.base) for item in kept
-        ]
-        return _summary(drawn, [item.si for item in judged], [item.unit_norm for item in judged])
+    def _evaluated_summary(self, series: _RandomSeries) -> RandomSummary:
+        """Return the summary of all random series; the best are evaluated on the fine grid."""
+        best: set[int] = set()
+        for conditions in (series.si, series.unit):
+            best.update(np.argsort(conditions, kind="stable")[:FINE_RANDOM_SERIES].tolist())
+        si, unit_norm = [], []
+        for k in sorted(best):
+            evaluated = self._evaluated(series.search.coefficients[k])
+            if evaluated is not None:
+                rows = evaluated.evaluation.regressor
+                condition = Conditions.of(rows, self._problem.before, series.base)
+                si.append(condition.si)
+                unit_norm.append(condition.unit_norm)
+        return _summary(series, si, unit_norm)
 
     def best(
         self, is_interrupted: bool
     ) -> tuple[float, np.ndarray, Judgement, BaseParameters, RandomSummary]:
-        """Criterion, coefficients and judgement of the best series, base parameters, and what random series reach.
+        """Return the best series and its properties.
+
+        Returns:
+            Criterion, coefficients and evaluation of the series; base parameters; summary of the
+            random series.
 
         Raises:
-            KeyboardInterrupt: there is none, for it was interrupted too soon.
-            IdentificationError: none keeps all limits between the samples.
+            KeyboardInterrupt: the search was interrupted before any series was found.
+            IdentificationError: no series meets all limits between the samples.
         """
-        drawn, best = self._drawn, _least([self._best, self._interim if is_interrupted else None])
-        if best is not None and drawn is not None:
-            summary = self._summary or _summary(drawn, [], [])
-            return best.value, best.coefficients, best.judged, drawn.base, summary
+        random, best = (
+            self._random,
+            _best_of([self._best, self._interim if is_interrupted else None]),
+        )
+        if best is not None and random is not None:
+            summary = self._summary or _summary(random, [], [])
+            return best.value, best.coefficients, best.evaluation, random.base, summary
         if is_interrupted:
             raise KeyboardInterrupt
         tried = len(self._outcomes) + len(self._polished) + 1
-        what = f"none of {tried} motions keeps them between the samples, even {SHRINKS} times made smaller"
-        raise IdentificationError.of("limits", what, "a centre farther from the limits")
+        raise IdentificationError.of(
+            "limits",
+            f"none of {tried} motions meets them between the samples, even after {MAX_REDUCTIONS} reductions",
+            "choose a centre farther from the limits",
+        )
 
     def outcomes(
         self, is_interrupted: bool, coefficients: np.ndarray, value: float
     ) -> tuple[list[StartOutcome], list[StartOutcome]]:
-        """What came of the starts, and of those that were polished; one that was left on its way reached the best."""
-        done, polished = (
-            [o for _, o in sorted(results.items())]
-            for results in (self._outcomes.copy(), self._polished.copy())
-        )
-        is_stopped = any(outcome.status == STOPPED for outcome in done)
-        if (
-            is_interrupted
-            and self._phase == "optimising"
-            and len(done) < self._options.starts
-            and not is_stopped
-        ):
-            done.append(_lost(coefficients, STOPPED, value))
-        return done, polished
+        """Return the outcomes of the starts, and of the further optimisations.
+
+        If a start was left before its end, its outcome is the best series.
+
+        Args:
+            is_interrupted: whether the search was left before its end.
+            coefficients, value: the best series and its criterion.
+        """
+        outcomes = [outcome for _, outcome in sorted(self._outcomes.copy().items())]
+        polished = [outcome for _, outcome in sorted(self._polished.copy().items())]
+        is_stopped = any(outcome.status == STOPPED for outcome in outcomes)
+        is_missing = self._phase == "optimising" and len(outcomes) < self._options.starts
+        if is_interrupted and is_missing and not is_stopped:
+            outcomes.append(_unfinished(coefficients, STOPPED, value))
+        return outcomes, polished
 
 
-def _summary(drawn: _Drawn, si: list[float], unit: list[float]) -> RandomSummary:
-    """What random series reach; the least condition numbers are of those that were judged, where there are any."""
+def _summary(series: _RandomSeries, si: list[float], unit: list[float]) -> RandomSummary:
+    """Return the summary of random series.
+
+    Args:
+        series: the random series.
+        si, unit: condition numbers of series that were evaluated on the fine grid, if any; the
+            smallest are reported.
+    """
     return RandomSummary(
-        tried=drawn.search.tried,
-        kept=len(drawn.values),
-        best_si=min(si, default=float(drawn.si.min())),
-        median_si=float(np.median(drawn.si)),
-        best_unit_norm=min(unit, default=float(drawn.unit.min())),
-        median_unit_norm=float(np.median(drawn.unit)),
+        tried=series.search.tried,
+        kept=len(series.values),
+        best_si=min(si, default=float(series.si.min())),
+        median_si=float(np.median(series.si)),
+        best_unit_norm=min(unit, default=float(series.unit.min())),
+        median_unit_norm=float(np.median(series.unit)),
     )
 
 
-def _lost(start: np.ndarray, status: str, value: float = np.inf) -> StartOutcome:
-    """A start that has not come to its end."""
+def _unfinished(start: np.ndarray, status: str, value: float = np.inf) -> StartOutcome:
+    """Return the outcome of a start that did not end."""
     return StartOutcome(
         coefficients=start,
         value=value,
@@ -278,8 +308,8 @@ def _lost(start: np.ndarray, status: str, value: float = np.inf) -> StartOutcome
     )
 
 
-def _least(candidates: list[_Best | None]) -> _Best | None:
-    """The best of them; the first of several."""
+def _best_of(candidates: list[_EvaluatedSeries | None]) -> _EvaluatedSeries | None:
+    """Return the series with the smallest criterion, the first of equal ones; None without any."""
     return min(
         (candidate for candidate in candidates if candidate is not None),
         key=lambda candidate: candidate.value,

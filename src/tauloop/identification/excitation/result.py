@@ -24,26 +24,29 @@ from tauloop.model import Model
 from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
 
-#: First entry of the JSON document; a change of its meaning changes the number.
-FORMAT = "tauloop-excitation/1"
+#: First entry of the JSON document. The number increases when the meaning of an entry changes.
+EXCITATION_FORMAT = "tauloop-excitation/1"
 
 
 def slow_sampling(frequency: float, harmonics: int, period: float) -> Problem | None:
-    """What is wrong with a sampling frequency, Hz, of which the shortest period needs more than two samples."""
-    least = 2 * harmonics / period
-    if least < frequency < np.inf:
+    """Return a problem if a frequency, Hz, gives at most two samples of the shortest period."""
+    minimum = 2 * harmonics / period
+    if minimum < frequency < np.inf:
         return None
-    what = f"{frequency:g} Hz; the fastest term of the series needs more than {least:.4g} Hz"
-    return Problem("frequency", what, "such as 1000 Hz")
+    return Problem(
+        "frequency",
+        f"is {frequency:g} Hz, but the fastest term of the series needs more than {minimum:.4g} Hz",
+        "give a frequency such as 1000 Hz",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """How well a regressor is conditioned; all depend on units, output, limits and base parameters.
+    """Condition of a regressor; the values depend on units, output, limits and base parameters.
 
     Attributes:
-        si: condition number in SI units as they are.
-        unit_norm: with unit-norm columns.
+        si: condition number in SI units.
+        unit_norm: condition number with unit-norm columns.
         log_determinant: log det(Y^T Y) / (2 r), Y in SI units per sample.
     """
 
@@ -53,7 +56,13 @@ class Conditions:
 
     @staticmethod
     def of(rows: np.ndarray, before: np.ndarray, base: BaseParameters) -> Conditions:
-        """Those of regressor rows (m, n_unknowns), beside the rows of data sets before."""
+        """Return the condition of regressor rows together with those of previous data sets.
+
+        Args:
+            rows: (m, n_unknowns).
+            before: rows of previous data sets.
+            base: the base parameters.
+        """
         Y = np.concatenate([rows, before])[:, base.independent]
         sigma = np.linalg.svd(Y, compute_uv=False)
         return Conditions(
@@ -65,12 +74,12 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomSummary:
-    """Random series under the same limits.
+    """Summary of random series under the same limits.
 
     Attributes:
-        tried, kept: how many there were, and how many could be made to keep all limits.
+        tried, kept: number of series, and number of those that meet all limits after a reduction.
         best_si, median_si: condition numbers in SI units.
-        best_unit_norm, median_unit_norm: the same with unit-norm columns.
+        best_unit_norm, median_unit_norm: condition numbers with unit-norm columns.
     """
 
     tried: int
@@ -83,7 +92,7 @@ class RandomSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitUse:
-    """A limit and the extremes of its quantity along the motion; None where a side is open."""
+    """A limit and the extremes of its quantity along the motion; None for a side without limit."""
 
     name: str
     unit: str
@@ -95,7 +104,14 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """One start of the optimiser: its criterion before and after (None without), and what the solver says."""
+    """A start of the optimiser.
+
+    Attributes:
+        started, reached: criterion before and after the optimisation; None if not known.
+        status: status of the solver.
+        converged: whether the solver converged.
+        iterations: number of iterations.
+    """
 
     started: float | None
     reached: float | None
@@ -105,44 +121,40 @@ class Start:
 
     @staticmethod
     def of(outcome: StartOutcome) -> Start:
-        """That of an outcome."""
-        started, reached = (
-            value if np.isfinite(value) else None for value in (outcome.started, outcome.value)
-        )
-        status, converged = outcome.status, outcome.converged
+        """Return the start of an outcome."""
         return Start(
-            started=started,
-            reached=reached,
-            status=status,
-            converged=converged,
+            started=outcome.started if np.isfinite(outcome.started) else None,
+            reached=outcome.value if np.isfinite(outcome.value) else None,
+            status=outcome.status,
+            converged=outcome.converged,
             iterations=outcome.iterations,
         )
 
 
-#: Points that a period is tabulated and drawn by.
-POINTS = 1200
+#: Number of points of a period in tables and plots.
+PLOT_POINTS = 1200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Excitation(Result):
-    """An excitation, how good it is, and which limits it takes up.
+    """A planned excitation, with its condition and its use of the limits.
 
     Attributes:
         machine: name of the machine.
-        options: what was asked for.
+        options: options of the planning.
         series: the motion of all channels.
         ports: names and units of the channels' positions, velocities and accelerations.
         outputs: names and units of the regressor's rows.
-        base: the base parameters that it tells, with the data sets before.
-        conditions: with the data sets before.
-        random: what random series reach.
+        base: the base parameters that it determines together with previous data sets.
+        conditions: condition of the regressor together with previous data sets.
+        random: summary of the random series.
         limits: all limits and their use, on the finer grid.
-        starts: of the optimiser; none where it did not run.
-        polished: the best of them, followed on a finer grid.
-        model: of the machine, to show it.
+        starts: starts of the optimiser; empty if it did not run.
+        polished: the best of them, optimised further on a finer grid.
+        model: model of the machine, for displays.
     """
 
-    json_format: ClassVar[str] = FORMAT
+    json_format: ClassVar[str] = EXCITATION_FORMAT
     machine: str
     options: ExcitationOptions = field(
         metadata=json_keys(space="task.space.name", seed="seed", stated_elsewhere="beside")
@@ -159,15 +171,15 @@ class Excitation(Result):
     model: Model | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Positions, velocities and accelerations of all channels over one period."""
-        motion = self.series.sample(np.linspace(0.0, self.series.period, POINTS))
+        """Yield positions, velocities and accelerations of all channels over one period."""
+        motion = self.series.sample(np.linspace(0.0, self.series.period, PLOT_POINTS))
         yield time_axis(motion.time)
         for kind, port in self.ports.items():
             yield from columns(kind, port.columns, port.units, getattr(motion, kind))
 
     @property
     def task(self) -> ExcitationTask:
-        """Series, space and limits that were asked for."""
+        """Series, space and limits of the options."""
         return self.options.task
 
     @property
@@ -181,23 +193,24 @@ class Excitation(Result):
         return self.ports["position"].units
 
     def sample(self, frequency: float) -> SampledMotion:
-        """One whole period at k / frequency; the sample at its end, equal to the first, is left out.
+        """Return one period at the times k / frequency, without the last sample.
+
+        The last sample would equal the first.
 
         Raises:
-            InputError: the frequency is not positive, or gives fewer than two samples of the
-                shortest period.
+            InputError: the frequency is not positive, or gives at most two samples of the shortest
+                period.
         """
         if problem := slow_sampling(frequency, self.series.harmonics, self.series.period):
             raise InputError(problem)
-        return self.series.sample(
-            np.arange(int(np.ceil(self.series.period * frequency - 1e-9))) / frequency
-        )
+        count = int(np.ceil(self.series.period * frequency - 1e-9))
+        return self.series.sample(np.arange(count) / frequency)
 
     def write_log(self, path: str | Path, frequency: float) -> Path:
         """Write one period of the motion as a log (CSV or Parquet).
 
         Raises:
-            InputError: as `sample`; or the file cannot be written.
+            InputError: see `sample`; or the file cannot be written.
         """
         return write_log(path, self.sample(frequency).log(self.ports))
 

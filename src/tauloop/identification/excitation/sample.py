@@ -1,10 +1,10 @@
-"""One sample of a motion as a differentiable function: its regressor, and every quantity that a limit bounds.
+"""One sample of a motion as a differentiable function: regressor and bounded quantities.
 
-The steps of the machine's programs are called one after the other. Where Newton's method stands,
-its unknowns become arguments and its residual an output, so that an optimiser closes these loops
-while it improves the motion (the loop equations are constraints, and gradients through them are
-exact). Where cables hold the machine, the forces that its redundant winches share are such
-arguments too, and their balance is such an output: the optimiser shares them itself.
+The function calls the steps of the machine's programs in sequence. For a Newton step, the unknowns
+become arguments and the residual becomes an output. The optimiser then closes these loops while it
+improves the motion: the loop equations are constraints with exact gradients. For machines with
+cables, the forces of the redundant winches are additional arguments and their balance is an
+additional output, so that the optimiser also distributes the forces.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from tauloop.model.faces.casadi_face import unfolded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFunction:
-    """A sample of a motion.
+    """A sample of a motion as a function.
 
     Attributes:
         function: (position, velocity, acceleration, open) -> (regressor by rows, residual,
             bounded).
-        coordinates: names of those that Newton's method would find; none where all loops close in
-            closed form.
-        open: these, and the actuators whose forces keep cables within bounds.
-        lower, upper: limits of `bounded` (n,), free of units.
+        coordinates: names of the coordinates that Newton's method would find; empty if all loops
+            have a closed form.
+        open: names of these coordinates, and of the actuators whose forces are arguments.
+        lower, upper: (n,) scaled limits of `bounded`.
     """
 
     function: ca.Function
@@ -53,15 +53,15 @@ def sample_function(
     clearance: RodClearance | None,
     unit: float = 1.0,
 ) -> SampleFunction:
-    """The differentiable sample of one machine and entry.
+    """Return the differentiable sample of a machine and entry.
 
     Args:
         model: the machine.
         functions: its entry.
         output: rows of the regressor: "actuators" or "joints".
-        bounded: limits that are to be kept (see `excitation_limits.bounds`).
-        clearance: distances of rods; None where no limit asks for them.
-        unit: what forces of winches are counted in where they are open.
+        bounded: limits of the excitation (see `limits.bounds`).
+        clearance: distances of rods; None without such a limit.
+        unit: unit of the open forces of winches, N or N m.
     """
     entry = functions.ports
     sizes = {
@@ -70,7 +70,7 @@ def sample_function(
         "acceleration": entry.velocity.size,
     }
     motion = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-    closing = _Closing()
+    loops = _OpenLoops()
     arguments = motion | {
         "start": ca.SX(ca.DM(model.assembly.q)),
         "theta": ca.SX(ca.DM(model.mechanism.parameters.vector(model.free))),
@@ -78,25 +78,21 @@ def sample_function(
     }
     expressions: dict[str, ca.SX] = {}
     for spec in (KINEMATICS[2], REGRESSORS[output], REGRESSORS["actuators"], EMBEDDING):
-        outputs = closing.outputs(functions.program(spec), arguments)
+        outputs = loops.outputs(functions.program(spec), arguments)
         expressions |= {f"{spec}.{key}": value for key, value in outputs.items()}
     regressor = expressions[f"regressor_{output}.regressor"]
     Y = ca.reshape(expressions["regressor_actuators.regressor"], len(model.parameters), -1).T
-    force, shared = ca.SX(Y @ ca.DM(model.pi)), _Shared(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1))
+    force = ca.SX(Y @ ca.DM(model.pi))
+    forces = _OpenForces(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1))
     if cables(model.mechanism):
-        shared = _shared(
-            closing.outputs(functions.program(TENSIONS), arguments),
-            len(model.mechanism.actuators),
-            unit,
-        )
-        force = unit * shared.unknowns
+        terms = loops.outputs(functions.program(TENSIONS), arguments)
+        forces = _open_forces(terms, len(model.mechanism.actuators), unit)
+        force = unit * forces.unknowns
     q, v = expressions["kinematics_2.q"], expressions["kinematics_2.v"]
     G = ca.reshape(expressions["embedding.G"], model.topology.n_v, -1)
-    cuts, motors = (
-        cut_motions(model.mechanism, model.topology, q, v),
-        ca.DM(model.assembly.loops.transmission) @ v,
-    )
-    known = quantities(model, cuts, q, v, motors, force, shared.tension)
+    cuts = cut_motions(model.mechanism, model.topology, q, v)
+    motors = ca.DM(model.assembly.loops.transmission) @ v
+    known = quantities(model, cuts, q, v, motors, force, forces.tension)
     values = []
     for bound in bounded:
         if bound.kind == "singularity":
@@ -106,51 +102,48 @@ def sample_function(
         else:
             values.append((known[bound.kind, bound.of] - bound.middle) / bound.half)
     counts = np.array([value.numel() for value in values], dtype=int)
-    lower, upper = np.repeat(
-        np.array([_range(bound) for bound in bounded]).reshape(-1, 2), counts, axis=0
-    ).T
-    residual, opened = (
-        ca.vertcat(closing.residual, shared.residual),
-        ca.vertcat(closing.unknowns, shared.unknowns),
-    )
-    made = [ca.SX(ca.densify(x)) for x in (regressor, residual, ca.vertcat(ca.SX(0, 1), *values))]
-    winches = tuple(actuator.name for actuator in model.mechanism.actuators)[
-        : shared.unknowns.numel()
-    ]
+    limits = np.array([_scaled_limits(bound) for bound in bounded]).reshape(-1, 2)
+    lower, upper = np.repeat(limits, counts, axis=0).T
+    residual = ca.vertcat(loops.residual, forces.residual)
+    opened = ca.vertcat(loops.unknowns, forces.unknowns)
+    bounded_values = ca.vertcat(ca.SX(0, 1), *values)
+    results = [ca.SX(ca.densify(x)) for x in (regressor, residual, bounded_values)]
+    actuators = [actuator.name for actuator in model.mechanism.actuators]
+    winches = actuators[: forces.unknowns.numel()]
     return SampleFunction(
-        function=ca.Function("sample", [*motion.values(), opened], ca.cse(made)),
-        coordinates=closing.names,
-        open=(*closing.names, *winches),
+        function=ca.Function("sample", [*motion.values(), opened], ca.cse(results)),
+        coordinates=loops.names,
+        open=(*loops.names, *winches),
         lower=lower,
         upper=upper,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
-    """Forces of actuators that an optimiser chooses, their balance, and tensions of cables (k,), N."""
+class _OpenForces:
+    """Actuator forces that the optimiser chooses, their balance, and cable tensions (k,), N."""
 
     unknowns: ca.SX
     residual: ca.SX
     tension: ca.SX
 
 
-def _shared(terms: Mapping[str, ca.SX], actuators: int, unit: float) -> _Shared:
-    """Open forces u, counted in a unit, with R^T u = t and tensions T_0 - C u."""
+def _open_forces(terms: Mapping[str, ca.SX], actuators: int, unit: float) -> _OpenForces:
+    """Return open forces u, in a unit, with the balance R^T u = t and tensions T_0 - C u."""
     u = ca.SX.sym("u", actuators)
     R, C = ca.reshape(terms["map"], actuators, -1), ca.reshape(terms["pulls"], -1, actuators)
-    return _Shared(u, R.T @ u - terms["needed"] / unit, terms["unforced"] - unit * (C @ u))
+    return _OpenForces(u, R.T @ u - terms["needed"] / unit, terms["unforced"] - unit * (C @ u))
 
 
-def _range(bound: Bound) -> tuple[float, float]:
-    """Limits of what `sample_function` makes of a bound."""
+def _scaled_limits(bound: Bound) -> tuple[float, float]:
+    """Return the limits of the scaled value of a bound in `sample_function`."""
     if bound.kind == "singularity":
         return 0.0, np.inf
     return (1.0, np.inf) if bound.kind == "clearance" else bound.scaled
 
 
-class _Closing:
-    """Calls programs with symbols; the blocks that Newton's method would solve stay open, each once."""
+class _OpenLoops:
+    """Calls programs with symbols and leaves the blocks of Newton's method open, each once."""
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[str, ...], ca.SX] = {}
@@ -163,20 +156,21 @@ class _Closing:
 
     @property
     def unknowns(self) -> ca.SX:
-        """Their symbols."""
+        """Symbols of the open coordinates."""
         return ca.vertcat(ca.SX(0, 1), *self._blocks.values())
 
     @property
     def residual(self) -> ca.SX:
-        """Residuals of their loops, m or pure numbers."""
+        """Residuals of the open loops, m or without unit."""
         return ca.vertcat(ca.SX(0, 1), *self._residuals)
 
     def outputs(self, program: Program, inputs: dict[str, ca.SX]) -> dict[str, ca.SX]:
-        """Outputs of a program by name."""
+        """Return the outputs of a program by name."""
         values = unfolded(program, inputs, self._open)
         return {name: values[name] for name in program.outputs}
 
     def _open(self, step: Newton, known: list[ca.SX]) -> ca.SX:
+        """Return symbols for the unknowns of a Newton step, and store its residual."""
         if step.unknowns not in self._blocks:
             symbol = ca.SX.sym("_".join(step.unknowns), step.size)
             self._blocks[step.unknowns] = symbol
@@ -185,25 +179,27 @@ class _Closing:
 
 
 def _clearance(bound: Bound, clearance: RodClearance | None, q: ca.SX) -> ca.SX:
-    """Squared distances over the squared least distance, pair by pair (see `kinematics.clearance`)."""
+    """Return squared distances over the squared smallest distance, for each pair of rods.
+
+    See `tauloop.geometry.clearance`.
+    """
     assert clearance is not None
     assert clearance.ends is not None
     ends = clearance.ends.function(q)
     points = [ends[3 * k : 3 * k + 3] for k in range(ends.numel() // 3)]
-    return ca.vertcat(
-        *(
-            squared_distance(points[2 * i], points[2 * i + 1], points[2 * j], points[2 * j + 1])
-            / bound.lower**2
-            for i, j in clearance.pairs.tolist()
-        )
-    )
+    ratios = []
+    for i, j in clearance.pairs.tolist():
+        first, second = points[2 * i : 2 * i + 2], points[2 * j : 2 * j + 2]
+        ratios.append(squared_distance(*first, *second) / bound.lower**2)
+    return ca.vertcat(*ratios)
 
 
 def _singularity(bound: Bound, model: Model, G: ca.SX) -> ca.SX:
-    """Pivots of G^T (A^T A - d^2) G, all positive where the least stretch of A over all motions is above d.
+    """Return the pivots of G^T (A^T A - d^2) G over those of G^T G.
 
-    A maps unit-free velocities to those of the actuators (parallel) or of the platform (serial).
-    The pivots, over those of G^T G, are at most about one.
+    A maps scaled velocities to those of the actuators (parallel singularities) or of the platform
+    (serial). All pivots are positive if the smallest stretch of A over all motions exceeds d. They
+    are at most about 1.
     """
     G = ca.DM(np.diag(1.0 / model.assembly.loops.velocity_scale)) @ G
     A = ca.DM(stretched(model, bound.of))
@@ -212,7 +208,10 @@ def _singularity(bound: Bound, model: Model, G: ca.SX) -> ca.SX:
 
 
 def stretched(model: Model, kind: str) -> np.ndarray:
-    """Map A (n, n_v) from unit-free velocities, whose least stretch measures singularities of one kind."""
+    """Return the map A (n, n_v) from scaled velocities that measures singularities of one kind.
+
+    The distance to a singularity is the smallest stretch of A.
+    """
     loops = model.assembly.loops
     if kind == "serial":
         return np.asarray(np.eye(loops.topology.n_v)[list(model.assembly.independent)])
@@ -221,25 +220,31 @@ def stretched(model: Model, kind: str) -> np.ndarray:
 
 
 def _pivots(matrix: ca.SX) -> ca.SX:
-    """Pivots (n,) of L D L^T without row exchanges."""
-    rest, pivots = matrix, []
+    """Return the pivots (n,) of L D L^T without row exchanges."""
+    remainder, pivots = matrix, []
     for _ in range(matrix.size1()):
-        pivots.append(rest[0, 0])
-        rest = rest[1:, 1:] - rest[1:, 0] @ rest[0, 1:] / rest[0, 0]
+        pivots.append(remainder[0, 0])
+        update = remainder[1:, 0] @ remainder[0, 1:] / remainder[0, 0]
+        remainder = remainder[1:, 1:] - update
     return ca.vertcat(*pivots)
 
 
 def squared_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
-    """Squared distance of the segments ab and cd; as `kinematics.clearance.segment_distances`, for symbols."""
+    """Return the squared distance of the segments ab and cd, for symbols.
+
+    See `tauloop.geometry.clearance.segment_distances`.
+    """
     u, w, r = b - a, d - c, a - c
     uu, ww, uw, ur, wr = ca.dot(u, u), ca.dot(w, w), ca.dot(u, w), ca.dot(u, r), ca.dot(w, r)
     determinant = uu * ww - uw**2
-    apart = determinant > 1e-12 * uu * ww
-    s = ca.if_else(apart, (uw * wr - ww * ur) / ca.if_else(apart, determinant, 1.0), 0.0)
+    is_skew = determinant > 1e-12 * uu * ww
+    divisor = ca.if_else(is_skew, determinant, 1.0)
+    s = ca.if_else(is_skew, (uw * wr - ww * ur) / divisor, 0.0)
     t = _clipped((uw * _clipped(s) + wr) / ww)
     s = _clipped((uw * t - ur) / uu)
     return ca.sumsqr(r + s * u - t * w)
 
 
 def _clipped(value: ca.SX) -> ca.SX:
+    """Return a value limited to the range from 0 to 1."""
     return ca.fmin(ca.fmax(value, 0.0), 1.0)

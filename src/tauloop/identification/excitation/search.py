@@ -1,4 +1,4 @@
-"""Random excitations under the limits of a problem: what optimisation has to beat, and where it starts."""
+"""Random excitations within the limits of a problem, as starts of the optimisation."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.motion.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
 
-#: Sizes at which a random series is tried, from the largest that its channels' limits allow; the
-#: first that keeps all other limits is taken.
-SIZES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)
-#: Share of the reach by which centres are shifted at random, at most.
-SHIFT = 0.5
-#: Series are screened on every so many samples first: most break a limit there already.
-THINNED = 8
-#: Samples screened at once; bounds the memory of their regressors. The first series come alone, to
-#: have one to keep.
-CHUNK, FIRST = 60_000, 25
+#: Sizes of a random series that are tried, as a share of the largest size within its channels'
+#: limits. The first that meets all other limits is used.
+SERIES_SIZES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)
+#: Largest random shift of a centre, as a share of the reach.
+MAX_CENTRE_SHIFT = 0.5
+#: Series are first screened at samples with this stride, because most violate a limit there.
+SCREENING_STRIDE = 8
+#: Number of samples that are screened at a time, which limits the memory of their regressors.
+SAMPLES_PER_CHUNK = 60_000
+#: Number of series in the first chunk, which is small so that there is an early result.
+FIRST_CHUNK_SERIES = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RandomSearch:
-    """Random series that keep all limits.
+    """Random series that meet all limits.
 
     Attributes:
         coefficients: (S, n_free, 2 K + 1).
         triangles: R (S, n, n) with R^T R = Y^T Y, Y the weighted regressor of all unknowns on the
             grid.
-        tried: number of series.
+        tried: number of series that were tried.
     """
 
     coefficients: np.ndarray
@@ -48,90 +49,102 @@ def random_search(
     is_stopped: Callable[[], bool] = lambda: False,
     keep: Callable[[RandomSearch], None] = lambda _: None,
 ) -> RandomSearch:
-    """Random series, each as large as the limits allow.
+    """Return random series, each as large as the limits allow.
 
-    Coefficients mu and nu are uniform and alike for all harmonics, centres uniform within half of
-    the reach. Every series as a whole is made as large as the channels' limits allow, then smaller
-    by steps until all others are kept.
+    Coefficients mu and nu are uniform, with the same distribution for all harmonics. Centres are
+    uniform within half of the reach. Every series is scaled to the channels' limits, and then
+    reduced in steps until it meets all other limits.
 
     Args:
         problem: the task.
-        count: number of series.
-        rng: source of randomness.
-        is_stopped: whether to end with the series that there are.
-        keep: called again and again with all that there are.
+        count: number of series to try.
+        rng: random generator.
+        is_stopped: function that returns True to end the search early.
+        keep: called repeatedly with all series so far.
 
     Raises:
-        IdentificationError: not one series keeps the limits.
+        IdentificationError: no series meets the limits.
     """
-    kept, triangles, tried, result = [], [], 0, None
-    step = max(CHUNK // len(problem.grid), 1)
+    series, triangles, tried, result = [], [], 0, None
+    chunk = max(SAMPLES_PER_CHUNK // len(problem.grid), 1)
+    size = min(FIRST_CHUNK_SERIES, chunk)
     while tried < count and not is_stopped():
-        drawn = _draw(problem, min(step if tried else min(FIRST, step), count - tried), rng)
-        coefficients, regressor = _fitted(problem, drawn)
+        drawn = _draw(problem, min(size, count - tried), rng)
+        coefficients, regressor = _reduced_to_limits(problem, drawn)
         tried += len(drawn)
+        size = chunk
         if len(coefficients):
-            kept.append(coefficients)
+            series.append(coefficients)
             triangles.append(np.linalg.qr(regressor, mode="r"))
-        if kept:
+        if series:
             result = RandomSearch(
-                coefficients=np.concatenate(kept), triangles=np.concatenate(triangles), tried=tried
+                coefficients=np.concatenate(series),
+                triangles=np.concatenate(triangles),
+                tried=tried,
             )
             keep(result)
     if result is None:
-        what = f"none of {tried} random series keeps them, even at {SIZES[-1]:.0%} of the channels' limits"
         raise IdentificationError.of(
-            "limits", what, "choose a centre farther from the limits, or wider limits"
+            "limits",
+            f"none of {tried} random series meets them, even at {SERIES_SIZES[-1]:.0%} of the channels' limits",
+            "choose a centre farther from the limits, or wider limits",
         )
     return result
 
 
 def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Coefficients (S, n_free, 2 K + 1) as large as the limits of the channels allow."""
+    """Return random coefficients (S, n_free, 2 K + 1) as large as the channels' limits allow."""
     K, B = problem.task.harmonics, problem.admitted
     reach, center = problem.reach[problem.free], problem.center[problem.free]
     order = np.arange(1, K + 1)
-    moved = rng.uniform(-1.0, 1.0, size=(count, len(reach), 2 * K + 1)) / np.r_[1.0, order, order]
-    offset = SHIFT * moved[..., 0]
-    moved[..., 0] = 0.0
-    moved = (moved @ B) @ B.T
-    moved[..., 0] = offset
-    moved *= reach[:, None]
-    drawn = moved.copy()
+    scale = np.r_[1.0, order, order]
+    centred = rng.uniform(-1.0, 1.0, size=(count, len(reach), 2 * K + 1)) / scale
+    offset = MAX_CENTRE_SHIFT * centred[..., 0]
+    centred[..., 0] = 0.0
+    centred = (centred @ B) @ B.T
+    centred[..., 0] = offset
+    centred *= reach[:, None]
+    drawn = centred.copy()
     drawn[..., 0] += center
     share = problem.channel_shares(drawn, problem.grid).max(axis=(1, 2))
-    # but for the range in the machine file
+    # Channels without such limits are limited by their range in the machine file.
     unlimited = np.isinf(problem.limits[:, problem.free]).all(axis=0)
     if unlimited.any():
         position, *_ = fourier_basis(problem.grid, K, problem.task.period)
-        peaks = np.abs(moved[:, unlimited] @ position.T).max(axis=-1) / reach[unlimited]
+        peaks = np.abs(centred[:, unlimited] @ position.T).max(axis=-1) / reach[unlimited]
         share = np.maximum(share, peaks.max(axis=1))
-    moved /= np.maximum(share, np.finfo(float).tiny)[:, None, None]
-    moved[..., 0] += center
-    return moved
+    centred /= np.maximum(share, np.finfo(float).tiny)[:, None, None]
+    centred[..., 0] += center
+    return centred
 
 
-def _fitted(problem: ExcitationProblem, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Those that can be made to keep all limits, and their weighted regressors (S, N n_out, n_unknowns)."""
+def _reduced_to_limits(
+    problem: ExcitationProblem, drawn: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the series that meet all limits after a reduction, and their weighted regressors.
+
+    Returns:
+        Coefficients (S, n_free, 2 K + 1); regressors (S, N n_out, n_unknowns).
+    """
     series: list[np.ndarray] = []
     regressors: list[np.ndarray] = []
-    waiting = drawn
-    for size in SIZES:
-        if not len(waiting):
+    remaining = drawn
+    for size in SERIES_SIZES:
+        if not len(remaining):
             break
-        good = np.flatnonzero(
-            screened(problem, shrunk(problem, waiting, size), problem.grid[::THINNED])[1]
-        )
-        coefficients = shrunk(problem, waiting[good], size)
-        regressor, kept = screened(problem, coefficients)
-        series.append(coefficients[kept])
-        regressors.append(regressor[kept])
-        waiting = np.delete(waiting, good[kept], axis=0)
+        coarse_grid = problem.grid[::SCREENING_STRIDE]
+        _, is_candidate = screened(problem, shrunk(problem, remaining, size), coarse_grid)
+        candidates = np.flatnonzero(is_candidate)
+        coefficients = shrunk(problem, remaining[candidates], size)
+        regressor, meets_limits = screened(problem, coefficients)
+        series.append(coefficients[meets_limits])
+        regressors.append(regressor[meets_limits])
+        remaining = np.delete(remaining, candidates[meets_limits], axis=0)
     return np.concatenate(series), np.concatenate(regressors)
 
 
 def shrunk(problem: ExcitationProblem, coefficients: np.ndarray, size: float) -> np.ndarray:
-    """The same series (..., n_free, 2 K + 1), nearer to the centre by a factor."""
+    """Return series (..., n_free, 2 K + 1) scaled about the centre by a factor."""
     result = size * coefficients
     result[..., 0] += (1.0 - size) * problem.center[problem.free]
     return np.asarray(result)
@@ -140,26 +153,29 @@ def shrunk(problem: ExcitationProblem, coefficients: np.ndarray, size: float) ->
 def screened(
     problem: ExcitationProblem, coefficients: np.ndarray, grid: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted regressors (S, N n_out, n_unknowns) of series on the grid, and which keep all bounds there (S,).
+    """Return the weighted regressors of series on a grid, and whether they meet all bounds there.
 
     Args:
         problem: the task.
-        coefficients: of the series (S, n_free, 2 K + 1).
-        grid: times (N,); the problem's without it.
+        coefficients: (S, n_free, 2 K + 1).
+        grid: times (N,); the problem's grid when not given.
+
+    Returns:
+        Regressors (S, N n_out, n_unknowns); True (S,) for series within all bounds.
     """
     grid = problem.grid if grid is None else grid
     count, N = len(coefficients), len(grid)
     n = len(problem.channels)
-    parts = np.zeros((3, count, N, n))
-    parts[0] = problem.center
+    rates = np.zeros((3, count, N, n))
+    rates[0] = problem.center
     bases = fourier_basis(grid, problem.task.harmonics, problem.task.period)
     for level, basis in enumerate(bases):
-        parts[level][..., problem.free] = np.moveaxis(coefficients @ basis.T, 1, 2)
-    position, velocity, acceleration = parts.reshape(3, count * N, n)
+        rates[level][..., problem.free] = np.moveaxis(coefficients @ basis.T, 1, 2)
+    position, velocity, acceleration = rates.reshape(3, count * N, n)
     motion = SampledMotion(
         time=np.tile(grid, count), position=position, velocity=velocity, acceleration=acceleration
     )
-    regressor, broken = problem.screen(motion)
+    regressor, violation = problem.screen(motion)
     scaled = regressor * (problem.weights / np.sqrt(N))[:, None]
-    good = np.asarray((broken.reshape(count, N) <= 0.0).all(axis=1))
-    return scaled.reshape(count, N * regressor.shape[1], regressor.shape[-1]), good
+    meets_limits = np.asarray((violation.reshape(count, N) <= 0.0).all(axis=1))
+    return scaled.reshape(count, N * regressor.shape[1], regressor.shape[-1]), meets_limits

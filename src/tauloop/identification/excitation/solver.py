@@ -1,4 +1,4 @@
-"""The optimisation of one excitation: a nonlinear program for IPOPT, from one start."""
+"""The optimisation of an excitation from one start, as a nonlinear program for IPOPT."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tauloop.identification.excitation.search import shrunk
 from tauloop.mechanism.description import units
 from tauloop.motion.fourier import fourier_basis
 
-#: An iterate counts as feasible when it breaks no (unit-free) limit, and no loop, by more than
-#: this: whatever is chosen in the end is judged again on the finer grid, with its loops closed, and
-#: made smaller until nothing is broken.
-FEASIBLE = 1e-3
-#: Starts are drawn this far towards the centre, inside their limits.
-INSIDE = 0.97
-#: A condition number is first smoothed strongly, then in two stages less and less.
-FIRST_SHARPNESS = 4.0
-#: Polishing smooths it no more than this: log(r) / 400 above the logarithm.
-LAST_SHARPNESS = 400.0
-#: IPOPT's options for a start that is nearly optimal and lies on its limits.
-NEAR_OPTIMUM = {
+#: An iterate is feasible if it violates no scaled limit and no loop by more than this. The final
+#: result is evaluated again on the finer grid, with its loops closed, and reduced until it meets
+#: all limits.
+FEASIBILITY_TOLERANCE = 1e-3
+#: Starts are scaled about the centre by this factor, so that they are inside their limits.
+START_SIZE = 0.97
+#: Sharpness of a condition number in the first of three stages; it increases to the criterion's.
+INITIAL_SHARPNESS = 4.0
+#: Smallest sharpness in a further optimisation; the smoothing adds at most log(r) / 400.
+MIN_POLISH_SHARPNESS = 400.0
+#: IPOPT's options for a start that is nearly optimal and at its limits.
+WARM_START_OPTIONS = {
     "mu_strategy": "monotone",
     "mu_init": 1e-4,
     "bound_push": 1e-4,
@@ -41,7 +41,8 @@ NEAR_OPTIMUM = {
     "slack_bound_push": 1e-4,
     "slack_bound_frac": 1e-4,
 }
-#: Called in every iteration with a series that is better than those before, or None; true stops.
+#: Function that is called in every iteration with a series if it is better than those before, else
+#: with None. If it returns True, the solver stops.
 Watch = Callable[[np.ndarray | None], bool]
 #: Status of a start that was stopped from outside.
 STOPPED = "interrupted"
@@ -52,9 +53,9 @@ class SolverOptions(Options):
     """Options of IPOPT.
 
     Attributes:
-        iterations: most iterations for each stage of the smoothing.
+        iterations: maximum number of iterations for each stage of the smoothing.
         tolerance: tolerance of the optimality conditions.
-        seconds: most processor seconds for each start.
+        seconds: maximum processor time for each start.
     """
 
     iterations: int = option(200, least=1)
@@ -64,15 +65,15 @@ class SolverOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StartOutcome:
-    """What came out of one start.
+    """The outcome of one start.
 
     Attributes:
-        coefficients: best feasible series (n_free, 2 K + 1); the start where there was none.
-        value: its criterion.
+        coefficients: best feasible series (n_free, 2 K + 1); the start if there was none.
+        value: criterion of the series.
         started: criterion of the start.
-        status: what IPOPT says.
-        converged: whether it arrived.
-        iterations: of all stages.
+        status: status of IPOPT.
+        converged: whether IPOPT converged.
+        iterations: number of iterations of all stages.
     """
 
     coefficients: np.ndarray
@@ -84,12 +85,12 @@ class StartOutcome:
 
 
 class ExcitationProgram:
-    """The nonlinear program of one problem, ready for any start.
+    """The nonlinear program of a problem, for any start.
 
     Attributes:
         variables: coefficients in units of reach, then the open coordinates of all samples.
         normal: Y^T Y of the base parameters' columns (r, r).
-        residual: of the loops that are left open.
+        residual: residual of the open loops.
         lower, upper: limits of all constraints.
     """
 
@@ -104,34 +105,28 @@ class ExcitationProgram:
 
         Args:
             problem: the task.
-            independent: which unknowns represent the base parameters.
-            criterion: what is made small.
-            grid: times (N,) at which limits are kept; those of the problem's `grid` without it.
+            independent: indices of the unknowns that represent the base parameters.
+            criterion: criterion that is minimised.
+            grid: times (N,) at which limits apply; the problem's `grid` when not given.
         """
         self.problem, self.independent, self.criterion = problem, independent, criterion
         self.grid = problem.grid if grid is None else grid
         n_free, N = len(problem.free), len(self.grid)
-        x, z = (
-            ca.MX.sym("x", problem.admitted.shape[1], n_free),
-            ca.MX.sym("z", len(problem.sample.open), N),
-        )
-        select = np.zeros((len(problem.channels), n_free))
-        select[problem.free, np.arange(n_free)] = problem.reach[problem.free]
-        bases = [
-            b @ problem.admitted
-            for b in fourier_basis(self.grid, problem.task.harmonics, problem.task.period)
-        ]
-        moved = [ca.mtimes(ca.DM(basis), x) for basis in bases]
-        position, velocity, acceleration = (ca.mtimes(ca.DM(select), part.T) for part in moved)
+        x = ca.MX.sym("x", problem.admitted.shape[1], n_free)
+        z = ca.MX.sym("z", len(problem.sample.open), N)
+        scale = np.zeros((len(problem.channels), n_free))
+        scale[problem.free, np.arange(n_free)] = problem.reach[problem.free]
+        bases = fourier_basis(self.grid, problem.task.harmonics, problem.task.period)
+        rates = [ca.mtimes(ca.DM(basis @ problem.admitted), x) for basis in bases]
+        position, velocity, acceleration = (ca.mtimes(ca.DM(scale), rate.T) for rate in rates)
         position = position + ca.repmat(ca.DM(problem.center), 1, N)
         rows, residual, values = problem.sample.function.map(N)(position, velocity, acceleration, z)
         self.normal = self._normal_matrix(rows, N)
         constraints, lower, upper = [], [], []
-        for limit, part in zip(problem.limits, moved, strict=True):
+        for limit, rate in zip(problem.limits, rates, strict=True):
             for k, i in enumerate(problem.free):
                 if np.isfinite(limit[i]):
-                    share = limit[i] / problem.reach[i]
-                    constraints.append(part[:, k] / share)
+                    constraints.append(rate[:, k] / (limit[i] / problem.reach[i]))
                     lower.append(-np.ones(N))
                     upper.append(np.ones(N))
         constraints += [ca.vec(values), ca.vec(residual)]
@@ -139,15 +134,12 @@ class ExcitationProgram:
         upper += [np.tile(problem.sample.upper, N), np.zeros(residual.numel())]
         self.residual = ca.vec(residual)
         self.variables = ca.vertcat(ca.vec(x), ca.vec(z))
-        self._g, self.lower, self.upper = (
-            ca.vertcat(*constraints),
-            np.concatenate(lower),
-            np.concatenate(upper),
-        )
+        self._g = ca.vertcat(*constraints)
+        self.lower, self.upper = np.concatenate(lower), np.concatenate(upper)
         self._size = x.numel()
 
     def _normal_matrix(self, rows: ca.MX, N: int) -> ca.MX:
-        """Y^T Y of the weighted columns that represent the base parameters, with those of the data sets before."""
+        """Return Y^T Y of the weighted base columns, including those of previous data sets."""
         problem = self.problem
         n_out = len(problem.weights)
         Y = ca.reshape(rows, -1, n_out * N).T
@@ -157,16 +149,16 @@ class ExcitationProgram:
         return ca.mtimes(Y.T, Y) + ca.DM(before.T @ before)
 
     def start(self, coefficients: np.ndarray) -> np.ndarray:
-        """Variables of a series (n_free, 2 K + 1): its coefficients in units of reach, and the open coordinates."""
+        """Return the variables of a series with coefficients (n_free, 2 K + 1)."""
         problem = self.problem
-        moved = coefficients.copy()
-        moved[:, 0] -= problem.center[problem.free]
-        x = (moved @ problem.admitted) / problem.reach[problem.free][:, None]
+        centred = coefficients.copy()
+        centred[:, 0] -= problem.center[problem.free]
+        x = (centred @ problem.admitted) / problem.reach[problem.free][:, None]
         opened, _ = problem.opened(problem.series(coefficients).sample(self.grid))
         return np.concatenate([x.ravel(), opened.ravel()])
 
     def coefficients(self, variables: np.ndarray) -> np.ndarray:
-        """The series (n_free, 2 K + 1) of variables."""
+        """Return the coefficients (n_free, 2 K + 1) of variables."""
         problem = self.problem
         x = np.asarray(variables)[: self._size].reshape(len(problem.free), -1)
         full = (x @ problem.admitted.T) * problem.reach[problem.free][:, None]
@@ -176,25 +168,27 @@ class ExcitationProgram:
     def solve(
         self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None
     ) -> StartOutcome:
-        """Optimise from one start; `watch` may stop it, and the best feasible iterate is the outcome.
+        """Optimise from one start and return the best feasible iterate.
 
         Args:
-            coefficients: the start (n_free, 2 K + 1), which keeps all limits.
-            options: of the solver.
-            watch: called in every iteration with a series that is better than those before, or
-                None; true stops.
+            coefficients: the start (n_free, 2 K + 1), which meets all limits.
+            options: options of the solver.
+            watch: called in every iteration, see `Watch`; it can stop the solver.
         """
         stages = [self.criterion]
         if (
             isinstance(self.criterion, ConditionNumber)
-            and self.criterion.sharpness > FIRST_SHARPNESS
+            and self.criterion.sharpness > INITIAL_SHARPNESS
         ):
-            middle = (FIRST_SHARPNESS * self.criterion.sharpness) ** 0.5
-            stages = [
-                *(replace(self.criterion, sharpness=p) for p in (FIRST_SHARPNESS, middle)),
-                self.criterion,
+            middle = (INITIAL_SHARPNESS * self.criterion.sharpness) ** 0.5
+            smoother = [
+                replace(self.criterion, sharpness=sharpness)
+                for sharpness in (INITIAL_SHARPNESS, middle)
             ]
-        outcome = self._through(stages, shrunk(self.problem, coefficients, INSIDE), options, watch)
+            stages = [*smoother, self.criterion]
+        outcome = self._solve_stages(
+            stages, shrunk(self.problem, coefficients, START_SIZE), options, watch
+        )
         started = self._value(self.start(coefficients))
         if outcome.value > started:
             outcome = replace(outcome, coefficients=coefficients, value=started)
@@ -203,25 +197,24 @@ class ExcitationProgram:
     def polish(
         self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None
     ) -> StartOutcome:
-        """Go on from the optimum of a coarser grid, whose limits break a little between its samples.
+        """Optimise further from the optimum of a coarser grid.
 
-        One stage without the first smoothing, and from where it is: a small barrier from the
-        beginning. Whether the outcome is better than its start can be told only after both keep all
-        limits.
+        The optimum can violate limits slightly between the samples of its grid. There is one stage,
+        without strong smoothing and with a small barrier from the beginning. The outcome and its
+        start can be compared only after both are reduced to meet all limits.
 
         Args:
             coefficients: the optimum (n_free, 2 K + 1).
-            options: of the solver.
-            watch: called in every iteration with a series that is better than those before, or
-                None; true stops.
+            options: options of the solver.
+            watch: called in every iteration, see `Watch`; it can stop the solver.
         """
         stage = self.criterion
         if isinstance(stage, ConditionNumber):
-            stage = replace(stage, sharpness=max(stage.sharpness, LAST_SHARPNESS))
-        outcome = self._through([stage], coefficients, options, watch, NEAR_OPTIMUM)
+            stage = replace(stage, sharpness=max(stage.sharpness, MIN_POLISH_SHARPNESS))
+        outcome = self._solve_stages([stage], coefficients, options, watch, WARM_START_OPTIONS)
         return outcome if np.isfinite(outcome.value) else replace(outcome, value=outcome.started)
 
-    def _through(
+    def _solve_stages(
         self,
         stages: Sequence[ExcitationCriterion],
         coefficients: np.ndarray,
@@ -229,7 +222,17 @@ class ExcitationProgram:
         watch: Watch | None,
         more: Mapping[str, Any] | None = None,
     ) -> StartOutcome:
-        """Each stage from the best feasible iterate of the one before; the start, at infinity, where there is none."""
+        """Solve stages, each from the best feasible iterate of the one before.
+
+        Without a feasible iterate the outcome is the start, with an infinite value.
+
+        Args:
+            stages: criteria of the stages.
+            coefficients: the start.
+            options: options of the solver.
+            watch: see `Watch`.
+            more: additional options of IPOPT.
+        """
         best, iterations, status, converged = self.start(coefficients), 0, "", False
         started, value = self._value(best), np.inf
         settings = {
@@ -245,13 +248,13 @@ class ExcitationProgram:
             **(more or {}),
         }
         for stage in stages:
-            keeper = _Keeper(self, watch)
-            status, converged = self._run(stage, best, keeper, settings)
-            iterations += keeper.count
-            if keeper.best is not None:
-                best = keeper.best
+            monitor = _IterateMonitor(self, watch)
+            status, converged = self._run(stage, best, monitor, settings)
+            iterations += monitor.count
+            if monitor.best is not None:
+                best = monitor.best
                 value = self._value(best)
-            if keeper.stopped:
+            if monitor.stopped:
                 break
         return StartOutcome(
             coefficients=self.coefficients(best) if np.isfinite(value) else coefficients,
@@ -263,36 +266,37 @@ class ExcitationProgram:
         )
 
     def _value(self, variables: np.ndarray) -> float:
-        """The criterion."""
+        """Return the criterion at variables."""
         return self.criterion.value(np.asarray(self._normal_function(variables)))
 
     @cached_property
     def _normal_function(self) -> ca.Function:
+        """The normal matrix as a function of the variables."""
         return ca.Function("normal", [self.variables], [self.normal])
 
     def _run(
         self,
         stage: ExcitationCriterion,
         start: np.ndarray,
-        keeper: _Keeper,
+        monitor: _IterateMonitor,
         settings: Mapping[str, Any],
     ) -> tuple[str, bool]:
-        """One call of the solver; the keeper holds what came out.
+        """Call the solver; the monitor stores the result.
 
         Returns:
-            What the solver says, and whether it arrived.
+            Status of the solver, and whether it converged.
         """
-        judge = CriterionFunction(stage, len(self.independent))
-        program = {"x": self.variables, "f": judge(ca.vec(self.normal)), "g": self._g}
+        criterion = CriterionFunction(stage, len(self.independent))
+        program = {"x": self.variables, "f": criterion(ca.vec(self.normal)), "g": self._g}
         quiet = {"print_time": False, "error_on_fail": False, "calc_lam_p": False}
         solver = ca.nlpsol(
             "excitation",
             "ipopt",
             program,
-            quiet | {"iteration_callback": keeper, "ipopt": settings},
+            quiet | {"iteration_callback": monitor, "ipopt": settings},
         )
         solver(x0=start, lbg=self.lower, ubg=self.upper)
-        status = STOPPED if keeper.stopped else str(solver.stats()["return_status"])
+        status = STOPPED if monitor.stopped else str(solver.stats()["return_status"])
         return status, bool(solver.stats()["success"])
 
     @property
@@ -301,8 +305,8 @@ class ExcitationProgram:
         return int(self.variables.numel()), int(self._g.numel())
 
 
-class _Keeper(ca.Callback):
-    """Keeps the best feasible iterate, and stops when it is told to."""
+class _IterateMonitor(ca.Callback):
+    """Stores the best feasible iterate, and stops the solver on request."""
 
     def __init__(self, program: ExcitationProgram, watch: Watch | None) -> None:
         ca.Callback.__init__(self)
@@ -310,7 +314,7 @@ class _Keeper(ca.Callback):
         self._variables, self._constraints = program.sizes
         self.best: np.ndarray | None = None
         self.value, self.count, self.stopped = np.inf, 0, False
-        self.construct("keeper", {})
+        self.construct("monitor", {})
 
     def get_n_in(self) -> int:
         return int(ca.nlpsol_n_out())
@@ -327,9 +331,9 @@ class _Keeper(ca.Callback):
         named = dict(zip(map(ca.nlpsol_out, range(ca.nlpsol_n_out())), arguments, strict=True))
         self.count += 1
         value, g = float(named["f"]), np.asarray(named["g"]).ravel()
-        broken = np.maximum(self._program.lower - g, g - self._program.upper).max(initial=0.0)
+        violation = np.maximum(self._program.lower - g, g - self._program.upper).max(initial=0.0)
         better = None
-        if broken <= FEASIBLE and value < self.value:
+        if violation <= FEASIBILITY_TOLERANCE and value < self.value:
             self.best, self.value = np.asarray(named["x"]).ravel().copy(), value
             better = self._program.coefficients(self.best)
         if self._watch is not None and self._watch(better):

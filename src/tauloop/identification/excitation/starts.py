@@ -1,4 +1,4 @@
-"""All starts of an optimisation, one after the other or in parallel processes."""
+"""All starts of an optimisation, in sequence or in parallel processes."""
 
 from __future__ import annotations
 
@@ -23,25 +23,29 @@ from tauloop.identification.excitation.solver import (
 )
 from tauloop.mechanism.model import Mechanism
 
-#: Called with the phase, what is done and what there is to do.
+#: Function that is called with the phase, and the completed and total number of steps.
 Report = Callable[[str, float, float], None]
+#: Function that optimises from a start.
 Solve = Callable[[np.ndarray, SolverOptions, Watch], StartOutcome]
-#: Seconds between two looks at workers that are silent, until a stopped one is ended, and between
-#: two series that one tells of before it has arrived.
-LOOK, END, TOLD = 0.1, 0.5, 1.0
+#: Time between two checks of workers, s.
+POLL_INTERVAL = 0.1
+#: Time after which workers that do not stop are terminated, s.
+STOP_TIMEOUT = 0.5
+#: Shortest time between two interim series of a worker, s.
+REPORT_INTERVAL = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Work:
-    """What a worker needs; all of it can be sent to another process.
+    """The input of a worker, which can be sent to another process.
 
     Attributes:
-        mechanism, task, before: of the `ExcitationProblem`.
-        independent: which unknowns represent the base parameters.
-        criterion: what is made small.
-        starts: series (n_free, 2 K + 1) that keep all limits, each with its number.
-        options: of the solver.
-        polishes: whether the starts are optima already, to be followed on the finer grid.
+        mechanism, task, before: arguments of the `ExcitationProblem`.
+        independent: indices of the unknowns that represent the base parameters.
+        criterion: criterion that is minimised.
+        starts: series (n_free, 2 K + 1) that meet all limits, each with its number.
+        options: options of the solver.
+        polishes: whether the starts are optima that are optimised further on the finer grid.
     """
 
     mechanism: Mechanism
@@ -63,30 +67,30 @@ def solve_all(
     is_stopped: Callable[[], bool],
     offer: Callable[[np.ndarray], None],
 ) -> Iterator[tuple[int, StartOutcome]]:
-    """Optimise from all starts: the number of each, and what came out, as it ends.
+    """Optimise from all starts, and yield the number and outcome of each when it ends.
 
     Args:
         problem: the task.
         work: all starts.
-        processes: among which starts are shared out; with one, they run here.
-        report: called with "optimising" or "polishing", the number of starts that have ended, and
-            of all.
-        is_stopped: whether to end soon.
-        offer: called with series that are better than those before, while a start is on its way.
+        processes: number of processes; with 1, all starts run in this process.
+        report: called with "optimising" or "polishing", and the completed and total number of
+            starts.
+        is_stopped: function that returns True to end early.
+        offer: called during a start with series that are better than those before.
     """
     phase, done, total = "polishing" if work.polishes else "optimising", 0, len(work.starts)
 
-    def look() -> bool:
+    def poll() -> bool:
         report(phase, done, total)
         return is_stopped()
 
     if processes == 1 or total == 1:
-        outcomes = _one_by_one(problem, work, look, offer)
+        outcomes = _solve_in_sequence(problem, work, poll, offer)
     else:
         shares = [
             replace(work, starts=work.starts[k::processes]) for k in range(min(processes, total))
         ]
-        outcomes = _in_parallel(shares, total, look, offer)
+        outcomes = _solve_in_parallel(shares, total, poll, offer)
     for number, outcome in outcomes:
         done += 1
         report(phase, done, total)
@@ -94,69 +98,75 @@ def solve_all(
 
 
 def _solver(problem: ExcitationProblem, work: Work) -> Solve:
+    """Return the function that optimises from a start."""
     if work.polishes:
-        return ExcitationProgram(
-            problem, work.independent, work.criterion, problem.polish_grid
-        ).polish
+        grid = problem.polish_grid
+        return ExcitationProgram(problem, work.independent, work.criterion, grid).polish
     return ExcitationProgram(problem, work.independent, work.criterion).solve
 
 
-def _one_by_one(
+def _solve_in_sequence(
     problem: ExcitationProblem,
     work: Work,
-    look: Callable[[], bool],
+    poll: Callable[[], bool],
     offer: Callable[[np.ndarray], None],
 ) -> Iterator[tuple[int, StartOutcome]]:
+    """Yield the number and outcome of each start, in this process."""
     solve = _solver(problem, work)
 
     def watch(better: np.ndarray | None) -> bool:
         if better is not None:
             offer(better)
-        return look()
+        return poll()
 
     for number, start in work.starts:
-        if look():
+        if poll():
             return
         yield number, solve(start, work.options, watch)
 
 
-def _in_parallel(
-    shares: list[Work], total: int, look: Callable[[], bool], offer: Callable[[np.ndarray], None]
+def _solve_in_parallel(
+    shares: list[Work], total: int, poll: Callable[[], bool], offer: Callable[[np.ndarray], None]
 ) -> Iterator[tuple[int, StartOutcome]]:
-    """Outcomes by number of the start. New interpreters are started, for threads may run in this one."""
+    """Yield the number and outcome of each start, in parallel processes.
+
+    The processes are new interpreters, because threads may run in this one.
+    """
     context = mp.get_context("spawn")
     stop, answers = context.Event(), context.Queue()
     workers = [
-        context.Process(target=_work, args=(share, stop, answers), daemon=True) for share in shares
+        context.Process(target=_run_worker, args=(share, stop, answers), daemon=True)
+        for share in shares
     ]
     for worker in workers:
         worker.start()
-    left, until = total, float("inf")
+    remaining, deadline = total, float("inf")
     try:
-        while left and monotonic() < until:
+        while remaining and monotonic() < deadline:
             is_last = not any(worker.is_alive() for worker in workers)
-            if look() and not stop.is_set():
+            if poll() and not stop.is_set():
                 stop.set()
-                until = monotonic() + END
+                deadline = monotonic() + STOP_TIMEOUT
             try:
-                number, answer = answers.get(timeout=LOOK)
+                number, answer = answers.get(timeout=POLL_INTERVAL)
             except queue.Empty:
                 if is_last:
                     return
                 continue
             if isinstance(answer, StartOutcome):
-                left -= 1
+                remaining -= 1
                 yield number, answer
             else:
                 offer(answer)
     finally:
         for worker in workers:
-            worker.terminate()  # its share is done, or it is in the middle of a long step
+            # Its share is done, or it is in a long step.
+            worker.terminate()
             worker.join()
 
 
-def _work(work: Work, stop: Any, answers: Any) -> None:
-    """Run a share of the starts in a process of its own."""
+def _run_worker(work: Work, stop: Any, answers: Any) -> None:
+    """Run a share of the starts in a worker process."""
     process_begins()
     problem = ExcitationProblem(work.mechanism, work.task, work.before)
     solve = _solver(problem, work)
@@ -165,7 +175,7 @@ def _work(work: Work, stop: Any, answers: Any) -> None:
 
         def watch(better: np.ndarray | None, number: int = number) -> bool:
             nonlocal latest
-            if better is not None and monotonic() - latest > TOLD:
+            if better is not None and monotonic() - latest > REPORT_INTERVAL:
                 latest = monotonic()
                 answers.put((number, better))
             return bool(stop.is_set())

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.display.palette import MEASURED, PREDICTED
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import motion, over_time, rounded
-from tauloop.identification.excitation.result import POINTS, Excitation, LimitUse
+from tauloop.identification.excitation.result import PLOT_POINTS, Excitation, LimitUse
 
 #: Limits shown at most.
 MAX_LIMITS = 16
@@ -20,7 +20,7 @@ REACHED = 0.99
 def excitation_scene(excitation: Excitation) -> Iterator[Piece]:
     """Yield the machine in motion, over one period."""
     if excitation.model is not None:
-        moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, POINTS))
+        moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, PLOT_POINTS))
         track = excitation.model.motion(excitation.task.space).track(moved.position)
         yield from motion(excitation.model, moved.time, track.q)
 
@@ -35,7 +35,7 @@ def excitation_plots(excitation: Excitation) -> Iterator[Paragraph | Plot]:
         f"({random.best_unit_norm:.3g}).",
         tone="note",
     )
-    moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, POINTS))
+    moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, PLOT_POINTS))
     held = excitation.task.held
     moving = [i for i, name in enumerate(excitation.channels) if name not in held]
     names = [excitation.channels[i] for i in moving]
