@@ -209,13 +209,13 @@ def test_the_components_are_those_that_the_machine_tells_apart(name, components)
 def test_components_that_cannot_be_told_are_refused(model, pushed):
     options = tl.ExternalWrenchOptions(components=("fx", "fy", "mz"))
     with pytest.raises(
-        InputError, match="mz cannot be determined at the reference pose next to fx, fy"
+        InputError, match="mz cannot be determined at the reference pose in addition to fx, fy"
     ):
         tl.estimate_external_wrench(model, pushed, options)
 
 
 def test_stretches_outside_the_log_are_refused(model, pushed):
-    with pytest.raises(InputError, match="name longer stretches"):
+    with pytest.raises(InputError, match="give longer intervals"):
         tl.estimate_external_wrench(model, pushed, tl.ExternalWrenchOptions(free=((40.0, 50.0),)))
 
 
@@ -280,7 +280,7 @@ def test_a_force_at_its_limit_makes_the_wrench_doubtful(model, pushed):
     assert 0.5 * at_limit < counts["samples of force.motor_2 at its limit"] <= at_limit
     assert result.status.value == "doubtful"
     assert any(
-        "the drive gives another force than the log states" in line for line in result.advice
+        "the drive's force differs from the logged force" in line for line in result.advice
     )
 
 

@@ -166,7 +166,7 @@ def test_redundant_actuators_are_refused(saved):
 
 
 def test_nothing_to_track_is_refused():
-    with pytest.raises(InputError, match="neither a payload nor friction"):
+    with pytest.raises(InputError, match="payload and friction are both 0"):
         TrackOptions(payload=0.0, friction=0.0)
 
 
@@ -291,7 +291,7 @@ def test_a_force_at_its_limit_makes_the_track_doubtful(model, saved):
     # runs of five and more
     assert 0.5 * at_limit < counts[f"samples of force.{NAMES[0]} at its limit"] <= at_limit
     assert track.status.value == "doubtful"
-    assert any("the drive gives another force than the log states" in line for line in track.advice)
+    assert any("the drive's force differs from the logged force" in line for line in track.advice)
 
 
 def test_a_fit_that_found_gains_is_refused(model, saved):

@@ -105,7 +105,7 @@ def test_wrong_arguments_are_refused_by_name():
         RecursiveFit(
             ["a", "b"], noise=[1.0], values=[1.0, 1.0], covariance=[[1.0, 2.0], [2.0, 1.0]]
         )
-    with pytest.raises(InputError, match="noise: is not positive"):
+    with pytest.raises(InputError, match="noise: contains 0, which is not positive"):
         RecursiveFit(["a"], noise=[0.0])
     with pytest.raises(IdentificationError, match="start from a saved fit"):
         _ = RecursiveFit(["a"], noise=[1.0]).values

@@ -22,7 +22,12 @@ from tauloop.export.c.export import Export, finished_export
 from tauloop.export.c.export_texts import Case, HeaderNotes
 from tauloop.export.c.exported_files import as_c_and_cpp, written_files
 from tauloop.identification import BaseEstimates, MachineIdentification
-from tauloop.identification.online.causal_rows import MOTION_LAGS, MOVING, ROW_LAGS, CausalFilters
+from tauloop.identification.online.causal_rows import (
+    MIN_MOVING_SHARE,
+    MOTION_LAGS,
+    ROW_LAGS,
+    CausalFilters,
+)
 from tauloop.identification.online.parameter_tracking import (
     TrackerStart,
     TrackOptions,
@@ -209,7 +214,7 @@ def _tokens(
         "period": number(filters.period),
         "motion_share": number(-np.expm1(-filters.motion * filters.period)),
         "row_share": number(-np.expm1(-filters.rows * filters.period)),
-        "moving": number(MOVING),
+        "moving": number(MIN_MOVING_SHARE),
         "weights": _listed(fit.weights),
         "standstill": _listed(filters.standstill),
         "steps": _listed(1.0 / (item.rate * np.sqrt(elapsed)) for item in tracked),

@@ -1,9 +1,9 @@
-"""Regression rows from samples as they come: causal filters of the motion, and of regressor and forces alike.
+"""Regression rows from consecutive samples, with causal filters of motion, regressor and forces.
 
-The motion passes three equal lags, c = exp(-w T) each, and is differentiated by central
-differences, which are one sample late; the forces pass the same. Regressor and forces then pass two
-equal lags of a lower bandwidth, so that what the first filter bends hardly counts. The rows are
-late by about 3/w + 2/w_rows + T.
+The motion passes three equal first-order lags, c = exp(-w T) each, and is differentiated by central
+differences, which delay it by one sample. The forces pass the same filters. Regressor and forces
+then pass two equal lags of a lower bandwidth, so that the distortion by the first filter hardly
+matters. The rows are delayed by about 3/w + 2/w_rows + T.
 
 Source: Atkeson, An and Hollerbach 1986, Estimation of inertial parameters of manipulator loads and
 links (filtered regressors); Gautier, Vandanjon and Presse 1994, Identification of inertial and
@@ -21,10 +21,12 @@ from tauloop.common.shown import ReprMixin
 from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
 
-#: Lags of the motion and of the rows.
-MOTION_LAGS, ROW_LAGS = 3, 2
-#: Share of the row filter's memory in which a motor moved, above which its row counts.
-MOVING = 0.95
+#: Number of lags that the motion passes.
+MOTION_LAGS = 3
+#: Number of lags that regressor and forces pass.
+ROW_LAGS = 2
+#: A motor's row is used if the motor moved in more than this share of the row filter's memory.
+MIN_MOVING_SHARE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +34,11 @@ class CausalFilters(Options):
     """The filters of a tracker.
 
     Attributes:
-        period: between two samples, s.
+        period: sampling period, s.
         motion: bandwidth of the lags of the motion, rad/s.
         rows: bandwidth of the lags of regressor and forces, rad/s.
-        interval: samples from one update of the fit to the next.
-        standstill: speed of each motor below which its row does not count, m/s or rad/s (n,).
+        interval: number of samples between two updates of the fit.
+        standstill: (n,) speed of each motor below which its row is not used, m/s or rad/s.
     """
 
     period: float = option(above=0.0, below=np.inf)
@@ -47,82 +49,90 @@ class CausalFilters(Options):
 
     @property
     def delay(self) -> float:
-        """Return how late the rows are, s."""
+        """Delay of the rows, s."""
         return MOTION_LAGS / self.motion + ROW_LAGS / self.rows + self.period
 
 
 class Lags:
-    """Equal lags one after the other, that go on from one piece of a log to the next."""
+    """Equal first-order lags in series, which keep their states between the pieces of a log."""
 
     def __init__(self, bandwidth: float, period: float, count: int) -> None:
-        """Begin at the first value that is filtered."""
-        self._share = -np.expm1(-bandwidth * period)
+        """Set up the lags; they start in equilibrium with the first value.
+
+        Args:
+            bandwidth: of each lag, rad/s.
+            period: sampling period, s.
+            count: number of lags.
+        """
+        self._gain = -np.expm1(-bandwidth * period)
         self._states: list[np.ndarray | None] = [None] * count
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Return the filtered values (N, ...)."""
-        c = 1.0 - self._share
+        c = 1.0 - self._gain
         for k, state in enumerate(self._states):
             start = c * x[:1] if state is None else state
-            x, self._states[k] = lfilter([self._share], [1.0, -c], x, axis=0, zi=start)
+            x, self._states[k] = lfilter([self._gain], [1.0, -c], x, axis=0, zi=start)
         return x
 
 
 class CausalRows:
-    """Rows Y x = f of the updates of a fit, from positions and forces piece by piece."""
+    """Rows Y x = f of the updates of a fit, from the positions and forces of consecutive pieces."""
 
     def __init__(
         self, model: Model, filters: CausalFilters, columns: np.ndarray, offset: np.ndarray
     ) -> None:
-        """Begin at rest.
+        """Set up the filters, which start at rest.
 
         Args:
             model: the machine.
-            filters: how motion and rows are filtered.
+            filters: filters of motion and rows.
             columns: C (n_pi, n): the regressor's columns are Y = Y_pi C.
-            offset: values (n_pi,) of what is known, whose forces are taken off.
+            offset: values (n_pi,) of known parameters, whose forces are subtracted.
         """
         self._model, self._filters, self._columns, self._offset = model, filters, columns, offset
         self._position = Lags(filters.motion, filters.period, MOTION_LAGS)
         self._force = Lags(filters.motion, filters.period, MOTION_LAGS)
         self._rows = Lags(filters.rows, filters.period, ROW_LAGS)
         self._moving = Lags(filters.rows, filters.period, ROW_LAGS)
-        self._before: tuple[np.ndarray, np.ndarray] | None = None
+        self._last_samples: tuple[np.ndarray, np.ndarray] | None = None
         self._q: np.ndarray | None = None
         self._count = 0
 
     def __call__(self, position: np.ndarray, force: np.ndarray) -> UpdateRows:
-        """Take the next samples.
+        """Return the rows of the updates in the next samples.
 
         Args:
-            position: of the motors (N, n_a).
-            force: of the motors (N, n_u).
+            position: positions of the motors (N, n_a).
+            force: forces of the motors (N, n_u).
 
         Raises:
             PoseError, AssemblyError: the motion leaves the workspace of the machine.
         """
         smooth, force = self._position(position), self._force(force)
-        if self._before is None:
-            self._before = np.repeat(smooth[:1], 2, axis=0), force[:1]
-        smooth = np.concatenate([self._before[0], smooth])
-        force = np.concatenate([self._before[1], force])
-        self._before = smooth[-2:], force[-1:]
+        if self._last_samples is None:
+            self._last_samples = np.repeat(smooth[:1], 2, axis=0), force[:1]
+        last_positions, last_force = self._last_samples
+        smooth = np.concatenate([last_positions, smooth])
+        force = np.concatenate([last_force, force])
+        self._last_samples = smooth[-2:], force[-1:]
         period = self._filters.period
-        at, before, after = smooth[1:-1], smooth[:-2], smooth[2:]
+        before, current, after = smooth[:-2], smooth[1:-1], smooth[2:]
         velocity = (after - before) / (2.0 * period)
-        acceleration = (after - 2.0 * at + before) / period**2
-        rows, force = self._regression(at, velocity, acceleration, force[:-1])
+        acceleration = (after - 2.0 * current + before) / period**2
+        rows, force = self._regression(current, velocity, acceleration, force[:-1])
         columns = rows.shape[2]
         filtered = self._rows(np.concatenate([rows, force[:, :, None]], axis=2))
-        moving = self._moving((np.abs(velocity) > self._filters.standstill).astype(float))
-        numbers = self._count + np.arange(len(force))
+        is_moving = (np.abs(velocity) > self._filters.standstill).astype(float)
+        moving_share = self._moving(is_moving)
+        indices = self._count + np.arange(len(force))
         self._count += len(force)
-        due = (numbers + 1) % self._filters.interval == 0
+        is_update = (indices + 1) % self._filters.interval == 0
         return UpdateRows(
-            samples=numbers[due],
-            regressor=filtered[due, :, :columns],
-            force=filtered[due, :, columns],
-            counts=moving[due] > MOVING,
+            samples=indices[is_update],
+            regressor=filtered[is_update, :, :columns],
+            force=filtered[is_update, :, columns],
+            counts=moving_share[is_update] > MIN_MOVING_SHARE,
         )
 
     def _regression(
@@ -132,7 +142,7 @@ class CausalRows:
         acceleration: np.ndarray,
         force: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Y (N, n_u, n) and f (N, n_u) of every sample."""
+        """Return Y (N, n_u, n) and f (N, n_u) at every sample."""
         q = np.asarray(self._model.actuators.track(position, self._q).q)
         self._q = q[-1]
         rows = regressor_rows(self._model, (position, velocity, acceleration), "actuators", q)
@@ -140,14 +150,14 @@ class CausalRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UpdateRows(ReprMixin):
-    """Rows Y x = f of some updates.
+class UpdateRows(Shown):
+    """Rows Y x = f of K updates.
 
     Attributes:
-        samples: numbers of the samples at which they are due, from the beginning (K,).
+        samples: (K,) sample indices of the updates, from the start of the log.
         regressor: Y (K, n_u, n).
         force: f (K, n_u).
-        counts: which forces count: those of motors that move (K, n_u).
+        counts: (K, n_u) True for forces that are used, those of moving motors.
     """
 
     samples: np.ndarray

@@ -1,8 +1,8 @@
-"""Forces from outside on a platform, estimated from a recorded log: contacts, noise and false alarms.
+"""External forces on a platform, estimated from a recorded log, with contacts and false alarms.
 
-A model explains the actuators' forces by masses, friction and springs. What it does not explain is
-a force from outside, an error of the model, or noise. Stretches without contact show the last two,
-and the threshold of an alarm follows from them.
+A model predicts the actuators' forces from masses, friction and springs. The difference to the
+measured forces is an external force, an error of the model, or noise. Intervals without contact
+show the last two, and the alarm threshold follows from them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.equations.named_values import TOOL
 from tauloop.identification.online.alarm_threshold import (
-    HOUR,
+    SECONDS_PER_HOUR,
     Blocks,
     FalseAlarms,
     alarms_above,
@@ -59,59 +59,59 @@ if TYPE_CHECKING:
 
 #: Components of a wrench, in the order of the rows of a tool's Jacobian.
 COMPONENTS, COMPONENT_UNITS = TOOL.columns, TOOL.units
-#: Share of the largest direction below which a component is not distinguished from the others.
-LEAST_DIRECTION = 1e-3
-#: Without a stated cut-off positions and forces are filtered at this multiple of the observer's
-#: bandwidth.
-ABOVE = 5.0
-#: Samples at both ends of a log whose velocities lack a neighbour.
-ENDS = 5
-#: Time constants of the observer; alarms that follow each other sooner belong to one contact.
-PAUSE = 3.0
-#: Blocks without contact that a threshold needs.
-FEWEST_BLOCKS = 20
-#: Largest share of a log that may be contact where stretches without contact are found from the log
-#: itself.
-MOST_CONTACT = 0.25
-#: Largest share of the actuators' forces that a model may leave unexplained without contact.
-MOST_UNEXPLAINED = 0.3
-#: Probability of the false alarms of a free log below which the threshold's rate is not believed.
-LEAST_PROBABILITY = 0.01
-#: Fields of the options that take the place of those of the same name of each log's own
-#: preparation.
-_STATED = ("cutoff", "order", "trim")
+#: A component is distinguished from the others if its independent direction is at least this share
+#: of the largest direction.
+MIN_DIRECTION_SHARE = 1e-3
+#: Ratio of the default cut-off of positions and forces to the observer's bandwidth.
+CUTOFF_RATIO = 5.0
+#: Number of samples cut off at both ends of a log, where velocities lack a neighbour.
+MIN_TRIM = 5
+#: Alarms belong to one contact if they are at most this number of the observer's time constants
+#: apart.
+PAUSE_TIME_CONSTANTS = 3.0
+#: Number of blocks without contact that a threshold needs.
+MIN_FREE_BLOCKS = 20
+#: Largest share of a log in contact, if intervals without contact are found from the log.
+MAX_CONTACT_SHARE = 0.25
+#: Largest share of the actuators' forces without contact that a model may leave unexplained.
+MAX_UNEXPLAINED_SHARE = 0.3
+#: The rate of the threshold is rejected if the false alarms of a contact-free log have a smaller
+#: probability.
+MIN_ALARM_PROBABILITY = 0.01
+#: Options that replace those with the same name in the preparation of each log.
+_PREPARATION_OPTIONS = ("cutoff", "order", "trim")
 
 
-def _stretches(texts: str | tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    """Read stretches of time such as '0:5 s'."""
-    stretches = []
+def _read_intervals(texts: str | tuple[str, ...]) -> tuple[tuple[float, float], ...]:
+    """Return intervals of time from texts such as '0:5 s'."""
+    intervals = []
     for text in listed(texts):
         try:
-            ends = interval(text, ":", units.TIME)
+            limits = interval(text, ":", units.TIME)
         except UnitError as error:
             raise InputError.of(
-                "free", str(error), "name stretches of time, such as '0:5 s'"
+                "free", str(error), "give intervals of time, such as '0:5 s'"
             ) from error
-        stretches.append((ends.lower, ends.upper))
-    return tuple(stretches)
+        intervals.append((limits.lower, limits.upper))
+    return tuple(intervals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalWrenchOptions(Options):
-    """How forces from outside are estimated from a log.
+    """Options of the estimation of external forces from a log.
 
     Attributes:
-        free: stretches of the log without contact, such as '0:5 s'; without it they are found from
+        free: intervals of the log without contact, such as '0:5 s'; by default they are found from
             the log.
-        free_log: another log without contact, whose false alarms are counted.
-        components: components of the wrench at the tool that may act, such as fx,fy,mz; those that
-            the machine can distinguish without it, forces first.
+        free_log: another log without contact, in which false alarms are counted.
+        components: components of the wrench at the tool that can act, such as fx,fy,mz; by default
+            those that the machine can distinguish, forces first.
         observer: from momenta, or by inverse dynamics with differences of velocities.
         bandwidth: bandwidth of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a
             force with the delay 1/K.
-        alarms: false alarms in an hour that the threshold allows.
-        cutoff: cut-off frequency of a zero-phase low-pass of positions and forces, such as 40Hz;
-            five times the observer's bandwidth without it.
+        alarms: allowed number of false alarms per hour.
+        cutoff: cut-off frequency of a zero-phase low-pass of positions and forces, such as 40Hz; by
+            default five times the observer's bandwidth.
         order: order of the Butterworth low-pass.
         trim: number of samples cut off at each end.
         fill_gaps: largest number of missing samples in a row that are interpolated; they are
@@ -127,7 +127,7 @@ class ExternalWrenchOptions(Options):
 
     free: tuple[tuple[float, float], ...] = option(
         (),
-        read=_stretches,
+        read=_read_intervals,
         repeated=True,
         metavar="START:END",
         flag="--contact-free",
@@ -148,32 +148,33 @@ class ExternalWrenchOptions(Options):
     within_limits: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note stretches that end before they begin, and components that are given twice."""
+        """Add problems of intervals that end before they start, and of repeated components."""
         for start, end in self.free:
             if not start < end:
                 problems.add(
-                    "free", f"{start:g}:{end:g} s is empty", "name the start before the end"
+                    "free", f"{start:g}:{end:g} s is empty", "give the start before the end"
                 )
         if len(set(self.components)) < len(self.components):
-            problems.add("components", "one is given twice", "name each once")
+            names = ", ".join(self.components)
+            problems.add("components", f"one is repeated: {names}", "name each component once")
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Parts of a `Preparation` that win over each log's own."""
-        values = {name: getattr(self, name) for name in _STATED}
+        """Options of a `Preparation` that replace those of each log."""
+        values = {name: getattr(self, name) for name in _PREPARATION_OPTIONS}
         return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContactInterval(ReprMixin):
-    """A stretch in which an estimate exceeds its threshold.
+class ContactInterval(Shown):
+    """An interval in which an estimate exceeds its threshold.
 
     Attributes:
-        start, end: first and last sample above a threshold, s.
-        time: of the largest estimate, as a share of its threshold, s.
-        force: estimate at that time, on the platform's velocities (n,), N or N m.
-        wrench: the same as a wrench at the tool (6,), N and N m in the base frame; zero where no
-            component may act.
+        start, end: times of the first and last sample above a threshold, s.
+        time: time at which an estimate is the largest multiple of its threshold, s.
+        force: (n,) estimate at that time, on the platform's velocities, N or N m.
+        wrench: (6,) the same as a wrench at the tool, N and N m in the base frame; zero for
+            components that cannot act.
     """
 
     start: float
@@ -184,28 +185,29 @@ class ContactInterval(ReprMixin):
 
 
 def _duration(time: np.ndarray) -> float:
+    """Return the time between the first and the last sample, s."""
     return float(time[-1] - time[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalWrench(Result):
-    """Forces from outside during a log.
+    """External forces during a log.
 
     Attributes:
-        model: what explains the actuators' forces.
-        time: of the samples (N,), s.
-        force: estimate on the platform's velocities (N, n), N or N m.
-        wrench: the same as a wrench at the tool (N, 6), N and N m in the base frame.
-        components: of the wrench that may act; the others are zero by assumption.
-        threshold: of an alarm, on the platform's velocities (n,).
-        noise: root mean square of the estimate without contact (n,).
-        offset: mean of the estimate without contact (n,).
-        wrench_noise: root mean square of the wrench without contact (6,).
-        free: stretches without contact, start and end in s.
-        free_is_searched: whether they were found from the log, and not named.
-        free_duration: of all of them, s.
-        contacts: in the order of time.
-        false_alarms: of the other log without contact; None without one.
+        model: model that predicts the actuators' forces.
+        time: (N,) times of the samples, s.
+        force: (N, n) estimate on the platform's velocities, N or N m.
+        wrench: (N, 6) the same as a wrench at the tool, N and N m in the base frame.
+        components: components of the wrench that can act; the others are assumed to be zero.
+        threshold: (n,) alarm threshold on the platform's velocities.
+        noise: (n,) root mean square of the estimate without contact.
+        offset: (n,) mean of the estimate without contact.
+        wrench_noise: (6,) root mean square of the wrench without contact.
+        free: start and end of intervals without contact, s.
+        free_is_searched: whether these intervals were found from the log instead of given.
+        free_duration: total duration of these intervals, s.
+        contacts: contacts, in the order of time.
+        false_alarms: false alarms of the other log without contact; None without such a log.
     """
 
     model: Model = field(repr=False, metadata=json_keys(machine="mechanism.name"))
@@ -234,7 +236,7 @@ class ExternalWrench(Result):
         return log_of(self, "force", "wrench")
 
     def variables(self) -> Iterator[Variable]:
-        """Estimates on the platform's velocities, and the wrench at the tool, over time."""
+        """Yield estimates on the platform's velocities, and the wrench at the tool, over time."""
         yield time_axis(self.time)
         yield from columns("force", *self.freedoms, self.force)
         yield from columns("wrench", COMPONENTS, COMPONENT_UNITS, self.wrench)
@@ -248,7 +250,7 @@ class ExternalWrench(Result):
     @property
     @in_json()
     def force_units(self) -> tuple[str, ...]:
-        """Units of the forces on them."""
+        """Units of the forces on the platform's velocities."""
         return self.freedoms[1]
 
 
@@ -261,26 +263,26 @@ def estimate_external_wrench(
     *,
     progress: Progress | None = None,
 ) -> ExternalWrench:
-    """Estimate the wrench that acts on the platform from outside, sample by sample, and find contacts.
+    """Estimate the external wrench on the platform at every sample, and find contacts.
 
-    With momenta p, the forces u of the actuators and the machine's other forces h, the estimate r
-    of the force on the platform's velocities follows (dx/dw)^T r = G^T (p' + h) - (A G)^T u as a
-    first-order lag of the bandwidth K (`MomentumObserver`). The wrench w at the tool follows from
-    J^T w = r, J the rows of the tool's Jacobian for the components that may act.
+    With momenta p, actuator forces u and the machine's other forces h, the estimate r of the force
+    on the platform's velocities follows (dx/dw)^T r = G^T (p' + h) - (A G)^T u as a first-order lag
+    of the bandwidth K (`MomentumObserver`). The wrench w at the tool follows from J^T w = r, where
+    J contains the rows of the tool's Jacobian for the components that can act.
 
-    Identify the machine first: what its masses and friction do not explain raises the threshold.
+    Identify the machine first, because errors of masses and friction increase the threshold.
 
     Args:
-        machine: its description with identified values, or a model of it.
+        machine: description with identified values, or a model.
         log: positions and forces of all actuators.
-        options: how; the defaults without.
-        progress: called with what is done and what there is to do.
+        options: options of the estimation.
+        progress: called with the completed and the total number of steps.
 
     Returns:
-        Estimates, thresholds from the stretches without contact, and contacts.
+        Estimates, thresholds from the intervals without contact, and contacts.
 
     Raises:
-        InputError: options that have no meaning for this log or this machine.
+        InputError: options do not match this log or this machine.
         LogError: the log is damaged or lacks channels.
         PoseError: the log leaves the workspace of the machine.
 
@@ -294,7 +296,7 @@ def estimate_external_wrench(
         >>> time = np.arange(0.0, 20.0, 0.005)
         >>> motion = [np.sin(2 * time), 2 * np.cos(2 * time), -4 * np.sin(2 * time)]
         >>> force = model.actuators.inverse_dynamics(*(part[:, None] for part in motion)).force
-        >>> force[2000:2200] -= 0.5  # something pushes the crank
+        >>> force[2000:2200] -= 0.5  # an external force on the crank
         >>> sensors = tl.logs.Sensors(resolution=[1e-5], force_noise=[0.01])
         >>> names = ["motor"], ["rad"], ["N m"]
         >>> log = tl.logs.measure(time, motion[0][:, None], force, *names, sensors, np.random.default_rng(0))
@@ -308,19 +310,19 @@ def estimate_external_wrench(
     sources = [log] if options.free_log is None else [log, options.free_log]
     logs, misfits = _read(model, sources, names, options)
     stages.done()
-    beyond = _beyond_stops(model, logs)
+    stops = _stop_diagnostics(model, logs)
     if options.within_limits:
-        require_within_limits(beyond)
-    estimates = [_estimated(model, entry, options) for entry in stages.over(logs)]
-    return _judged(model, logs, (*beyond, *misfits), estimates, options)
+        require_within_limits(stops)
+    estimates = [_estimate(model, entry, options) for entry in stages.over(logs)]
+    return _evaluate(model, logs, (*stops, *misfits), estimates, options)
 
 
 def _read(
     model: Model, sources: list[LogSource], names: list[str], options: ExternalWrenchOptions
 ) -> tuple[list[MeasuredLog], tuple[Diagnostic, ...]]:
-    """Return the logs with their preparations, and what makes their positions doubtful.
+    """Return the logs with their preparations, and diagnostics of their positions.
 
-    A spike of a force may be a contact, and is left to the observer.
+    Spikes of forces are not removed, because they can be contacts.
     """
     repaired = repairs(
         model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample)
@@ -329,34 +331,29 @@ def _read(
     for source, name in zip(sources, names, strict=True):
         entry = recorded(source, name, None, repaired)
         _require_channels(model, entry)
-        how = replace(
-            entry.preparation or (logs[0].how if logs else entry.how),
-            decimation=1,
-            **options.stated,
-        )
-        if how.cutoff is None:
-            above = ABOVE * options.bandwidth / (2.0 * np.pi)
-            how = replace(how, cutoff=min(above, HIGHEST_CUTOFF / sample_period(entry.log)))
-        logs.append(replace(entry, preparation=replace(how, trim=max(how.trim, ENDS))))
+        default = logs[0].how if logs else entry.how
+        preparation = replace(entry.preparation or default, decimation=1, **options.stated)
+        if preparation.cutoff is None:
+            cutoff = CUTOFF_RATIO * options.bandwidth / (2.0 * np.pi)
+            cutoff = min(cutoff, HIGHEST_CUTOFF / sample_period(entry.log))
+            preparation = replace(preparation, cutoff=cutoff)
+        trim = max(preparation.trim, MIN_TRIM)
+        logs.append(replace(entry, preparation=replace(preparation, trim=trim)))
     logs, _ = less_known_forces(without_saturation(model, logs))
-    bad = [
-        problem
-        for entry in logs
-        for problem in without_bad_samples(entry.log)[1]
-        if problem.where[:5] != "force"
-    ]
+    bad_positions: list[Problem] = []
+    for entry in logs:
+        _, problems = without_bad_samples(entry.log)
+        bad_positions += [problem for problem in problems if not problem.where.startswith("force")]
     logs, misfits = with_all_encoders(model, logs)
-    return logs, (*misfits, *of_bad_samples(bad))
+    return logs, (*misfits, *bad_sample_diagnostics(bad_positions))
 
 
 def _require_channels(model: Model, log: MeasuredLog) -> None:
-    """Refuse a log without the positions and forces of all actuators, in the machine's units."""
+    """Raise an error if a log lacks positions or forces of actuators in the machine's units."""
     port = model.actuators.ports.position
     force_units = dict(zip(*model.output_ports("actuators"), strict=True))
-    problems = channel_problems(
-        log.log,
-        {"position": dict(zip(port.columns, port.units, strict=True)), "force": force_units},
-    )
+    position_units = dict(zip(port.columns, port.units, strict=True))
+    problems = channel_problems(log.log, {"position": position_units, "force": force_units})
     InputError.raise_if_any(problems)
 
 
@@ -365,12 +362,12 @@ class _Estimate:
     """Estimates of one log.
 
     Attributes:
-        time: (N,), s.
-        period: s.
-        force: from outside, on the platform's velocities (N, n).
-        needed: what the model needs for the motion, on the same velocities behind the same lag (N,
-            n).
-        jacobian: of the tool (N, 6, n).
+        time: (N,) times of the samples, s.
+        period: sampling period, s.
+        force: (N, n) external force on the platform's velocities.
+        needed: (N, n) force that the model needs for the motion, on the same velocities and with
+            the same lag.
+        jacobian: (N, 6, n) Jacobian of the tool.
     """
 
     time: np.ndarray
@@ -380,14 +377,15 @@ class _Estimate:
     jacobian: np.ndarray
 
 
-def _estimated(model: Model, log: MeasuredLog, options: ExternalWrenchOptions) -> _Estimate:
+def _estimate(model: Model, log: MeasuredLog, options: ExternalWrenchOptions) -> _Estimate:
     """Return the estimates of one log."""
-    how = log.how
+    preparation = log.how
     raw, prepared = log.log, log.prepared()
     period = sample_period(raw)
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     force = samples(raw, "force", actuators)
-    force = _filtered(force, how, period)[how.trim : len(force) - how.trim]
+    trim = preparation.trim
+    force = _filtered(force, preparation, period)[trim : len(force) - trim]
     port = model.actuators.ports.position
     position = samples(prepared, "position", port.columns)
     q = np.asarray(model.actuators.track(position).q)
@@ -395,91 +393,95 @@ def _estimated(model: Model, log: MeasuredLog, options: ExternalWrenchOptions) -
         period=period,
         position=position,
         velocity=samples(prepared, "velocity", port.columns),
-        force=_between(force),
+        force=_step_means(force),
         q=q[0],
     )
     observer: ForceObserver = OBSERVERS[options.observer]
-    at = model.platform.ports.at(q)
-    still = np.zeros((len(q), model.platform.ports.velocity.size))
+    without_force = replace(motion, force=np.zeros_like(motion.force))
+    pose = model.platform.ports.at(q)
+    at_rest = np.zeros((len(q), model.platform.ports.velocity.size))
     return _Estimate(
         time=np.asarray(prepared.time),
         period=period,
         force=observer.forces(model, motion, options.bandwidth),
-        needed=observer.forces(
-            model, replace(motion, force=np.zeros_like(motion.force)), options.bandwidth
-        ),
-        jacobian=np.asarray(model.platform.tool(at, still, start=q).jacobian),
+        needed=observer.forces(model, without_force, options.bandwidth),
+        jacobian=np.asarray(model.platform.tool(pose, at_rest, start=q).jacobian),
     )
 
 
-def _filtered(force: np.ndarray, how: Preparation, period: float) -> np.ndarray:
-    """Return forces behind the filter of the positions, so that both are late by the same time: by none."""
-    if how.cutoff is None:
+def _filtered(force: np.ndarray, preparation: Preparation, period: float) -> np.ndarray:
+    """Return forces with the zero-phase filter of the positions."""
+    if preparation.cutoff is None:
         return force
-    return butterworth(force, rate=1.0 / period, cutoff=how.cutoff, order=how.order)
+    return butterworth(force, rate=1.0 / period, cutoff=preparation.cutoff, order=preparation.order)
 
 
-def _between(force: np.ndarray) -> np.ndarray:
-    """Return the mean force of each step between two samples; the last sample keeps its own."""
+def _step_means(force: np.ndarray) -> np.ndarray:
+    """Return the mean force of each step between two samples; the last sample is unchanged."""
     return np.concatenate([0.5 * (force[:-1] + force[1:]), force[-1:]])
 
 
 def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the components of the tool's wrench that may act, as rows of its Jacobian.
+    """Return the components of the tool's wrench that can act, as rows of its Jacobian.
 
-    Without a choice, components are taken in their order, forces first, as long as the machine
-    distinguishes each from those before it at the reference pose.
+    Without a choice, all components are used, forces first, that the machine distinguishes from
+    those before them at the reference pose.
+
+    Args:
+        model: the machine.
+        asked: names of the chosen components; empty without a choice.
 
     Raises:
         InputError: the machine cannot distinguish the chosen components.
     """
     reference = model.assembly.q[None]
-    still = np.zeros((1, model.platform.ports.velocity.size))
-    jacobian = np.asarray(
-        model.platform.tool(model.platform.ports.at(reference), still, start=reference).jacobian
-    )[0]
+    pose = model.platform.ports.at(reference)
+    at_rest = np.zeros((1, model.platform.ports.velocity.size))
+    jacobian = np.asarray(model.platform.tool(pose, at_rest, start=reference).jacobian)[0]
     length = model.assembly.loops.length
     rows = jacobian * np.array([1.0] * 3 + [length] * 3)[:, None]
     rows = rows * _velocity_scale(model, length)
-    least = LEAST_DIRECTION * max(float(np.linalg.norm(rows, axis=1).max()), 1e-300)
+    largest = max(float(np.linalg.norm(rows, axis=1).max()), 1e-300)
     chosen: list[int] = []
     basis: list[np.ndarray] = []
     for k in [COMPONENTS.index(name) for name in asked] or range(len(COMPONENTS)):
-        rest = rows[k] - sum(
-            (direction * (direction @ rows[k]) for direction in basis), np.zeros(rows.shape[1])
-        )
-        size = float(np.linalg.norm(rest))
-        if size > least:
+        projection = np.zeros(rows.shape[1])
+        for direction in basis:
+            projection = projection + direction * (direction @ rows[k])
+        remainder = rows[k] - projection
+        size = float(np.linalg.norm(remainder))
+        if size > MIN_DIRECTION_SHARE * largest:
             chosen.append(k)
-            basis.append(rest / size)
+            basis.append(remainder / size)
         elif asked:
-            what = f"{COMPONENTS[k]} cannot be determined at the reference pose"
-            what += f" next to {', '.join(COMPONENTS[i] for i in chosen)}" if chosen else ""
-            freedoms = rows.shape[1]
+            others = ", ".join(COMPONENTS[i] for i in chosen)
+            addition = f" in addition to {others}" if others else ""
             raise InputError.of(
-                "components", what, f"name up to {freedoms} that move this platform, or none"
+                "components",
+                f"{COMPONENTS[k]} cannot be determined at the reference pose{addition}",
+                f"name up to {rows.shape[1]} components that move this platform, or none",
             )
     return tuple(chosen)
 
 
 def _velocity_scale(model: Model, length: float) -> np.ndarray:
-    """Return factors (n,) that give the platform's velocities one unit: that of a length per second."""
-    is_turning = [unit == "rad/s" for unit in model.platform.ports.velocity.units]
-    return np.where(is_turning, 1.0 / length, 1.0)
+    """Return factors (n,) that convert the platform's velocities to lengths per second."""
+    is_angular = [unit == "rad/s" for unit in model.platform.ports.velocity.units]
+    return np.where(is_angular, 1.0 / length, 1.0)
 
 
 def _wrench(estimate: _Estimate, components: tuple[int, ...]) -> np.ndarray:
-    """Return wrenches (N, 6) with J^T w = r; by least squares where components are fewer than freedoms."""
+    """Return wrenches (N, 6) with J^T w = r, by least squares if components are too few."""
     rows = estimate.jacobian[:, list(components), :].transpose(0, 2, 1)
     wrench = np.zeros((len(estimate.force), len(COMPONENTS)))
     wrench[:, list(components)] = np.einsum("nij,nj->ni", np.linalg.pinv(rows), estimate.force)
     return wrench
 
 
-def _judged(
+def _evaluate(
     model: Model,
     logs: list[MeasuredLog],
-    of_motion: tuple[Diagnostic, ...],
+    motion_diagnostics: tuple[Diagnostic, ...],
     estimates: list[_Estimate],
     options: ExternalWrenchOptions,
 ) -> ExternalWrench:
@@ -490,9 +492,9 @@ def _judged(
     blocks = blocks_of(estimate.force, estimate.period, options.bandwidth)
     is_free = _free_blocks(estimate, blocks, options)
     limits = threshold(blocks.largest[is_free], blocks.duration, options.alarms)
-    quiet = np.repeat(is_free, blocks.size)
-    quiet = np.concatenate([quiet, np.zeros(len(estimate.time) - len(quiet), dtype=bool)])
-    pause = round(PAUSE / options.bandwidth / estimate.period)
+    is_quiet = np.zeros(len(estimate.time), dtype=bool)
+    is_quiet[: len(is_free) * blocks.size] = np.repeat(is_free, blocks.size)
+    pause = round(PAUSE_TIME_CONSTANTS / options.bandwidth / estimate.period)
     contacts = tuple(
         _contact(estimate, wrench, limits, first, last)
         for first, last in alarms_above(estimate.force, limits, pause)
@@ -503,15 +505,15 @@ def _judged(
         duration = float(free.time[-1] - free.time[0])
         count = len(alarms_above(free.force, limits, pause))
         false_alarms = FalseAlarms(
-            alarms=count, duration=duration, expected=options.alarms * duration / HOUR
+            alarms=count, duration=duration, expected=options.alarms * duration / SECONDS_PER_HOUR
         )
     return ExternalWrench(
         diagnostics=(
-            *_of_blocks(is_free, blocks, is_searched=not options.free),
-            _unexplained(model, estimate, quiet),
-            *([] if false_alarms is None else [_of_false_alarms(false_alarms)]),
-            *forces_at_limits(logs),
-            *of_motion,
+            *_block_diagnostics(is_free, blocks, is_searched=not options.free),
+            _unexplained_diagnostic(model, estimate, is_quiet),
+            *([] if false_alarms is None else [_false_alarm_diagnostic(false_alarms)]),
+            *force_limit_diagnostics(logs),
+            *motion_diagnostics,
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
@@ -536,12 +538,12 @@ def _judged(
         wrench=wrench,
         components=tuple(COMPONENTS[k] for k in components),
         threshold=limits,
-        noise=_root_mean_square(estimate.force[quiet]),
-        offset=estimate.force[quiet].mean(axis=0),
-        wrench_noise=_root_mean_square(wrench[quiet]),
-        free=_as_stretches(estimate, quiet),
+        noise=_root_mean_square(estimate.force[is_quiet]),
+        offset=estimate.force[is_quiet].mean(axis=0),
+        wrench_noise=_root_mean_square(wrench[is_quiet]),
+        free=_free_intervals(estimate, is_quiet),
         free_is_searched=not options.free,
-        free_duration=float(quiet.sum() * estimate.period),
+        free_duration=float(is_quiet.sum() * estimate.period),
         contacts=contacts,
         false_alarms=false_alarms,
     )
@@ -553,30 +555,31 @@ def _root_mean_square(values: np.ndarray) -> np.ndarray:
 
 
 def _free_blocks(estimate: _Estimate, blocks: Blocks, options: ExternalWrenchOptions) -> np.ndarray:
-    """Return which blocks hold no contact: those within the named stretches, or found from the estimates.
+    """Return True for blocks without contact, from the given intervals or from the estimates.
 
     Raises:
-        InputError: no block lies within the named stretches.
+        InputError: no block is within the given intervals.
     """
     if not options.free:
         return blocks_without_contact(blocks)
     starts = estimate.time[0] + blocks.duration * np.arange(len(blocks.largest))
     is_free = np.zeros(len(starts), dtype=bool)
-    for begin, end in options.free:
-        is_free |= (starts >= begin - 0.5 * estimate.period) & (
-            starts + blocks.duration <= end + estimate.period
-        )
+    for start, end in options.free:
+        starts_inside = starts >= start - 0.5 * estimate.period
+        is_free |= starts_inside & (starts + blocks.duration <= end + estimate.period)
     if not is_free.any():
-        what = f"no {blocks.duration:.3g} s of the log, {estimate.time[0]:.4g} to {estimate.time[-1]:.4g} s, lie within"
+        log_interval = f"{estimate.time[0]:.4g} to {estimate.time[-1]:.4g} s"
         raise InputError.of(
-            "free", f"{what} the named stretches", "name longer stretches of this log"
+            "free",
+            f"no {blocks.duration:.3g} s of the log, {log_interval}, are within the given intervals",
+            "give longer intervals of this log",
         )
     return is_free
 
 
-def _as_stretches(estimate: _Estimate, quiet: np.ndarray) -> tuple[tuple[float, float], ...]:
-    """Return start and end, s, of the stretches without contact."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], quiet, [False]]).astype(int)))
+def _free_intervals(estimate: _Estimate, is_quiet: np.ndarray) -> tuple[tuple[float, float], ...]:
+    """Return start and end, s, of the intervals without contact."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], is_quiet, [False]]).astype(int)))
     return tuple(
         (float(estimate.time[first]), float(estimate.time[last - 1]))
         for first, last in zip(edges[::2], edges[1::2], strict=True)
@@ -598,51 +601,61 @@ def _contact(
     )
 
 
-def _of_blocks(is_free: np.ndarray, blocks: Blocks, *, is_searched: bool) -> Iterator[Diagnostic]:
-    """Yield how much of the log is without contact."""
+def _block_diagnostics(
+    is_free: np.ndarray, blocks: Blocks, *, is_searched: bool
+) -> Iterator[Diagnostic]:
+    """Yield diagnostics of the number of blocks without contact and of their share."""
     yield diagnostic(
-        f"stretches of {blocks.duration:.3g} s without contact",
+        f"intervals of {blocks.duration:.3g} s without contact",
         is_free.sum(),
-        at_least=float(FEWEST_BLOCKS),
-        advice="the threshold is extrapolated from few: record longer without contact",
+        at_least=float(MIN_FREE_BLOCKS),
+        advice="the threshold is extrapolated from few intervals: record longer without contact",
     )
     if is_searched:
         yield diagnostic(
-            "share of the log that is taken as contact",
+            "share of the log that is classified as contact",
             1.0 - is_free.mean(),
-            at_most=MOST_CONTACT,
-            advice="stretches without contact cannot be found from the log itself: name them (free)",
+            at_most=MAX_CONTACT_SHARE,
+            advice="intervals without contact cannot be found from this log: give them (free)",
         )
 
 
-def _unexplained(model: Model, estimate: _Estimate, quiet: np.ndarray) -> Diagnostic:
-    """Return the share of the forces without contact that the model does not explain; the largest of both units."""
-    is_turning = np.array([unit == "rad/s" for unit in model.platform.ports.velocity.units])
+def _unexplained_diagnostic(model: Model, estimate: _Estimate, is_quiet: np.ndarray) -> Diagnostic:
+    """Return the share of the forces without contact that the model does not explain.
+
+    It is the larger of the shares of forces and moments.
+    """
+    is_moment = np.array([unit == "rad/s" for unit in model.platform.ports.velocity.units])
     shares = []
-    for alike in (is_turning, ~is_turning):
-        needed = float(np.linalg.norm(estimate.needed[quiet][:, alike]))
+    for columns_of_unit in (is_moment, ~is_moment):
+        needed = float(np.linalg.norm(estimate.needed[is_quiet][:, columns_of_unit]))
         if needed > 0.0:
-            shares.append(float(np.linalg.norm(estimate.force[quiet][:, alike])) / needed)
+            unexplained = float(np.linalg.norm(estimate.force[is_quiet][:, columns_of_unit]))
+            shares.append(unexplained / needed)
     return diagnostic(
         "share of the forces without contact that the model does not explain",
         max(shares, default=None),
-        at_most=MOST_UNEXPLAINED,
+        at_most=MAX_UNEXPLAINED_SHARE,
         advice="identify masses and friction of this machine first, and check signs and units of the forces",
     )
 
 
-def _of_false_alarms(alarms: FalseAlarms) -> Diagnostic:
-    """Return the probability of at least as many false alarms at the rate that the threshold allows."""
+def _false_alarm_diagnostic(alarms: FalseAlarms) -> Diagnostic:
+    """Return the probability of at least as many false alarms at the rate of the threshold."""
     return diagnostic(
         f"probability of {alarms.alarms} false alarms in {alarms.duration:.4g} s of the free log",
         alarms.probability,
-        at_least=LEAST_PROBABILITY,
-        advice=f"{alarms.per_hour:.3g} an hour: take a threshold from a longer log without contact that moves alike",
+        at_least=MIN_ALARM_PROBABILITY,
+        advice=f"{alarms.per_hour:.3g} per hour: use a threshold from a longer log without contact and with similar "
+        "motions",
     )
 
 
-def of_bad_samples(problems: Sequence[Problem]) -> Iterator[Diagnostic]:
-    """Yield each channel with spikes, drop-outs or stretches that stand still: it makes the result doubtful."""
+def bad_sample_diagnostics(problems: Sequence[Problem]) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each channel with spikes, drop-outs or constant stretches.
+
+    It makes the status of the result doubtful.
+    """
     for problem in problems:
         yield diagnostic(
             f"bad samples of {problem.where}",
@@ -652,20 +665,21 @@ def of_bad_samples(problems: Sequence[Problem]) -> Iterator[Diagnostic]:
         )
 
 
-def forces_at_limits(logs: list[MeasuredLog]) -> Iterator[Diagnostic]:
-    """Yield forces that a limit holds."""
+def force_limit_diagnostics(logs: list[MeasuredLog]) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each force that reached its limit."""
     for entry in logs:
         for name, count in left_out_counts(entry.log).items():
             yield diagnostic(
                 f"{_prefix(entry, logs)}samples of force.{name} at its limit",
                 count,
                 at_most=0.0,
-                advice="the drive gives another force than the log states: estimates there are wrong",
+                advice="the drive's force differs from the logged force, so estimates at these samples are wrong: "
+                "repeat the motion with smaller forces",
             )
 
 
-def _beyond_stops(model: Model, logs: list[MeasuredLog]) -> tuple[Diagnostic, ...]:
-    """Return motions beyond the stops of the machine file."""
+def _stop_diagnostics(model: Model, logs: list[MeasuredLog]) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of motions beyond the stops of the machine file."""
     return tuple(
         replace(item, name=f"{_prefix(entry, logs)}{item.name}")
         for entry in logs

@@ -1,8 +1,8 @@
-"""Payload and friction of a machine while it moves, from positions and forces: a recursive fit that a saved fit holds.
+"""Tracking of payload and friction during a motion, by a recursive fit from a saved fit.
 
-The saved fit of `tl.identify` gives base parameters with their covariance. Friction parameters
-wander slowly around their values, the payload at the tool wanders fast, and everything else is
-constant.
+The saved fit of `tl.identify` contains base parameters with their covariance. Friction parameters
+change slowly around their values, the payload at the tool changes quickly, and all other parameters
+are constant.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.online.causal_rows import CausalFilters, CausalRows
-from tauloop.identification.online.external_wrench import forces_at_limits, of_bad_samples
+from tauloop.identification.online.external_wrench import (
+    bad_sample_diagnostics,
+    force_limit_diagnostics,
+)
 from tauloop.identification.online.recursive_fit import RecursiveFit, Wander
 from tauloop.identification.options import LogSource, PreparationOptions
 from tauloop.identification.parameters.base_estimates import BaseEstimates
@@ -48,33 +51,33 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Name of the payload among the parameters of a tracker.
-PAYLOAD = "payload"
-#: Endings of the names of friction parameters.
-FRICTION = (".viscous", ".coulomb", ".coulomb_asymmetry", ".stribeck", ".offset")
-#: Samples that are filtered at a time.
-AT_ONCE = 8192
-#: Of a 95 % interval of a normal distribution, half its width in standard deviations.
+PAYLOAD_PARAMETER = "payload"
+#: Suffixes of the names of friction parameters.
+FRICTION_SUFFIXES = (".viscous", ".coulomb", ".coulomb_asymmetry", ".stribeck", ".offset")
+#: Number of samples that are filtered at a time.
+SAMPLES_PER_PIECE = 8192
+#: Half the width of a 95 % interval of a normal distribution, in standard deviations.
 NORMAL_95 = 1.959964
-#: Largest misfit of the updates, in standard deviations of the noise, root mean square.
-LARGEST_MISFIT = 2.0
+#: Largest accepted RMS misfit of the updates, in standard deviations of the noise.
+MAX_MISFIT = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackOptions(Options):
-    """What may change, how fast, and how samples become rows.
+    """Options of the tracking: changes of parameters, filters and updates.
 
     Attributes:
-        payload: largest mass that may be fixed to the tool, such as '2 kg'; 0 tracks no payload.
-        payload_time: time in which the payload may change by as much.
-        friction: largest change of a friction parameter, as a share of its value; 0 holds friction.
-        friction_time: time in which friction may change by as much.
+        payload: largest mass at the tool, such as '2 kg'; 0 tracks no payload.
+        payload_time: time in which the payload can change by this mass.
+        friction: largest change of a friction parameter, as a share of its value; 0 for constant
+            friction.
+        friction_time: time in which friction can change by this share.
         bandwidth: bandwidth of the filters of positions and forces, such as 100 (rad/s) or '20 Hz'.
-        smoothing: of the filters of the regression rows.
-        interval: time from one update to the next.
-        standstill: share of an actuator's largest speed in the log below which it counts as at
-            rest.
-        noise: standard deviation of what the model leaves of each motor's force, by its name; that
-            of the saved fit without it.
+        smoothing: bandwidth of the filters of the regression rows.
+        interval: time between two updates.
+        standstill: share of an actuator's largest speed in the log below which it is at rest.
+        noise: standard deviation of the residual of each motor's force, by name; by default that of
+            the saved fit.
         fill_gaps: largest number of missing samples in a row that are interpolated; they are
             counted.
         resample: take samples at even times where they were stamped at uneven ones.
@@ -98,23 +101,27 @@ class TrackOptions(Options):
     resample: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Note that nothing is tracked."""
+        """Add a problem if nothing is tracked."""
         if not self.payload and not self.friction:
-            problems.add("payload", "neither a payload nor friction is tracked", "such as 2 kg")
+            problems.add(
+                "payload",
+                "payload and friction are both 0, so nothing is tracked",
+                "give a payload, such as 2 kg, or a change of friction",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrackerStart:
-    """What a tracker starts from.
+    """The initial state of a tracker.
 
     Attributes:
-        names: of the parameters x (n,): base parameters by their representatives, and the payload.
-        parameter_units: of them.
+        names: names of the n parameters x: representatives of base parameters, and the payload.
+        parameter_units: units of the parameters.
         columns: C (n_pi, n): the regressor's columns for x are Y C.
-        offset: values (n_pi,) of what is known next to them.
-        values, covariance: of x before the first sample.
-        wander: of those that may change.
-        noise: of each actuator's force (n_u,).
+        offset: (n_pi,) values of other known parameters.
+        values, covariance: values and covariance of x before the first sample.
+        wander: random walks of the tracked parameters, by name.
+        noise: (n_u,) standard deviation of each actuator's force.
     """
 
     names: tuple[str, ...]
@@ -138,6 +145,7 @@ class TrackerStart:
 
 
 def _duration(time: np.ndarray) -> float:
+    """Return the time between the first and the last update, s."""
     return float(time[-1] - time[0])
 
 
@@ -147,12 +155,13 @@ class ParameterTrack(Result):
 
     Attributes:
         model: the machine.
-        names, parameter_units: of the tracked parameters (n,).
-        time: of the updates (K,), s; they describe the machine `filters.delay` earlier.
-        estimates, deviations: of the parameters (K, n), SI.
-        frozen: whether nothing more is forgotten of a parameter, as it is not excited (K, n).
-        filters: through which samples became rows.
-        final: all parameters of the fit with their values at the end, by name.
+        names, parameter_units: names and units of the n tracked parameters.
+        time: (K,) times of the updates, s; their values describe the machine `filters.delay`
+            earlier.
+        estimates, deviations: (K, n) values and standard deviations of the parameters, SI.
+        frozen: (K, n) True for parameters that are frozen because they are not excited.
+        filters: filters of the samples.
+        final: values of all parameters of the fit at the end, by name.
     """
 
     model: Model = field(repr=False, metadata=json_keys(machine="mechanism.name"))
@@ -166,7 +175,7 @@ class ParameterTrack(Result):
     final: Mapping[str, float] = field(metadata=json_keys("parameters"))
 
     def variables(self) -> Iterator[Variable]:
-        """Estimates and standard deviations over time."""
+        """Yield estimates and standard deviations over time."""
         yield time_axis(self.time)
         yield from columns("estimate", self.names, self.parameter_units, self.estimates)
         yield from columns("deviation", self.names, self.parameter_units, self.deviations)
@@ -178,34 +187,36 @@ class ParameterTrack(Result):
     def of(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return estimates and standard deviations (K,) of one parameter."""
         InputError.raise_if_any(unknown_names([name], self.names, "{!r} is not tracked", "name"))
-        place = self.names.index(name)
-        return self.estimates[:, place], self.deviations[:, place]
+        index = self.names.index(name)
+        return self.estimates[:, index], self.deviations[:, index]
 
     @property
     @in_json()
     def tracked(self) -> list[dict[str, Any]]:
-        """The tracked parameters at the end, with intervals of 95 %."""
+        """The tracked parameters at the end, with 95 % intervals."""
         value, deviation = self.estimates[-1], self.deviations[-1]
-        half_width = NORMAL_95 * np.outer(deviation, [-1.0, 1.0])
+        half_widths = NORMAL_95 * np.outer(deviation, [-1.0, 1.0])
         return records(
             name=self.names,
             unit=self.parameter_units,
             value=value,
-            interval_95=value[:, None] + half_width,
+            interval_95=value[:, None] + half_widths,
             is_frozen=self.frozen[-1],
         )
 
 
 def payload_column(model: Model) -> np.ndarray:
-    """Return inertial parameters (n_pi,) of a point mass of 1 kg at the tool, among those of the platform's body.
+    """Return the inertial parameters (n_pi,) of a point mass of 1 kg at the tool.
+
+    They are added to those of the platform's body.
 
     Raises:
         InputError: the body has no inertial parameters.
     """
     platform = model.mechanism.platform
     point = placement_pose(model.mechanism, platform.tool).position
-    about = point @ point * np.eye(3) - np.outer(point, point)
-    values = [1.0, *point, *about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]
+    inertia = point @ point * np.eye(3) - np.outer(point, point)
+    values = [1.0, *point, *inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]
     names = [parameter.name for parameter in model.parameters]
     column = np.zeros(len(names))
     for suffix, value in zip(BODY_SUFFIXES, values, strict=True):
@@ -213,24 +224,30 @@ def payload_column(model: Model) -> np.ndarray:
         if name in names:
             column[names.index(name)] = value
     if not column.any():
-        what = f"the platform's body {platform.body} has no inertial parameters"
-        raise InputError.of("payload", what, "track friction alone: payload 0")
+        raise InputError.of(
+            "payload",
+            f"the platform's body {platform.body} has no inertial parameters",
+            "track friction alone, with payload 0",
+        )
     return column
 
 
 def tracker_start(
     model: Model, fit: BaseEstimates | MachineIdentification | str | Path, options: TrackOptions
 ) -> TrackerStart:
-    """Return what a tracker starts from.
+    """Return the initial state of a tracker.
 
     Raises:
-        InputError: the fit is of another machine or of parameters of the machine file, or the
+        InputError: the fit belongs to another machine or to parameters of the machine file, or the
             actuators are redundant.
     """
     if model.assembly.is_redundant:
-        what = "the actuators are redundant: every equation holds the forces of several drives"
-        raise InputError.of("machine", what, "track a machine with as many actuators as freedoms")
-    saved = _estimates(fit)
+        raise InputError.of(
+            "machine",
+            "the actuators are redundant: every equation contains the forces of several drives",
+            "track a machine with equal numbers of actuators and freedoms",
+        )
+    saved = _saved_estimates(fit)
     names = [parameter.name for parameter in model.parameters]
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     problems = Problems(
@@ -250,9 +267,8 @@ def tracker_start(
             )
     InputError.raise_if_any(problems)
     selection = np.zeros((len(names), len(saved.representatives)))
-    selection[
-        [names.index(name) for name in saved.representatives], np.arange(len(saved.representatives))
-    ] = 1.0
+    for k, name in enumerate(saved.representatives):
+        selection[names.index(name), k] = 1.0
     offset = np.zeros(len(names))
     for name, value in saved.known.items():
         offset[names.index(name)] = value
@@ -261,21 +277,25 @@ def tracker_start(
     values, covariance = saved.values, saved.covariance
     for name, value, variance in zip(tracked, values, np.diag(covariance), strict=True):
         change = options.friction * max(abs(float(value)), float(np.sqrt(variance)))
-        if name.endswith(FRICTION) and change > 0.0:
-            largest = float(np.hypot(change, np.sqrt(variance)))
-            wander[name] = Wander(rate=change / np.sqrt(options.friction_time), range=largest)
+        if name.endswith(FRICTION_SUFFIXES) and change > 0.0:
+            max_deviation = float(np.hypot(change, np.sqrt(variance)))
+            rate = change / np.sqrt(options.friction_time)
+            wander[name] = Wander(rate=rate, range=max_deviation)
     if options.payload:
         selection = np.column_stack([selection, payload_column(model)])
-        tracked, parameter_units = [*tracked, PAYLOAD], [*parameter_units, "kg"]
+        tracked, parameter_units = [*tracked, PAYLOAD_PARAMETER], [*parameter_units, "kg"]
         values = np.append(values, 0.0)
         covariance = np.pad(covariance, (0, 1))
         covariance[-1, -1] = options.payload**2
-        wander[PAYLOAD] = Wander(
+        wander[PAYLOAD_PARAMETER] = Wander(
             rate=options.payload / np.sqrt(options.payload_time), range=options.payload
         )
     if tuple(model.actuators.ports.position.columns) != tuple(actuators):
-        what = "motion is not given by the positions of the actuators alone"
-        raise InputError.of("machine", what, "track a machine with as many actuators as freedoms")
+        raise InputError.of(
+            "machine",
+            "its motion is not determined by the positions of the actuators alone",
+            "track a machine with equal numbers of actuators and freedoms",
+        )
     return TrackerStart(
         names=tuple(tracked),
         parameter_units=tuple(parameter_units),
@@ -288,22 +308,29 @@ def tracker_start(
     )
 
 
-def _estimates(fit: BaseEstimates | MachineIdentification | str | Path) -> BaseEstimates:
+def _saved_estimates(fit: BaseEstimates | MachineIdentification | str | Path) -> BaseEstimates:
     """Return the saved fit, from a file or from memory.
 
     Raises:
-        InputError: it does not hold what the noise and the columns of the regressor are.
+        InputError: the fit does not contain the noise and the columns of the regressor, or it
+            identified gains.
     """
     if isinstance(fit, str | Path):
         saved = BaseEstimates.read(Path(fit))
     else:
         saved = fit if isinstance(fit, BaseEstimates) else BaseEstimates.of(fit)
     if not saved.representatives or not saved.noise:
-        what = "holds no columns of the regressor and no noise"
-        raise InputError.of("fit", what, "give what tl.identify returns, or its JSON file")
+        raise InputError.of(
+            "fit",
+            "contains no columns of the regressor or no noise",
+            "give the result of tl.identify, or its JSON file",
+        )
     if saved.has_gains:
-        what = "found gains of the drives, which the forces of another log have not been scaled by"
-        raise InputError.of("fit", what, "give forces in N or N m, and fit them without --gains")
+        raise InputError.of(
+            "fit",
+            "identified gains of the drives, by which the forces of another log are not scaled",
+            "give forces in N or N m, and fit them without --gains",
+        )
     return saved
 
 
@@ -317,22 +344,22 @@ def track_parameters(
     *,
     progress: Progress | None = None,
 ) -> ParameterTrack:
-    """Track payload and friction along a log, as a controller would while the machine moves.
+    """Track payload and friction along a log, as a controller would during the motion.
 
-    Samples pass causal filters (`tauloop.identification.online.CausalFilters`) and become rows Y x
-    = f of the base parameters x and the payload. A recursive fit (`RecursiveFit`) starts from the
-    saved fit with its covariance. What is tracked wanders with its own rate; a parameter that is
-    not excited is frozen.
+    Samples pass causal filters (`tauloop.identification.online.CausalFilters`) and give rows Y x =
+    f of the base parameters x and the payload. A recursive fit (`RecursiveFit`) starts from the
+    saved fit with its covariance. Each tracked parameter changes at its own rate; a parameter that
+    is not excited is frozen.
 
     Args:
         machine: the machine of the saved fit.
         log: positions and forces of all actuators.
-        fit: what `identify` returned, or its JSON file.
-        options: what may change, and how fast.
-        progress: called with what is done and what there is to do.
+        fit: result of `identify`, or its JSON file.
+        options: tracked parameters and their rates of change.
+        progress: called with the completed and the total number of steps.
 
     Raises:
-        InputError: the fit is of another machine, or the actuators are redundant.
+        InputError: the fit belongs to another machine, or the actuators are redundant.
         LogError: the log is damaged or lacks channels.
         PoseError: the log leaves the workspace of the machine.
 
@@ -365,50 +392,49 @@ def track_parameters(
     _, bad = without_bad_samples(entry.log)
     port = model.actuators.ports.position
     force_units = dict(zip(*model.output_ports("actuators"), strict=True))
+    position_units = dict(zip(port.columns, port.units, strict=True))
     InputError.raise_if_any(
-        channel_problems(
-            entry.log,
-            {"position": dict(zip(port.columns, port.units, strict=True)), "force": force_units},
-        )
+        channel_problems(entry.log, {"position": position_units, "force": force_units})
     )
     position = samples(entry.log, "position", port.columns)
     force = samples(entry.log, "force", [actuator.name for actuator in model.mechanism.actuators])
     filters = causal_filters(sample_period(entry.log), position, options)
-    stages = Stages(progress, -(-len(position) // AT_ONCE))
+    stages = Stages(progress, -(-len(position) // SAMPLES_PER_PIECE))
     rows = CausalRows(model, filters, start.columns, start.offset)
     fitted, elapsed = start.fit(), filters.interval * filters.period
-    places = [start.names.index(name) for name in fitted.tracked]
-    numbers, estimates, deviations, frozen, misfits = [], [], [], [], []
-    for begin in stages.over(range(0, len(position), AT_ONCE)):
-        part = rows(position[begin : begin + AT_ONCE], force[begin : begin + AT_ONCE])
-        for number, Y, f, counts in zip(
-            part.samples, part.regressor, part.force, part.counts, strict=True
+    tracked = [start.names.index(name) for name in fitted.tracked]
+    indices, estimates, deviations, frozen, misfits = [], [], [], [], []
+    for begin in stages.over(range(0, len(position), SAMPLES_PER_PIECE)):
+        piece = slice(begin, begin + SAMPLES_PER_PIECE)
+        updates = rows(position[piece], force[piece])
+        for index, Y, f, is_used in zip(
+            updates.samples, updates.regressor, updates.force, updates.counts, strict=True
         ):
-            fitted.update(Y, f, elapsed, counts)
+            fitted.update(Y, f, elapsed, is_used)
             values = fitted.values
-            numbers.append(number)
-            estimates.append(values[places])
+            indices.append(index)
+            estimates.append(values[tracked])
             deviations.append(fitted.tracked_deviations)
             frozen.append(fitted.is_frozen)
-            misfits.append((f - Y @ values)[counts] * fitted.weights[counts])
-    if not numbers:
-        what = f"{len(position)} samples are fewer than those of one update"
-        raise InputError.of("log", what, "record longer, or shorten the interval")
-    misfit = (
-        float(np.sqrt(np.mean(np.square(np.concatenate(misfits)))))
-        if any(map(len, misfits))
-        else None
-    )
+            misfits.append((f - Y @ values)[is_used] * fitted.weights[is_used])
+    if not indices:
+        raise InputError.of(
+            "log",
+            f"its {len(position)} samples are fewer than those of one update",
+            "record longer, or shorten the interval",
+        )
+    all_misfits = np.concatenate(misfits)
+    misfit = float(np.sqrt(np.mean(np.square(all_misfits)))) if len(all_misfits) else None
     return ParameterTrack(
         diagnostics=(
             diagnostic(
                 "misfit of the updates, in standard deviations of the noise",
                 misfit,
-                at_most=LARGEST_MISFIT,
-                advice="the saved fit does not suit this log: identify the machine again, or state the noise",
+                at_most=MAX_MISFIT,
+                advice="the saved fit does not match this log: identify the machine again, or state the noise",
             ),
-            *of_bad_samples(bad),
-            *forces_at_limits([entry]),
+            *bad_sample_diagnostics(bad),
+            *force_limit_diagnostics([entry]),
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
@@ -426,8 +452,8 @@ def track_parameters(
         ),
         model=model,
         names=fitted.tracked,
-        parameter_units=tuple(start.parameter_units[k] for k in places),
-        time=np.asarray(entry.log.time)[numbers],
+        parameter_units=tuple(start.parameter_units[k] for k in tracked),
+        time=np.asarray(entry.log.time)[indices],
         estimates=np.array(estimates),
         deviations=np.array(deviations),
         frozen=np.array(frozen),
@@ -437,7 +463,7 @@ def track_parameters(
 
 
 def causal_filters(period: float, position: np.ndarray, options: TrackOptions) -> CausalFilters:
-    """Return the filters for a log with the positions (N, n) of its motors."""
+    """Return the filters for a log with the motors' positions (N, n)."""
     speed = np.abs(np.diff(position, axis=0)).max(axis=0) / period
     return CausalFilters(
         period=period,

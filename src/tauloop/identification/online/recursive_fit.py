@@ -1,10 +1,11 @@
-"""A recursive least-squares fit in square-root form: parameters that are held by what is known, and others that wander.
+"""Recursive least squares in square-root form, with constant and slowly changing parameters.
 
-The fit keeps a triangle R and a vector z with R x = z: R^T R is the inverse of the covariance of x.
-New equations W Y x = W f go below the triangle, and QR makes it a triangle again. Between samples
-each tracked parameter takes a random step, x+ = x + w, whose variance grows by rate^2 a second; QR
-of the equations of x and x+ takes x out. A parameter whose standard deviation has reached its range
-takes no step: without excitation its estimate and interval stay.
+The fit stores a triangle R and a vector z with R x = z, where R^T R is the inverse of the
+covariance of x. New equations W Y x = W f are stacked below the triangle, and a QR decomposition
+makes it triangular again. Between samples each tracked parameter performs a random step, x+ = x +
+w, whose variance grows by rate^2 per second. A QR decomposition of the equations of x and x+
+eliminates x. A parameter whose standard deviation has reached its range performs no step, so that
+its estimate and interval stay constant without excitation.
 
 Source: Bierman 1977, Factorization methods for discrete sequential estimation, chapters V and VI
 (square-root information filter).
@@ -22,19 +23,20 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Share of the largest variance that a direction has at least which is known exactly; and up to
-#: which a negative one is an error of the estimated covariance (that of correlated errors is not
-#: positive definite in itself).
-EXACT, NEGATIVE = 1e-10, 1e-2
+#: Directions that are known exactly get this share of the largest variance.
+EXACT_VARIANCE_SHARE = 1e-10
+#: Negative variances up to this share of the largest are accepted as errors of an estimated
+#: covariance. The estimated covariance for correlated errors need not be positive definite.
+MAX_NEGATIVE_SHARE = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wander(ReprMixin):
-    """How a tracked parameter may change.
+class Wander(Shown):
+    """The random walk of a tracked parameter.
 
     Attributes:
         rate: standard deviation of its change in one second, in the parameter's SI unit.
-        range: standard deviation at which it is frozen: no more is forgotten of it.
+        range: standard deviation at which the parameter is frozen and performs no more steps.
     """
 
     rate: float
@@ -42,7 +44,7 @@ class Wander(ReprMixin):
 
 
 class RecursiveFit:
-    """Parameters x with their covariance, renewed by each sample of Y x = f + e.
+    """Parameters x with their covariance, updated by each sample of Y x = f + e.
 
     Examples:
         >>> import numpy as np
@@ -62,18 +64,18 @@ class RecursiveFit:
         covariance: Sequence[Sequence[float]] | np.ndarray | None = None,
         wander: Mapping[str, Wander] | None = None,
     ) -> None:
-        """Start from what is known.
+        """Set up the fit before the first sample.
 
         Args:
-            names: of the n parameters.
+            names: names of the n parameters.
             noise: standard deviation of each of the m forces, N or N m.
-            values, covariance: of the parameters before the first sample (n,), (n, n); nothing is
-                known without them.
-            wander: the parameters that may change, by name; the others are constant.
+            values, covariance: (n,) and (n, n) values and covariance of the parameters before the
+                first sample; when not given, nothing is known.
+            wander: random walks of tracked parameters, by name; the others are constant.
 
         Raises:
-            InputError: names that are none, sizes that do not fit, or a covariance that is not
-                positive definite.
+            InputError: names are unknown, sizes do not match, or the covariance is not positive
+                definite.
         """
         self.names = tuple(names)
         self.wander = dict(wander or {})
@@ -82,37 +84,44 @@ class RecursiveFit:
             unknown_names(self.wander, self.names, "{!r} is not a parameter of the fit", "wander")
         )
         if len(set(self.names)) < size:
-            problems.add("names", "one is given twice", "name each parameter once")
+            repeated = size - len(set(self.names))
+            problems.add("names", f"{repeated} of {size} are repeated", "name each parameter once")
         if not all(value > 0.0 for value in noise):
-            problems.add("noise", "is not positive", "give the standard deviation of each force")
+            problems.add(
+                "noise",
+                f"contains {min(noise):g}, which is not positive",
+                "give the standard deviation of each force",
+            )
         for name, step in self.wander.items():
             if not (step.rate > 0.0 and step.range > 0.0):
                 problems.add(
                     f"wander.{name}",
-                    "has no positive rate and range",
-                    "leave it out to hold the parameter",
+                    f"has rate {step.rate:g} and range {step.range:g}, which must be positive",
+                    "leave it out for a constant parameter",
                 )
         if (values is None) != (covariance is None):
             problems.add(
-                "covariance", "one of values and covariance is given alone", "give both or neither"
+                "covariance",
+                "only one of values and covariance is given",
+                "give both or neither",
             )
         InputError.raise_if_any(problems)
         self.weights = 1.0 / np.asarray(noise, dtype=float)
         tracked = [k for k, name in enumerate(self.names) if name in self.wander]
-        #: Places of the parameters in the triangle: those that wander come first.
+        #: Order of the parameters in the triangle: tracked parameters first.
         self.order = np.array([*tracked, *(k for k in range(size) if k not in tracked)], dtype=int)
         self._rates = np.array([self.wander[self.names[k]].rate for k in tracked])
         self._ranges = np.array([self.wander[self.names[k]].range for k in tracked])
         self.triangle = np.zeros((size, size + 1))
         if values is not None and covariance is not None:
-            self.triangle = _known(
+            self.triangle = _information_triangle(
                 np.asarray(values, float)[self.order], np.asarray(covariance, float), self.order
             )
         self.is_frozen = np.zeros(len(tracked), dtype=bool)
 
     @property
     def tracked(self) -> tuple[str, ...]:
-        """Names of the parameters that wander, in the order of the triangle."""
+        """Names of the tracked parameters, in the order of the triangle."""
         return tuple(self.names[k] for k in self.order[: len(self._rates)])
 
     def update(
@@ -122,16 +131,16 @@ class RecursiveFit:
         elapsed: float = 0.0,
         used: Sequence[bool] | np.ndarray | None = None,
     ) -> None:
-        """Take one sample.
+        """Update the parameters with one sample.
 
         Args:
             regressor: Y (m, n).
             forces: f (m,), N or N m.
             elapsed: time since the last sample, s.
-            used: which of the forces count (m,); all without it.
+            used: (m,) True for forces that are used; all are used when not given.
         """
         if elapsed > 0.0 and len(self._rates):
-            self._step(elapsed)
+            self._random_step(elapsed)
         rows = np.column_stack(
             [np.asarray(regressor, float)[:, self.order], np.asarray(forces, float)]
         )
@@ -142,23 +151,25 @@ class RecursiveFit:
             triangle = np.asarray(np.linalg.qr(np.vstack([self.triangle, rows]), mode="r"))
             self.triangle = triangle[: len(self.names)]
 
-    def _step(self, elapsed: float) -> None:
-        """Let the tracked parameters that are not frozen take their random steps."""
+    def _random_step(self, elapsed: float) -> None:
+        """Perform the random steps of the tracked parameters that are not frozen."""
         self.is_frozen = self.tracked_deviations >= self._ranges
         moving = np.flatnonzero(~self.is_frozen)
-        if not len(moving):
+        steps = len(moving)
+        if not steps:
             return
         count, size = len(self._rates), len(self.names)
-        # columns: x before the step, x after it, the other parameters, and the right side
-        rows = np.zeros((len(moving) + count, len(moving) + size + 1))
+        # Columns: moving parameters before the step, all parameters after it, the right-hand side.
+        rows = np.zeros((steps + count, steps + size + 1))
         inverse = 1.0 / (self._rates[moving] * np.sqrt(elapsed))
-        rows[np.arange(len(moving)), np.arange(len(moving))] = -inverse
-        rows[np.arange(len(moving)), len(moving) + moving] = inverse
-        rows[len(moving) :, : len(moving)] = self.triangle[:count, moving]
-        rest = np.setdiff1d(np.arange(size + 1), moving)
-        rows[len(moving) :, len(moving) + rest] = self.triangle[:count, rest]
+        diagonal = np.arange(steps)
+        rows[diagonal, diagonal] = -inverse
+        rows[diagonal, steps + moving] = inverse
+        rows[steps:, :steps] = self.triangle[:count, moving]
+        others = np.setdiff1d(np.arange(size + 1), moving)
+        rows[steps:, steps + others] = self.triangle[:count, others]
         triangle = np.asarray(np.linalg.qr(rows, mode="r"))
-        self.triangle[:count] = triangle[len(moving) :, len(moving) :]
+        self.triangle[:count] = triangle[steps:, steps:]
 
     @property
     def values(self) -> np.ndarray:
@@ -187,7 +198,10 @@ class RecursiveFit:
 
     @property
     def tracked_deviations(self) -> np.ndarray:
-        """Standard deviations of the tracked parameters, in the order of `tracked`; infinite where nothing is known."""
+        """Standard deviations of the tracked parameters, in the order of `tracked`.
+
+        They are infinite as long as the samples do not determine all parameters.
+        """
         count = len(self._rates)
         if not np.abs(np.diag(self.triangle)).all():
             return np.full(count, np.inf)
@@ -196,44 +210,60 @@ class RecursiveFit:
 
     def value(self, name: str) -> float:
         """Return the estimate of one parameter."""
-        return float(self.values[self._place(name)])
+        return float(self.values[self._index(name)])
 
     def deviation(self, name: str) -> float:
         """Return the standard deviation of one parameter."""
-        return float(np.sqrt(self.covariance[self._place(name), self._place(name)]))
+        return float(np.sqrt(self.covariance[self._index(name), self._index(name)]))
 
-    def _place(self, name: str) -> int:
+    def _index(self, name: str) -> int:
+        """Return the index of a parameter."""
         InputError.raise_if_any(
             unknown_names([name], self.names, "{!r} is not a parameter of the fit", "name")
         )
         return self.names.index(name)
 
     def _require_determined(self) -> None:
-        if not np.abs(np.diag(self.triangle)).all():
-            what = "the samples do not determine all parameters yet"
+        """Raise an error if the samples do not determine all parameters yet."""
+        undetermined = int(np.sum(np.diag(self.triangle) == 0.0))
+        if undetermined:
             raise IdentificationError.of(
-                "values", what, "start from a saved fit, or take more samples"
+                "values",
+                f"the samples do not determine {undetermined} of {len(self.names)} parameters yet",
+                "start from a saved fit, or take more samples",
             )
 
 
-def _known(values: np.ndarray, covariance: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return the triangle (n, n + 1) of parameters that are known with a covariance.
+def _information_triangle(
+    values: np.ndarray, covariance: np.ndarray, order: np.ndarray
+) -> np.ndarray:
+    """Return the triangle (n, n + 1) of parameters with a known covariance.
+
+    Args:
+        values: (n,) in the order of the triangle.
+        covariance: (n, n) in the order of the names.
+        order: order of the triangle.
 
     Raises:
-        InputError: the covariance has another size, or is not positive definite.
+        InputError: the covariance has a wrong size, or is not positive definite.
     """
     if covariance.shape != (len(values), len(values)):
-        what = f"has shape {covariance.shape} for {len(values)} parameters"
-        raise InputError.of("covariance", what, "give a row and a column for each")
+        raise InputError.of(
+            "covariance",
+            f"has shape {covariance.shape} for {len(values)} parameters",
+            "give a row and a column for each parameter",
+        )
     ordered = covariance[np.ix_(order, order)]
     scale = np.sqrt(np.maximum(np.diag(ordered), 0.0))
-    scale = np.maximum(scale, EXACT * np.maximum(np.abs(values), scale.max()))
+    scale = np.maximum(scale, EXACT_VARIANCE_SHARE * np.maximum(np.abs(values), scale.max()))
     sizes, directions = np.linalg.eigh(ordered / np.outer(scale, scale))
-    if not sizes.min() > -NEGATIVE * sizes.max():
-        what = "is not positive definite"
-        raise InputError.of("covariance", what, "give the covariance of a fit of base parameters")
-    # directions that are known exactly, up to rounding, are known to a small share
-    sizes = np.maximum(sizes, EXACT * sizes.max())
-    whole = (directions / np.sqrt(sizes)).T / scale
-    triangle = np.linalg.qr(whole, mode="r")
+    if not sizes.min() > -MAX_NEGATIVE_SHARE * sizes.max():
+        raise InputError.of(
+            "covariance",
+            f"is not positive definite: its smallest scaled eigenvalue is {sizes.min():.3g}",
+            "give the covariance of a fit of base parameters",
+        )
+    sizes = np.maximum(sizes, EXACT_VARIANCE_SHARE * sizes.max())
+    root = (directions / np.sqrt(sizes)).T / scale
+    triangle = np.linalg.qr(root, mode="r")
     return np.column_stack([triangle, triangle @ values])
