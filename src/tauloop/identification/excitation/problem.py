@@ -73,9 +73,9 @@ class ExcitationTask(Options):
 
     Attributes:
         space: entry whose coordinates are the channels of the series.
-        output: measured forces: of the actuators, or of the joints (after the transmission). For
-            redundant actuators, these are the resultants that identification uses
-            (`Model.determined`).
+        output: forces that are measured: of the actuators, or of the joints (after the
+            transmission). For redundant actuators, these are the resultants that identification
+            uses (`Model.determined`).
         harmonics: number of harmonics of every Fourier series.
         period: period of the motion, such as 10s.
         limits: limits in addition to those of the machine file.
