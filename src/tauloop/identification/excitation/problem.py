@@ -79,7 +79,7 @@ class ExcitationTask(Options):
         harmonics: number of harmonics of every Fourier series.
         period: period of the motion, such as 10s.
         limits: limits in addition to those of the machine file.
-        held: channels or axes that do not move, such as 'telescope1.motor=1.2' (m, rad, or with a
+        held: channels or axes that stand still, such as 'telescope1.motor=1.2' (m, rad, or with a
             unit); the others move.
         center: centres of channels, in the same form; by default those of the reference pose.
         rests: whether a period starts and ends with zero velocity and acceleration, or is part of a

@@ -109,7 +109,7 @@ class ExternalWrenchOptions(Options):
         observer: from momenta, or by inverse dynamics with differences of velocities.
         bandwidth: bandwidth of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a
             force with the delay 1/K.
-        alarms: allowed number of false alarms per hour.
+        alarms: false alarms in an hour that the threshold allows.
         cutoff: cut-off frequency of a zero-phase low-pass of positions and forces, such as 40Hz; by
             default five times the observer's bandwidth.
         order: order of the Butterworth low-pass.
