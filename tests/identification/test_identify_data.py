@@ -199,7 +199,7 @@ def test_logs_are_merged():
     )
     other = dataclasses.replace(second, outputs=("a", "b"))
     for together in (merge, condense_parts):
-        with pytest.raises(IdentificationError, match="outputs are others"):
+        with pytest.raises(IdentificationError, match="outputs differ from those of the first"):
             together([first, other])
         with pytest.raises(IdentificationError, match="there are none"):
             together([])
