@@ -1,4 +1,4 @@
-"""Machines as solids: those of the description, and designed ones for the other parts.
+"""Solids of machines: those of the description, and designed solids for the other parts.
 
 Examples:
     >>> import tauloop as tl

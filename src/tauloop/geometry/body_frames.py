@@ -15,13 +15,14 @@ def frames(
 ) -> dict[str, FramePose]:
     """Return the poses of bodies and rods in the base frame at N states, by name.
 
-    A rod's z points from A to B. Its x is a fixed direction of its start body without the component
-    along the rod. The result is by name.
+    A rod's z axis points from A to B. Its x axis is a fixed direction of its start body, projected
+    perpendicular to the rod.
 
     Args:
         mechanism: the machine.
-        geometry: at N states.
-        reference: at the state at which that direction is chosen, the same for all calls.
+        geometry: geometry at N states.
+        reference: geometry at the state at which that direction is chosen; it must be the same for
+            all calls.
     """
     shape = geometry.shape
     placed = {
@@ -36,17 +37,17 @@ def frames(
         z = B - A
         z /= np.linalg.norm(z, axis=-1, keepdims=True)
         body = shape.index[segment.bodies[0]]
-        along = reference.rotations[0, body].T @ np.diff(reference.segments[0, i], axis=0)[0]
-        along /= np.linalg.norm(along)
-        across = geometry.rotations[:, body] @ -first_hinge(
-            mechanism, mechanism.rod(segment.name), along
-        )
+        rod = mechanism.rod(segment.name)
+        rod_direction = np.diff(reference.segments[0, i], axis=0)[0]
+        rod_direction = reference.rotations[0, body].T @ rod_direction
+        rod_direction /= np.linalg.norm(rod_direction)
+        across = geometry.rotations[:, body] @ -first_hinge(mechanism, rod, rod_direction)
         x = across - z * np.sum(across * z, axis=-1, keepdims=True)
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
         R = np.stack([x, np.cross(z, x), z], axis=-1)
-        # of a cable too, which has a telescope and is one solid
+        # A cable has a telescope but is a single solid, so it needs this pose too.
         placed[segment.name] = FramePose(R, A)
-        if mechanism.rod(segment.name).telescope is not None:
+        if rod.telescope is not None:
             placed[f"{segment.name}.lower"] = FramePose(R, A)
             placed[f"{segment.name}.upper"] = FramePose(R, B)
     return placed

@@ -11,9 +11,9 @@ from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Distance of centre lines at the reference pose, relative to the characteristic length, below which
-#: rods share a joint.
-JOINED = 1e-3
+#: Rods share a joint if the distance of their centre lines at the reference pose, relative to the
+#: characteristic length, is below this.
+JOINED_DISTANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +22,8 @@ class RodClearance:
 
     Attributes:
         rods: names of all rods.
-        pairs: indices (n_pairs, 2) of the rods that are compared: all but those that meet at the
-            reference pose.
-        ends: q -> ends A and B of all rods (6 n_rods).
+        pairs: indices (n_pairs, 2) of the compared rods: all pairs except those that share a joint.
+        ends: function q -> ends A and B of all rods (6 n_rods); None for fewer than two rods.
     """
 
     rods: tuple[str, ...]
@@ -56,16 +55,19 @@ def rod_clearance(model: Model) -> RodClearance:
     motion = symbolic_motion(model.topology, nominal(mechanism), is_moving=False)
     points = [motion.point(end).p for rod in mechanism.rods for end in (rod.start, rod.end)]
     ends = BatchFunction(ca.Function("rod_ends", [motion.q], [ca.densify(ca.vertcat(*points))]))
-    everyone = RodClearance(rods=names, pairs=np.array(np.triu_indices(len(names), 1)).T, ends=ends)
-    apart = everyone.distances(model.assembly.q[None])[0] > JOINED * model.assembly.loops.length
-    return RodClearance(rods=names, pairs=everyone.pairs[apart], ends=ends)
+    pairs = np.array(np.triu_indices(len(names), 1)).T
+    distances = RodClearance(rods=names, pairs=pairs, ends=ends).distances(model.assembly.q[None])
+    is_separate = distances[0] > JOINED_DISTANCE * model.assembly.loops.length
+    return RodClearance(rods=names, pairs=pairs[is_separate], ends=ends)
 
 
 def segment_distances(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
     """Return the shortest distances (...) between segments ab and cd, arrays (..., 3).
 
-    The unconstrained minimum of |a + s u - c - t w|^2, clamped to the segments one parameter after
-    the other. Source: Ericson, Real-Time Collision Detection, section 5.1.9.
+    The unconstrained minimum of |a + s u - c - t w|^2 is clamped to the segments, one parameter
+    after the other.
+
+    Source: Ericson, Real-Time Collision Detection, section 5.1.9.
     """
     u, w, r = b - a, d - c, a - c
     uu, ww, uw = (u * u).sum(-1), (w * w).sum(-1), (u * w).sum(-1)

@@ -8,17 +8,17 @@ import numpy as np
 
 from tauloop.geometry.design import designed
 from tauloop.geometry.machine_geometry import machine_geometry
-from tauloop.geometry.triangle_meshes import SECTIONS, triangles
+from tauloop.geometry.triangle_meshes import DEFAULT_SECTIONS, triangles
 from tauloop.mechanism.solid import Mesh, Solid, colour
 from tauloop.model import Model
 
 
 def machine_solids(model: Model) -> tuple[Solid, ...]:
-    """Return the solids of a machine, with designed ones for bodies and rods without any.
+    """Return the solids of a machine, with designed solids for bodies and rods without solids.
 
-    Solids of a body go with it (see `frames` for where bodies and rods are). Designed ones are
-    tubes for rods and links, plates, arcs, housings, rails and a base, as thick as the room between
-    them allows at the reference pose.
+    Solids are fixed to their bodies (see `frames` for the poses of bodies and rods). Designed
+    solids are tubes for rods and links, plates, arcs, housings, rails and a base. Their thickness
+    depends on the distances between them at the reference pose.
 
     Args:
         model: the machine.
@@ -26,12 +26,12 @@ def machine_solids(model: Model) -> tuple[Solid, ...]:
     return designed(model.mechanism, machine_geometry(model, model.assembly.q))
 
 
-def parts(solids: Iterable[Solid], sections: int = SECTIONS) -> dict[tuple[str, str], Mesh]:
+def parts(solids: Iterable[Solid], sections: int = DEFAULT_SECTIONS) -> dict[tuple[str, str], Mesh]:
     """Return one mesh per body and colour, in the frame of the body, m.
 
     Args:
-        solids: of a machine.
-        sections: corners of round sections.
+        solids: solids of a machine.
+        sections: number of corners of round sections.
 
     Raises:
         EngineError: trimesh is not installed.

@@ -1,7 +1,7 @@
 """The geometry of a machine for pictures: joint centres, lines, faces, rods and rails.
 
-Shapes are constant in body coordinates, so a state adds only the poses of the bodies. This module
-draws nothing; figures and the viewer use its lines.
+Shapes are constant in body coordinates, so only the poses of the bodies depend on the state. This
+module does not draw; figures and the viewer use its lines.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mec
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.model import Model
 
-#: Distance below which points coincide, characteristic lengths.
+#: Points coincide if their distance is below this, in characteristic lengths.
 SAME_POINT = 1e-9
-#: Deviation from a line or a plane, relative to the extent, below which points are on it.
-FLAT = 1e-6
+#: Points are on a line or in a plane if their deviation, relative to the extent, is below this.
+FLATNESS_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +35,12 @@ class BodyShape:
     """The drawn shape of a body in its own coordinates.
 
     Attributes:
-        name: of the body.
-        points: joint centres (k, 3), each place once, m; the mass centre too where there is but
-            one.
-        edges: pairs of points (e, 2) joined by lines: a chain, the outline of a plate, or the edges
+        name: name of the body.
+        points: (k, 3) distinct joint centres, m; for a single joint centre, also the mass centre.
+        edges: (e, 2) pairs of points joined by lines: a chain, the outline of a plate, or the edges
             of a hull.
-        faces: triples of points (f, 3) that fill the plate or the hull.
-        arcs: straight pieces (m, 2, 3) of arcs between axes that meet in one point (see
+        faces: (f, 3) triples of points that fill the plate or the hull.
+        arcs: (m, 2, 3) straight pieces of arcs between axes that intersect in one point (see
             `spherical_arcs`).
     """
 
@@ -57,11 +56,11 @@ class Segment:
     """A straight line between two points that are fixed to bodies.
 
     Attributes:
-        name: of the rod or joint.
-        kind: "rod"; "slide": between the frames of a joint that slides; "rail": the range of a
-            slide, on its body.
-        bodies: the bodies of both ends.
-        ends: both ends (2, 3) in coordinates of their bodies, m.
+        name: name of the rod or joint.
+        kind: "rod"; "slide", between the frames of a sliding joint; "rail", the range of a slide on
+            its body.
+        bodies: bodies of both ends.
+        ends: (2, 3) both ends in coordinates of their bodies, m.
     """
 
     name: str
@@ -75,11 +74,11 @@ class DriveAxis:
     """The axis of a coordinate that an actuator drives.
 
     Attributes:
-        name: of the actuator.
+        name: name of the actuator.
         turns: whether the coordinate is an angle.
-        body: the body to which the axis is fixed.
-        origin: a point on it (3,) in coordinates of that body, m; of a rod its start.
-        direction: unit vector (3,) in coordinates of that body; None along a rod.
+        body: body to which the axis is fixed.
+        origin: (3,) a point on the axis in coordinates of that body, m; the start of a rod.
+        direction: (3,) unit vector in coordinates of that body; None for the direction of a rod.
         rod: name of the rod; "" for a joint.
     """
 
@@ -102,7 +101,7 @@ class MachineShape:
         drives: axes of the actuators.
         tool: pose of the tool's frame on the platform.
         length: characteristic length of the machine, m.
-        poses: q -> R by columns (9) and origin (3) of every body but the base.
+        poses: function q -> R by columns (9) and origin (3) of every body except the base.
     """
 
     bodies: tuple[BodyShape, ...]
@@ -115,29 +114,28 @@ class MachineShape:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Number of each body by name."""
+        """Index of each body by name."""
         return {body.name: i for i, body in enumerate(self.bodies)}
 
     def at(self, q: np.ndarray) -> MachineGeometry:
         """Return the machine at coordinates (N, n_q)."""
         n = len(q)
         flat = self.poses([q], n)[0].reshape(n, -1, 12)
-        R = np.concatenate(
-            [np.broadcast_to(np.eye(3), (n, 1, 3, 3)), flat[..., :9].reshape(n, -1, 3, 3).mT],
-            axis=1,
-        )
+        base_rotations = np.broadcast_to(np.eye(3), (n, 1, 3, 3))
+        body_rotations = flat[..., :9].reshape(n, -1, 3, 3).mT
+        R = np.concatenate([base_rotations, body_rotations], axis=1)
         p = np.concatenate([np.zeros((n, 1, 3)), flat[..., 9:]], axis=1)
         return MachineGeometry(shape=self, rotations=R, origins=p)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MachineGeometry:
-    """A machine at N states; all in the base frame, m.
+    """The geometry of a machine at N states, in the base frame, m.
 
     Attributes:
-        shape: what does not change.
-        rotations: orientations of the bodies (N, n_bodies, 3, 3), in the order of `shape.bodies`.
-        origins: their origins (N, n_bodies, 3).
+        shape: the constant geometry.
+        rotations: (N, n_bodies, 3, 3) orientations of the bodies, in the order of `shape.bodies`.
+        origins: (N, n_bodies, 3) origins of the bodies.
     """
 
     shape: MachineShape
@@ -148,7 +146,7 @@ class MachineGeometry:
         return len(self.origins)
 
     def fixed_to(self, body: str, points: np.ndarray) -> np.ndarray:
-        """Return the positions (N, k, 3) of points (k, 3) given in the coordinates of a body."""
+        """Return the positions (N, k, 3) of points (k, 3) in the coordinates of a body."""
         i = self.shape.index[body]
         return np.asarray(self.origins[:, i, None] + points @ self.rotations[:, i].mT)
 
@@ -169,11 +167,9 @@ class MachineGeometry:
             for segment in self.shape.segments
             for body, end in zip(segment.bodies, segment.ends, strict=True)
         ]
-        return (
-            np.stack(ends, axis=1).reshape(len(self), -1, 2, 3)
-            if ends
-            else np.zeros((len(self), 0, 2, 3))
-        )
+        if not ends:
+            return np.zeros((len(self), 0, 2, 3))
+        return np.stack(ends, axis=1).reshape(len(self), -1, 2, 3)
 
     def of_kind(self, kind: str) -> np.ndarray:
         """Return the ends of the segments of one kind (N, r, 2, 3)."""
@@ -181,27 +177,25 @@ class MachineGeometry:
 
     @property
     def drives(self) -> tuple[np.ndarray, np.ndarray]:
-        """Origins and directions (N, d, 3) of the actuators' axes, in the order of `shape.drives`."""
+        """Origins and directions of the actuators' axes, in the order of `shape.drives`.
+
+        Both have the shape (N, d, 3).
+        """
         origins, directions = np.zeros((2, len(self), len(self.shape.drives), 3))
-        along = dict(
-            zip(
-                (segment.name for segment in self.shape.segments),
-                self.segments.swapaxes(0, 1),
-                strict=True,
-            )
-        )
+        names = (segment.name for segment in self.shape.segments)
+        ends = dict(zip(names, self.segments.swapaxes(0, 1), strict=True))
         for i, axis in enumerate(self.shape.drives):
             origins[:, i] = self.fixed_to(axis.body, axis.origin[None])[:, 0]
             if axis.direction is None:
-                way = along[axis.rod][:, 1] - along[axis.rod][:, 0]
-                directions[:, i] = way / np.linalg.norm(way, axis=-1, keepdims=True)
+                vector = ends[axis.rod][:, 1] - ends[axis.rod][:, 0]
+                directions[:, i] = vector / np.linalg.norm(vector, axis=-1, keepdims=True)
             else:
                 directions[:, i] = self.rotations[:, self.shape.index[axis.body]] @ axis.direction
         return origins, directions
 
     @property
     def tool(self) -> np.ndarray:
-        """Tool centre point (N, 3)."""
+        """Position of the tool centre point (N, 3)."""
         return self.fixed_to(self.shape.platform, self.shape.tool.position[None])[:, 0]
 
     @property
@@ -213,10 +207,11 @@ class MachineGeometry:
 
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest and largest coordinates (3,) of everything at all states."""
-        parts = [self.points(body.name) for body in self.shape.bodies] + [self.tool]
-        parts += [self.segments, self.drives[0]]
-        points = np.concatenate([part.reshape(-1, 3) for part in parts])
+        """Smallest and largest coordinates (3,) of all points at all states."""
+        origins, _ = self.drives
+        arrays = [self.points(body.name) for body in self.shape.bodies]
+        arrays += [self.tool, self.segments, origins]
+        points = np.concatenate([array.reshape(-1, 3) for array in arrays])
         return points.min(axis=0), points.max(axis=0)
 
     @property
@@ -227,9 +222,9 @@ class MachineGeometry:
 
     @property
     def plane(self) -> tuple[int, ...]:
-        """Axes of the base in which the machine is drawn: the two of its plane, or all three."""
+        """Axes of the base for drawings: the two of the machine's plane, or all three."""
         low, high = self.extent
-        thin = np.flatnonzero(high - low < FLAT * self.size)
+        thin = np.flatnonzero(high - low < FLATNESS_TOLERANCE * self.size)
         return tuple(i for i in range(3) if not len(thin) or i != thin[-1])
 
 
@@ -257,12 +252,11 @@ def machine_shape(loops: Loops) -> MachineShape:
         mechanism, values, {name: np.array(points) for name, points in places.items()}, loops.length
     )
     for body in mechanism.bodies:
-        centre = _mass_centre(mechanism, body)
-        if (
-            centre is not None
-            and len(_distinct(np.array(places[body.name]).reshape(-1, 3), loops.length)) == 1
-        ):
-            places[body.name].append(centre)
+        mass_centre = _mass_centre(mechanism, body)
+        joint_centres = np.array(places[body.name]).reshape(-1, 3)
+        has_one_centre = len(_distinct_points(joint_centres, loops.length)) == 1
+        if mass_centre is not None and has_one_centre:
+            places[body.name].append(mass_centre)
     return MachineShape(
         bodies=tuple(
             _body_shape(name, np.array(points).reshape(-1, 3), spherical.get(name), loops.length)
@@ -270,7 +264,7 @@ def machine_shape(loops: Loops) -> MachineShape:
         ),
         platform=mechanism.platform.body,
         segments=tuple(_segments(mechanism)),
-        drives=tuple(_at_arcs(axis, spherical) for axis in _drive_axes(mechanism)),
+        drives=tuple(_moved_to_arcs(axis, spherical) for axis in _drive_axes(mechanism)),
         tool=placement_pose(mechanism, mechanism.platform.tool),
         length=loops.length,
         poses=poses,
@@ -289,9 +283,9 @@ def _mass_centre(mechanism: Mechanism, body: Body) -> np.ndarray | None:
 
 
 def _joint_centres(mechanism: Mechanism) -> Iterator[Placement]:
-    """Return the ends of rods and frames of joints.
+    """Yield the ends of rods and frames of joints.
 
-    Joints that leave a body free to translate in space have no centre.
+    Joints with free translations in a plane or in space have no centre.
     """
     for rod in mechanism.rods:
         yield from (rod.start, rod.end)
@@ -301,6 +295,7 @@ def _joint_centres(mechanism: Mechanism) -> Iterator[Placement]:
 
 
 def _segments(mechanism: Mechanism) -> Iterator[Segment]:
+    """Yield rods, slides and rails."""
     for rod in mechanism.rods:
         ends = np.stack([placement_pose(mechanism, side).position for side in (rod.start, rod.end)])
         yield Segment(name=rod.name, kind="rod", bodies=(rod.start.body, rod.end.body), ends=ends)
@@ -320,7 +315,7 @@ def _segments(mechanism: Mechanism) -> Iterator[Segment]:
 
 
 def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
-    """Return the axes of the coordinates that actuators drive."""
+    """Yield the axes of the coordinates that actuators drive."""
     rods = {rod.name: rod for rod in mechanism.rods}
     joints = {name: joint for joint in mechanism.joints for name in joint.velocity_names}
     for actuator in mechanism.actuators:
@@ -352,24 +347,22 @@ def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
 
 def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
     """Return the letter of the axis of a joint's freedom, whether it rotates, and its frame."""
-    slides = {"translational": 3, "planar": 2, "schoenflies": 3, "free": 3, "spherical": 0}.get(
-        joint.kind
-    )
-    if slides is not None:
-        about_z = joint.kind in ("planar", "schoenflies")
-        if freedom < slides:
-            letter = "xyz"[freedom]
-        else:
-            letter = "z" if about_z else "xyz"[freedom - slides]
-        return letter, freedom >= slides, joint.parent
+    translations = {"translational": 3, "planar": 2, "schoenflies": 3, "free": 3, "spherical": 0}
+    if joint.kind in translations:
+        count = translations[joint.kind]
+        if freedom < count:
+            return "xyz"[freedom], False, joint.parent
+        rotates_about_z = joint.kind in ("planar", "schoenflies")
+        letter = "z" if rotates_about_z else "xyz"[freedom - count]
+        return letter, True, joint.parent
     if joint.kind == "universal":
         return joint.axes[freedom], True, (joint.parent, joint.child)[freedom]
-    # a slider carries the name of its motor
+    # The label of a linear motor is drawn at its slider.
     frame = joint.child if joint.kind == "prismatic" else joint.parent
     return next(iter(joint.axes), "z"), JOINT_KINDS[joint.kind].angular[freedom], frame
 
 
-def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAxis:
+def _moved_to_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAxis:
     """Return the axis of an actuator on a spherical body, moved to the end of the body's arcs."""
     if axis.direction is None or axis.body not in spherical:
         return axis
@@ -381,44 +374,44 @@ def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAx
 def _body_shape(
     name: str, points: np.ndarray, spherical: SphericalBody | None, length: float
 ) -> BodyShape:
-    """Return the shape of a body from its joint centres (k, 3).
+    """Return the shape of a body from its points (k, 3).
 
-    A spherical body has the ends of its axes; a distant mass centre is added.
+    The points of a spherical body are the ends of its axes, and all its points if its mass centre
+    is not its joint centre.
     """
-    points = _distinct(points, length)
+    points = _distinct_points(points, length)
     edges, faces = body_lines(points)
     if spherical is None:
         return BodyShape(
             name=name, points=points, edges=edges, faces=faces, arcs=np.zeros((0, 2, 3))
         )
-    kept = points if len(points) > 1 else points[:0]
-    points = np.concatenate([kept, spherical.ends])
+    points = np.concatenate([points if len(points) > 1 else points[:0], spherical.ends])
     return BodyShape(name=name, points=points, edges=edges, faces=faces, arcs=spherical.pieces)
 
 
-def _distinct(points: np.ndarray, length: float) -> np.ndarray:
+def _distinct_points(points: np.ndarray, length: float) -> np.ndarray:
     """Return the points (k, 3) that do not coincide with an earlier one."""
-    distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    return points[
-        [i for i in range(len(points)) if not (distance[i, :i] < SAME_POINT * length).any()]
-    ]
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    is_repeated = np.tril(distances < SAME_POINT * length, -1).any(axis=1)
+    return points[~is_repeated]
 
 
 def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return lines (e, 2) and triangles (f, 3) that form a body of distinct points (k, 3).
 
-    Points on a line are a chain, points in a plane have the outline of their convex hull, points in
-    space the edges of theirs, without those inside its plane faces. Points within are on no line.
+    Points on a line form a chain. Points in a plane have the outline of their convex hull. Points
+    in space have the edges of their convex hull, except those within plane faces. Points inside a
+    hull are on no line.
     """
-    none = np.zeros((0, 3), dtype=int)
+    no_faces = np.zeros((0, 3), dtype=int)
     if len(points) < 2:
-        return none[:, :2], none
+        return no_faces[:, :2], no_faces
     centred = points - points.mean(axis=0)
     _, sizes, axes = np.linalg.svd(centred, full_matrices=True)
-    rank = int(np.sum(sizes > FLAT * sizes[0]))
+    rank = int(np.sum(sizes > FLATNESS_TOLERANCE * sizes[0]))
     if rank == 1:
         order = np.argsort(centred @ axes[0], kind="stable")
-        return np.column_stack([order[:-1], order[1:]]), none
+        return np.column_stack([order[:-1], order[1:]]), no_faces
     if rank == 2:
         corners = ConvexHull(centred @ axes[:2].T).vertices
         fan = np.column_stack([np.full(len(corners) - 2, corners[0]), corners[1:-1], corners[2:]])
@@ -428,6 +421,6 @@ def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sorted(set(hull.simplices[i]) & set(hull.simplices[j]))
         for i, neighbours in enumerate(hull.neighbors)
         for j in neighbours
-        if i < j and hull.equations[i, :3] @ hull.equations[j, :3] < 1.0 - FLAT
+        if i < j and hull.equations[i, :3] @ hull.equations[j, :3] < 1.0 - FLATNESS_TOLERANCE
     ]
     return np.array(edges), np.asarray(hull.simplices)

@@ -7,12 +7,14 @@ import numpy as np
 from tauloop.mechanism.solid import Mesh, Solid, SolidShape, convex
 from tauloop.mechanism.visual import solid_at
 
-#: Number of corners of a round section, and of the rounding of a plate's corner.
-SECTION, CORNER = 16, 12
+#: Number of corners of a round section.
+SECTION_CORNERS = 16
+#: Number of corners of a circle that rounds a plate's corner.
+ROUNDING_CORNERS = 12
 
 
 def about(axis: np.ndarray) -> np.ndarray:
-    """Return a rotation (3, 3) whose z is along a vector (3,) with some length."""
+    """Return a rotation (3, 3) whose z axis is along a nonzero vector (3,)."""
     z = axis / np.linalg.norm(axis)
     x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
     x /= np.linalg.norm(x)
@@ -23,10 +25,9 @@ def bar(
     body: str, ends: np.ndarray, radius: float, role: str, shape: SolidShape = "capsule"
 ) -> Solid:
     """Return a round bar between two different points (2, 3)."""
-    way = ends[1] - ends[0]
-    return solid_at(
-        body, shape, (radius, float(np.linalg.norm(way))), ends.mean(axis=0), about(way), role
-    )
+    axis = ends[1] - ends[0]
+    size = (radius, float(np.linalg.norm(axis)))
+    return solid_at(body, shape, size, ends.mean(axis=0), about(axis), role)
 
 
 def ball(body: str, centre: np.ndarray, radius: float, role: str) -> Solid:
@@ -40,47 +41,46 @@ def mesh(body: str, triangles: Mesh, role: str) -> Solid:
 
 
 def plate(points: np.ndarray, radius: float, thickness: float) -> Mesh:
-    """Return a plate through points (k, 3) that lie in a plane, with round corners about them."""
+    """Return a plate through points (k, 3) in a plane, with rounded corners about them."""
     middle = points.mean(axis=0)
     _, _, axes = np.linalg.svd(points - middle)
-    angles = np.linspace(0.0, 2 * np.pi, CORNER, endpoint=False)
+    angles = np.linspace(0.0, 2 * np.pi, ROUNDING_CORNERS, endpoint=False)
     rim = radius * (np.cos(angles)[:, None] * axes[0] + np.sin(angles)[:, None] * axes[1])
     outline = (points[:, None] + rim).reshape(-1, 3)
-    return convex(
-        np.concatenate([outline + 0.5 * thickness * axes[2], outline - 0.5 * thickness * axes[2]])
-    )
+    offset = 0.5 * thickness * axes[2]
+    return convex(np.concatenate([outline + offset, outline - offset]))
 
 
 def tube(line: np.ndarray, radius: float) -> Mesh:
     """Return a closed round tube along a line of different points (k, 3)."""
-    ways = np.diff(line, axis=0)
-    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
-    tangents = np.concatenate([ways[:1], ways[:-1] + ways[1:], ways[-1:]])
+    directions = np.diff(line, axis=0)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    inner = directions[:-1] + directions[1:]
+    tangents = np.concatenate([directions[:1], inner, directions[-1:]])
     tangents /= np.linalg.norm(tangents, axis=1, keepdims=True)
     x = about(tangents[0])[:, 0]
-    angles = np.linspace(0.0, 2 * np.pi, SECTION, endpoint=False)
+    angles = np.linspace(0.0, 2 * np.pi, SECTION_CORNERS, endpoint=False)[:, None]
     rings = []
     for point, tangent in zip(line, tangents, strict=True):
-        x = x - tangent * (x @ tangent)  # transported without a twist
+        # Parallel transport of x along the line, so that the tube is not twisted.
+        x = x - tangent * (x @ tangent)
         x /= np.linalg.norm(x)
-        rings.append(
-            point
-            + radius
-            * (np.cos(angles)[:, None] * x + np.sin(angles)[:, None] * np.cross(tangent, x))
-        )
-    last = len(line) - 1
-    around = np.arange(SECTION)
-    beside = (around + 1) % SECTION
-    faces = [
-        part
-        for ring in range(last)
-        for part in (
-            np.column_stack([around, beside, beside + SECTION]) + ring * SECTION,
-            np.column_stack([around, beside + SECTION, around + SECTION]) + ring * SECTION,
-        )
-    ]
-    first, end = (last + 1) * SECTION, (last + 1) * SECTION + 1
-    faces.append(np.column_stack([np.full(SECTION, first), beside, around]))
-    end_ring = last * SECTION
-    faces.append(np.column_stack([np.full(SECTION, end), around + end_ring, beside + end_ring]))
-    return Mesh(vertices=np.concatenate([*rings, line[:1], line[-1:]]), faces=np.concatenate(faces))
+        circle = np.cos(angles) * x + np.sin(angles) * np.cross(tangent, x)
+        rings.append(point + radius * circle)
+    count = SECTION_CORNERS
+    corner = np.arange(count)
+    neighbour = (corner + 1) % count
+    last_ring = (len(line) - 1) * count
+    faces = []
+    for ring in range(0, last_ring, count):
+        lower = np.column_stack([corner, neighbour, neighbour + count])
+        upper = np.column_stack([corner, neighbour + count, corner + count])
+        faces += [lower + ring, upper + ring]
+    # The centres of both ends are the last two vertices.
+    start_centre, end_centre = len(line) * count, len(line) * count + 1
+    start_cap = np.column_stack([np.full(count, start_centre), neighbour, corner])
+    end_cap = np.column_stack(
+        [np.full(count, end_centre), corner + last_ring, neighbour + last_ring]
+    )
+    vertices = np.concatenate([*rings, line[:1], line[-1:]])
+    return Mesh(vertices=vertices, faces=np.concatenate([*faces, start_cap, end_cap]))

@@ -1,4 +1,4 @@
-"""Solids as triangle meshes, by trimesh, for screens and for formats with meshes."""
+"""Triangle meshes of solids, created with trimesh, for displays and for formats with meshes."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.solid import Mesh, Solid
 
 #: Number of corners of round sections.
-SECTIONS = 24
-#: Largest number of bytes and triangles of a mesh file.
-LARGEST_FILE, MOST_FACES = 200_000_000, 2_000_000
+DEFAULT_SECTIONS = 24
+#: Largest size of a mesh file in bytes.
+MAX_FILE_BYTES = 200_000_000
+#: Largest number of triangles of a mesh file.
+MAX_FACES = 2_000_000
 
 
-def triangles(solid: Solid, sections: int = SECTIONS) -> Mesh:
+def triangles(solid: Solid, sections: int = DEFAULT_SECTIONS) -> Mesh:
     """Return a solid as triangles in the frame of its body.
 
     Args:
         solid: any solid.
-        sections: corners of round sections.
+        sections: number of corners of round sections.
 
     Raises:
         EngineError: trimesh is not installed.
         InputError: the file of a mesh is missing, damaged or too large.
     """
     shape = _shape(solid, sections)
-    vertices = np.asarray(shape.vertices) @ rotation_matrix(solid.turns).T + np.array(
-        solid.position
-    )
-    return Mesh(vertices=vertices, faces=np.asarray(shape.faces))
+    rotated = np.asarray(shape.vertices) @ rotation_matrix(solid.turns).T
+    return Mesh(vertices=rotated + np.array(solid.position), faces=np.asarray(shape.faces))
 
 
 def _shape(solid: Solid, sections: int) -> Any:
-    """Return the solid in its own frame, as any object with vertices and faces."""
+    """Return the solid in its own frame, as an object with vertices and faces."""
     if isinstance(solid.mesh, Mesh):
         return Mesh(vertices=solid.mesh.vertices * np.array(solid.size), faces=solid.mesh.faces)
     creation = _trimesh().creation
@@ -53,7 +53,7 @@ def _shape(solid: Solid, sections: int) -> Any:
         return capsule
     if solid.shape == "sphere":
         return creation.icosphere(
-            subdivisions=2 if sections >= SECTIONS else 1, radius=solid.size[0]
+            subdivisions=2 if sections >= DEFAULT_SECTIONS else 1, radius=solid.size[0]
         )
     return _read(Path(str(solid.mesh)), np.array(solid.size))
 
@@ -62,33 +62,44 @@ def _read(path: Path, scale: np.ndarray) -> Mesh:
     """Return the triangles of a file."""
     trimesh = _trimesh()
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            what = f"{path.stat().st_size / 1e6:.0f} MB are more than {LARGEST_FILE / 1e6:.0f} MB"
-            raise InputError.of(str(path), what, "simplify the mesh")
-        read = trimesh.load_mesh(path)
-        read = read.to_mesh() if hasattr(read, "to_mesh") else read
-        vertices, faces = (
-            np.asarray(read.vertices, dtype=float),
-            np.asarray(read.faces, dtype=np.int64),
-        )
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InputError.of(
+                str(path),
+                f"{path.stat().st_size / 1e6:.0f} MB are more than {MAX_FILE_BYTES / 1e6:.0f} MB",
+                "simplify the mesh",
+            )
+        loaded = trimesh.load_mesh(path)
+        loaded = loaded.to_mesh() if hasattr(loaded, "to_mesh") else loaded
+        vertices = np.asarray(loaded.vertices, dtype=float)
+        faces = np.asarray(loaded.faces, dtype=np.int64)
     except InputError:
         raise
-    except Exception as error:  # trimesh passes all errors of its readers on
+    except Exception as error:
+        # trimesh raises the errors of its readers, which can be of any class.
         raise InputError.of(
-            str(path), f"is no mesh that can be read ({error})", "check the file"
+            str(path), f"is not a readable mesh ({error})", "check the file"
         ) from error
-    if not len(faces) or not np.isfinite(vertices).all() or len(faces) > MOST_FACES:
+    if not len(faces) or not np.isfinite(vertices).all() or len(faces) > MAX_FACES:
         raise InputError.of(
-            str(path), f"has {len(faces)} usable triangles", f"give it 1 to {MOST_FACES}"
+            str(path),
+            f"has {len(faces)} usable triangles",
+            f"give a mesh with 1 to {MAX_FACES} triangles and finite vertices",
         )
-    mirrored = np.prod(scale) < 0
-    return Mesh(vertices=vertices * scale, faces=faces[:, ::-1] if mirrored else faces)
+    is_mirrored = np.prod(scale) < 0
+    return Mesh(vertices=vertices * scale, faces=faces[:, ::-1] if is_mirrored else faces)
 
 
 def _trimesh() -> Any:
+    """Return the module trimesh.
+
+    Raises:
+        EngineError: it is not installed.
+    """
     try:
         return importlib.import_module("trimesh")
     except ImportError as error:
         raise EngineError.of(
-            "trimesh", f"cannot be imported ({error})", "pip install 'tauloop[view]'"
+            "trimesh",
+            f"cannot be imported ({error})",
+            "install it with pip install 'tauloop[view]'",
         ) from error
