@@ -113,9 +113,9 @@ def test_steps_that_are_too_coarse_are_doubtful(delta, stroke, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "no neighbours"),
-        ({"position": {"x": 0.1}}, "no neighbours"),
-        ({"motion": Path("none.csv"), "preload": 3.0}, "beside a preload"),
+        ({}, "one pose is not sufficient"),
+        ({"position": {"x": 0.1}}, "one pose is not sufficient"),
+        ({"motion": Path("none.csv"), "preload": 3.0}, "in addition to a preload"),
     ],
 )
 def test_what_has_no_momenta_is_refused(options, says):
@@ -126,7 +126,7 @@ def test_what_has_no_momenta_is_refused(options, says):
 def test_passive_freedoms_need_accelerations():
     arm = tl.load("pendulum_arm")
     options = tl.DynamicsOptions(motion=Path("none.csv"), entry=ACTUATORS, from_momenta=True)
-    with pytest.raises(tl.InputError, match="passive freedoms move"):
+    with pytest.raises(tl.InputError, match="the motion of passive freedoms"):
         tl.inverse_dynamics(replace(arm, actuators=arm.actuators[:2]), options)
 
 

@@ -1,4 +1,4 @@
-"""One call from a machine and a motion, a pose by names or a table of many, to the forces that bring it about."""
+"""Inverse and forward dynamics of a machine for poses, motions and tables, each in one call."""
 
 from __future__ import annotations
 
@@ -40,21 +40,20 @@ from tauloop.model.sampled_momenta import MIN_SAMPLES, forces_from_momenta
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Differences over steps that leave a larger share of the largest force as an error are too coarse
-#: to build on.
-COARSE = 0.01
-#: Names of the errors of forces from momenta.
+#: Largest accepted error of two-point differences, as a share of the largest force.
+MAX_DIFFERENCE_ERROR = 0.01
+#: Names of the diagnostics of forces from momenta.
 ERROR_OF_ALL_ROWS = "error of two-point differences, share of the largest force"
 ERROR_OF_LAST_ROW = (
     "error on the last row, whose difference is one-sided, share of the largest force"
 )
-#: Least divisor of a share of the largest force, N or N m, where there is no force at all.
-TINY_FORCE = 1e-300
+#: Smallest divisor of a share of the largest force, N or N m, for motions without force.
+MIN_FORCE = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicsOptions(Options):
-    """One pose with its velocity and acceleration, or many from a table; a table may do without accelerations.
+    """A motion: one pose with velocity and acceleration, or many from a table.
 
     Attributes:
         position: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); the rest as
@@ -66,8 +65,8 @@ class DynamicsOptions(Options):
         motion: motion from a table: CSV or Parquet with columns time, position.NAME, velocity.NAME,
             acceleration.NAME, each with its unit: 'position.platform.x [m]'.
         entry: coordinates in which the motion is given: platform or actuators.
-        from_momenta: the table has no accelerations, and needs none: forces follow from momenta and
-            their two-point differences, by Hamilton's equations in the extended space.
+        from_momenta: compute forces from momenta and their two-point differences, by Hamilton's
+            equations in the extended space; the table then needs no accelerations.
         preload: tensions of cables (N) where redundant actuation leaves a choice: one for all, such
             as '100', or by name, 'cable1=100,cable2=50'; default: the least tensions within bounds.
 
@@ -88,37 +87,36 @@ class DynamicsOptions(Options):
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Refuse a pose beside a table, and momenta without one."""
-        stated = [
-            name
-            for name in ("position", "velocity", "acceleration")
-            if getattr(self, name) is not None
-        ]
+        """Add problems of a pose in addition to a table, and of momenta without a table."""
+        names = ("position", "velocity", "acceleration")
+        stated = [name for name in names if getattr(self, name) is not None]
         if self.motion is not None and stated:
             problems.add(
-                "motion", f"given beside {', '.join(stated)}", "give one pose, or a table of many"
+                "motion",
+                f"given in addition to {', '.join(stated)}",
+                "give one pose, or a table of many",
             )
         if self.from_momenta and self.motion is None:
             problems.add(
-                "from_momenta", "one pose has no neighbours to take differences of", "give a table"
+                "from_momenta", "one pose is not sufficient for differences", "give a table"
             )
         if self.from_momenta and self.preload is not None:
-            problems.add("from_momenta", "given beside a preload", "give one of them")
+            problems.add("from_momenta", "given in addition to a preload", "give one of them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotionForces(Result):
-    """What a motion needs: forces (N, n_u), and what follows by itself.
+    """The forces of a motion, with multipliers, tensions and all coordinates.
 
     Attributes:
         model: the machine.
         options: the motion.
-        time: of the samples (N,), s.
+        time: (N,) times of the samples, s.
         forces: actuator forces, multipliers, tensions, and the full motion.
-        hybrid: the same with the accelerations of passive freedoms, where the machine has any and
-            actuators lead.
-        condition: condition numbers (N,), free of units; infinite where singular. They are computed
-            when they are first read, for they take many times longer than the forces.
+        hybrid: the same with the accelerations of passive freedoms, for a machine with passive
+            freedoms and a motion in actuator coordinates.
+        condition: (N,) condition numbers, without unit; infinite if singular. They are computed
+            when they are first read, because they take many times longer than the forces.
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
@@ -154,7 +152,7 @@ class MotionForces(Result):
         }
 
     def variables(self) -> Iterator[Variable]:
-        """Actuator forces, multipliers, tensions and all coordinates over time, with the condition of each sample."""
+        """Yield forces, multipliers, tensions, all coordinates and the condition over time."""
         forces, topology = self.forces, self.model.topology
         yield time_axis(self.time)
         yield from columns("force", forces.actuator_names, self.units, forces.force)
@@ -172,12 +170,12 @@ class MotionForces(Result):
     @property
     @in_json()
     def units(self) -> tuple[str, ...]:
-        """Of the actuators' forces."""
+        """Units of the actuators' forces."""
         return self.model.output_ports("actuators")[1]
 
     @property
     def difference_errors(self) -> tuple[Diagnostic, ...]:
-        """Errors of the two-point differences of momenta: largest of all rows, and on the last row."""
+        """Errors of two-point differences of momenta: largest of all rows, and on the last row."""
         return tuple(
             item for item in self.diagnostics if item.name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
         )
@@ -185,12 +183,12 @@ class MotionForces(Result):
     @property
     @in_json()
     def notes(self) -> list[str]:
-        """Rods that are called cables and are pushed."""
+        """Notes on rods that are cables and have compressive forces."""
         return pushed_cables(self.model.mechanism, self.forces)
 
     @property
     def nearest(self) -> str:
-        """To what the turns of angles that follow from loops are the nearest."""
+        """Pose to which angles are nearest whose full revolutions do not follow from loops."""
         return "reference pose" if self.options.motion is None else "sample before"
 
     @property
@@ -202,13 +200,13 @@ class MotionForces(Result):
     @property
     @in_json()
     def turns(self) -> dict[str, Any]:
-        """Angles whose turns follow from no loop, and what they are nearest to."""
+        """Angles whose revolutions do not follow from loops, and the pose they are nearest to."""
         return {"angles": self.forces.state.turns.angles, "nearest": self.nearest}
 
     @property
     @in_json()
     def tension(self) -> Any:
-        """Tensions of cables (N, k), N; empty without any."""
+        """Tensions of cables (N, k), N; empty without cables."""
         return () if self.forces.tension is None else self.forces.tension
 
     @property
@@ -220,12 +218,13 @@ class MotionForces(Result):
     @property
     @in_json()
     def passive_acceleration(self) -> Any:
-        """Their accelerations (N, n_p); empty without any."""
+        """Accelerations of the passive freedoms (N, n_p); empty without passive freedoms."""
         return () if self.hybrid is None else self.hybrid.passive_acceleration
 
     def log(self) -> xr.Dataset:
-        """The motion of platform and actuators and the forces: a motion by either entry, and a log."""
-        from tauloop.logs.log import Channel, build_log  # data frames are slow to import
+        """Return the motion of platform and actuators, and the forces, as a log."""
+        # Data frames are slow to import, so they are imported only when needed.
+        from tauloop.logs.log import Channel, build_log
 
         state = self.forces.state
         tables: list[tuple[tuple[str, Port], np.ndarray]] = []
@@ -238,11 +237,12 @@ class MotionForces(Result):
             )
         force = Port(name="force", columns=self.forces.actuator_names, units=self.units)
         tables.append((("force", force), self.forces.force))
-        signals = {
-            (kind, name): Channel(quantity=kind, channel=name, values=array[:, i], unit=unit)
-            for (kind, port), array in tables
-            for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True))
-        }
+        signals = {}
+        for (quantity, port), array in tables:
+            for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True)):
+                signals[quantity, name] = Channel(
+                    quantity=quantity, channel=name, values=array[:, i], unit=unit
+                )
         return build_log(self.time, list(signals.values()))
 
 
@@ -261,26 +261,28 @@ def inverse_dynamics(
     """Return the actuator forces of a motion in platform coordinates, or in actuator coordinates.
 
     See `Motion.inverse_dynamics` for the equation. Called `rnea` in Pinocchio, `rne` in the
-    Robotics Toolbox, `mj_inverse` in MuJoCo. A machine with passive freedoms is moved by its
-    actuators: accelerations are given for these alone, and those of the passive freedoms come out
-    beside the forces (see `HybridFunctions`).
+    Robotics Toolbox, `mj_inverse` in MuJoCo. For a machine with passive freedoms and a motion in
+    actuator coordinates, accelerations are given for the actuators only. The accelerations of the
+    passive freedoms are then part of the result (see `HybridFunctions`).
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; the
             formulation of a model is used.
         position, velocity, acceleration: samples (N, n), or one (n,), in SI units; or one by names,
             such as ``{"x": "10 mm"}`` or ``"x=10mm"``, the rest as at the reference pose or zero.
-        options: the motion; the reference pose at rest without them.
-        coordinates: of which the motion is: "platform" (the default) or "actuators"; the same as
+        options: the motion; the reference pose at rest when not given.
+        coordinates: coordinates of the motion: "platform" (the default) or "actuators"; the same as
             `entry`.
-        progress: called with what is done and what there is to do.
+        progress: called with the completed and the total number of steps.
 
     Raises:
-        InputError: wrong names, units or columns, or a table next to a pose; momenta of a machine
-            that has passive or redundant ones.
-        PoseError: out of reach or singular; or no tensions within their bounds give this motion.
-        AssemblyError: the motion passes a singularity between two samples, where no forces bring it
-            about.
+        InputError: names, units or columns are wrong, or a table is given in addition to a pose, or
+            forces from momenta are requested for a machine with passive freedoms or redundant
+            actuators.
+        PoseError: a pose is out of reach or singular, or no tensions within their bounds produce
+            the motion.
+        AssemblyError: the motion passes a singularity between two samples, so no forces can produce
+            it.
 
     Examples:
         >>> import tauloop as tl
@@ -302,12 +304,10 @@ def inverse_dynamics(
     if options.from_momenta:
         ports = {name: port for name, port in ports.items() if name != "acceleration"}
         if is_hybrid or model.assembly.is_redundant:
-            what = (
-                "passive freedoms move as accelerations say"
-                if is_hybrid
-                else "redundant actuators share by weights"
-            )
-            raise InputError.of("from_momenta", what, "give accelerations")
+            reason = "redundant actuators need weights to share forces"
+            if is_hybrid:
+                reason = "the motion of passive freedoms follows from accelerations"
+            raise InputError.of("from_momenta", reason, "give accelerations")
     if table is None:
         arrays = _samples(ports, stated, functions.ports.at(model.assembly.q))
         time = np.arange(len(arrays["position"]), dtype=float)
@@ -316,21 +316,18 @@ def inverse_dynamics(
     stages.done()
     start = None
     path: tuple[Diagnostic, ...] = ()
-    is_walked = table is not None and (bool(functions.turning) or functions.runner.iterates)
-    if model.assembly.rows and (entry is ACTUATORS or is_walked):
+    is_tracked = table is not None and (bool(functions.turning) or functions.runner.iterates)
+    if model.assembly.rows and (entry is ACTUATORS or is_tracked):
         reached = functions.follow(arrays["position"])
         start = reached.q if table is None else functions.counted(reached).q
         path = reached.opened
     if table is None and len(time) == 1 and functions.runner.iterates:
-        place = arrays["position"][0]
-        q = np.asarray(functions.kinematics(place).q if start is None else start[0])
-        q, path = reached_along_line(functions, place, q)
+        position_sample = arrays["position"][0]
+        q = np.asarray(functions.kinematics(position_sample).q if start is None else start[0])
+        q, path = reached_along_line(functions, position_sample, q)
         start = q[None]
-    sharing, motion, hybrid = (
-        sharing_of(model.mechanism, options.preload),
-        tuple(arrays.values()),
-        None,
-    )
+    sharing, hybrid = sharing_of(model.mechanism, options.preload), None
+    motion = tuple(arrays.values())
     diagnostics: tuple[Diagnostic, ...] = ()
     if options.from_momenta:
         forces, diagnostics = _from_momenta(functions, time, motion[0], motion[1], start)
@@ -343,9 +340,9 @@ def inverse_dynamics(
     if table is not None and len(time) > 1:
         require_regular(singularity_report(model, forces.state, entry=entry), smallest=0.0)
     stages.done()
-    # the result's own array may be changed before its condition is read
+    # A copy, because the caller can change the result's array before reading its condition.
     q = np.array(forces.state.q, ndmin=2)
-    made_by = {"entry": entry.name, "formulation": _formulation(model, options)}
+    used_options = {"entry": entry.name, "formulation": _formulation(model, options)}
     return MotionForces(
         model=model,
         options=options,
@@ -359,7 +356,7 @@ def inverse_dynamics(
             *diagnostics,
             *omission_diagnostics(model.mechanism),
         ),
-        provenance=provenance(options=made_by, inputs={"machine": model.mechanism.name}),
+        provenance=provenance(options=used_options, inputs={"machine": model.mechanism.name}),
     )
 
 
@@ -369,7 +366,7 @@ def _stated(
     """Return a motion by the names of its ports, from arguments and options.
 
     Raises:
-        InputError: it is given by both, or next to a table.
+        InputError: a value is given by both, or in addition to a table.
     """
     arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
     problems = Problems()
@@ -379,7 +376,7 @@ def _stated(
         elif getattr(options, name) is not None:
             problems.add(name, "is given twice, as an argument and in the options", "give it once")
         elif options.motion is not None:
-            problems.add(name, "is given next to a table (`motion`)", "give one of them")
+            problems.add(name, "is given in addition to a table (`motion`)", "give one of them")
     InputError.raise_if_any(problems)
     return arguments
 
@@ -387,15 +384,15 @@ def _stated(
 def _samples(
     ports: Mapping[str, Port], stated: Mapping[str, object], reference: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return samples (N, n) of ports; a single one for all where one is given.
+    """Return samples (N, n) of ports; a single sample is used for all N.
 
     Args:
-        ports: by name, such as "position".
-        stated: by name: samples, or one, as numbers or by names; None where it is not given.
-        reference: the position where none is given; all else is zero there.
+        ports: ports by name, such as "position".
+        stated: by name: samples, or one, as numbers or by names; None for the default.
+        reference: default of the position; the default of other ports is zero.
 
     Raises:
-        InputError: all that is wrong with any of them, at once.
+        InputError: lists all problems of all ports.
     """
     problems = Problems()
     rows: dict[str, object] = {}
@@ -411,13 +408,13 @@ def _samples(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotionAccelerations(Result):
-    """Accelerations of a machine under forces, and what follows from them.
+    """The accelerations of a machine due to forces, with the full motion.
 
     Attributes:
         model: the machine.
-        time: of the samples (N,), s; their numbers where none is given.
-        accelerations: those of the given coordinates, and the full motion.
-        force: actuator forces (N, n_u), N or N m.
+        time: (N,) times of the samples, s; their indices when no time is given.
+        accelerations: accelerations of the given coordinates, and the full motion.
+        force: (N, n_u) actuator forces, N or N m.
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
@@ -453,13 +450,13 @@ class MotionAccelerations(Result):
         }
 
     def variables(self) -> Iterator[Variable]:
-        """Accelerations of the given coordinates, all coordinates, and forces over time."""
-        made, topology = self.accelerations, self.model.topology
+        """Yield accelerations of the given coordinates, all coordinates, and forces over time."""
+        result, topology = self.accelerations, self.model.topology
         outputs, units = self.model.output_ports("actuators")
         yield time_axis(self.time)
-        yield from columns("acceleration", made.names, self.units, made.acceleration)
+        yield from columns("acceleration", result.names, self.units, result.acceleration)
         yield from columns(
-            "coordinate", topology.coordinate_names, coordinate_units(topology), made.state.q
+            "coordinate", topology.coordinate_names, coordinate_units(topology), result.state.q
         )
         yield from columns("force", outputs, units, self.force)
 
@@ -484,7 +481,7 @@ def forward_dynamics(
     *,
     coordinates: Entry | str = PLATFORM,
 ) -> MotionAccelerations:
-    """Return the accelerations in platform coordinates, or in actuator coordinates, that actuator forces cause.
+    """Return the accelerations due to actuator forces, in platform or actuator coordinates.
 
     Called `aba` in Pinocchio, `accel` in the Robotics Toolbox, `mj_forward` in MuJoCo. See
     `Motion.forward_dynamics` for the equation.
@@ -493,13 +490,13 @@ def forward_dynamics(
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         position, velocity: samples (N, n), or one (n,), in SI units; or one by names, such as
             ``{"x": "10 mm"}``, the rest as at the reference pose or zero.
-        force: of the actuators (N, n_u) or (n_u,), N or N m; or by names; zero where not named.
-        coordinates: of which the motion is: "platform" or "actuators".
+        force: actuator forces (N, n_u) or (n_u,), N or N m; or by names; zero where not named.
+        coordinates: coordinates of the motion: "platform" or "actuators".
 
     Raises:
-        InputError: wrong names, units or shapes.
-        PoseError: out of reach or singular.
-        AssemblyError: the machine does not work as described.
+        InputError: names, units or shapes are wrong.
+        PoseError: a pose is out of reach or singular.
+        AssemblyError: the machine cannot be assembled as described.
 
     Examples:
         >>> import tauloop as tl
@@ -528,6 +525,7 @@ def forward_dynamics(
 
 
 def _formulation(model: Model, options: DynamicsOptions) -> str:
+    """Return the name of the formulation."""
     return "hamilton, sampled" if options.from_momenta else model.formulation.name
 
 
@@ -540,17 +538,15 @@ def _from_momenta(
 ) -> tuple[Forces, tuple[Diagnostic, ...]]:
     """Return the forces from momenta, and their errors: largest of all rows, and on the last row.
 
-    The errors are not defined where there are too few rows for coarser differences.
-
-    The error is of second order, so it is a third of the difference from the forces of every other
-    sample. Both halves of the samples are taken, so that the last row is in one of them. Its
-    difference is one-sided, and its error is larger than that of the rows before.
+    The errors are of second order in the time step. They are therefore estimated as a third of the
+    difference from the forces of every other sample. Even and odd samples are both used, so that
+    the last row is in one of them. Its difference is one-sided and has a larger error than that of
+    other rows. The errors are None if there are too few rows for coarser differences.
     """
     forces = forces_from_momenta(functions, time, position, velocity, start=start)
-    if len(time) < 2 * MIN_SAMPLES - 1:
-        return forces, tuple(
-            diagnostic(name, None) for name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
-        )
+    if len(time) < 2 * FEWEST_SAMPLES - 1:
+        names = (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
+        return forces, tuple(diagnostic(name, None) for name in names)
     errors = np.zeros(len(time))
     for first in range(2 if len(time) > 2 * MIN_SAMPLES - 1 else 1):
         half = slice(first, None, 2)
@@ -562,32 +558,33 @@ def _from_momenta(
             start=None if start is None else start[half],
         )
         rows = np.arange(len(time))[half]
-        # an inner end of a half has a one-sided difference there and a two-sided one here
-        alike = [row in (0, len(time) - 1) or row not in (rows[0], rows[-1]) for row in rows]
-        errors[rows[alike]] = np.abs(coarse.force - forces.force[half])[alike].max(axis=1) / 3
-    shares = errors / max(np.abs(forces.force).max(), TINY_FORCE)
+        # The first and last rows of a half have one-sided differences. They can be compared only if
+        # they are also the first and last of all rows.
+        is_end = np.isin(rows, (rows[0], rows[-1]))
+        is_comparable = ~is_end | np.isin(rows, (0, len(time) - 1))
+        differences = np.abs(coarse.force - forces.force[half])[is_comparable]
+        errors[rows[is_comparable]] = differences.max(axis=1) / 3
+    shares = errors / max(np.abs(forces.force).max(), MIN_FORCE)
     advice = "sample the motion more often"
     return forces, (
-        diagnostic(ERROR_OF_ALL_ROWS, shares.max(), at_most=COARSE, advice=advice),
-        diagnostic(ERROR_OF_LAST_ROW, shares[-1], at_most=COARSE, advice=advice),
+        diagnostic(ERROR_OF_ALL_ROWS, shares.max(), at_most=MAX_DIFFERENCE_ERROR, advice=advice),
+        diagnostic(ERROR_OF_LAST_ROW, shares[-1], at_most=MAX_DIFFERENCE_ERROR, advice=advice),
     )
 
 
 def motion_table(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Times (N,), s, and numbers (N, n) of ports by name, from a CSV or Parquet file.
+    """Return times (N,), s, and values (N, n) of ports by name, from a CSV or Parquet file.
 
     Raises:
-        InputError: columns that are missing, or have other units; all at once.
+        InputError: columns are missing or have wrong units; lists all problems.
     """
-    from tauloop.logs import read_log, samples  # one pose needs none
+    # Logs are slow to import, and a single pose does not need them.
+    from tauloop.logs import read_log, samples
     from tauloop.logs.log import TIME
     from tauloop.logs.matching import channel_problems
 
     log = read_log(path)
-    wanted = {
-        kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()
-    }
-    InputError.raise_if_any(channel_problems(log, wanted, str(path)))
-    return log[TIME].to_numpy(), {
-        kind: samples(log, kind, tuple(columns)) for kind, columns in wanted.items()
-    }
+    units = {name: dict(zip(port.columns, port.units, strict=True)) for name, port in ports.items()}
+    InputError.raise_if_any(channel_problems(log, units, str(path)))
+    values = {name: samples(log, name, tuple(columns)) for name, columns in units.items()}
+    return log[TIME].to_numpy(), values
