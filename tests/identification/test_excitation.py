@@ -422,7 +422,7 @@ def test_motors_elsewhere() -> None:
             "five_bar",
             {"limits": ExcitationLimits(stroke=0.1, singularity=0.99)},
             IdentificationError,
-            "at rest at the centre, but must be at least",
+            "at rest at the center, but must be at least",
         ),
         ("hexapod", {"space": PLATFORM}, InputError, "quaternion"),
     ],

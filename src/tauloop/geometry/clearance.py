@@ -11,14 +11,14 @@ from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Rods share a joint if the distance of their centre lines at the reference pose, relative to the
+#: Rods share a joint if the distance of their center lines at the reference pose, relative to the
 #: characteristic length, is below this.
 JOINED_DISTANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodClearance:
-    """Distances between the centre lines of rods.
+    """Distances between the center lines of rods.
 
     Attributes:
         rods: names of all rods.
@@ -37,7 +37,7 @@ class RodClearance:
         return self.ends([np.ascontiguousarray(q)], len(q))[0].reshape(len(q), -1, 2, 3)
 
     def distances(self, q: np.ndarray) -> np.ndarray:
-        """Return the distances (N, n_pairs) of the centre lines of all pairs, m."""
+        """Return the distances (N, n_pairs) of the center lines of all pairs, m."""
         segments = self.segments(q)
         first, second = segments[:, self.pairs[:, 0]], segments[:, self.pairs[:, 1]]
         return segment_distances(

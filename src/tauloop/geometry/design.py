@@ -88,13 +88,13 @@ def _radius(mechanism: Mechanism, geometry: MachineGeometry) -> float:
         return largest
     first, second = (ends[list(side)] for side in zip(*pairs, strict=True))
     distances = segment_distances(first[:, 0], first[:, 1], second[:, 0], second[:, 1])
-    # Parts whose centre lines intersect collide at any radius.
+    # Parts whose center lines intersect collide at any radius.
     smallest = distances[distances > 1e-6 * geometry.size].min(initial=np.inf)
     return float(np.clip(CLEARANCE_SHARE * smallest, MIN_RADIUS_SHARE * largest, largest))
 
 
 def _centre_lines(geometry: MachineGeometry) -> tuple[list[str], np.ndarray]:
-    """Return names and centre lines (n, 2, 3) of moving bodies and rods in the base frame."""
+    """Return names and center lines (n, 2, 3) of moving bodies and rods in the base frame."""
     names, ends = [], [np.zeros((0, 2, 3))]
     for body in geometry.shape.bodies:
         if body.name != BASE:
@@ -424,7 +424,7 @@ class _Design:
             )
 
     def _rail_offset(self, joint: Joint, axis: np.ndarray) -> np.ndarray:
-        """Return the displacement (3,) of a rail on the base from the joint centre, m.
+        """Return the displacement (3,) of a rail on the base from the joint center, m.
 
         It points away from the rods of the carriage.
         """

@@ -1,4 +1,4 @@
-"""The geometry of a machine for pictures: joint centres, lines, faces, rods and rails.
+"""The geometry of a machine for pictures: joint centers, lines, faces, rods and rails.
 
 Shapes are constant in body coordinates, so only the poses of the bodies depend on the state. This
 module does not draw; figures and the viewer use its lines.
@@ -36,7 +36,7 @@ class BodyShape:
 
     Attributes:
         name: name of the body.
-        points: (k, 3) distinct joint centres, m; for a single joint centre, also the mass centre.
+        points: (k, 3) distinct joint centers, m; for a single joint center, also the mass center.
         edges: (e, 2) pairs of points joined by lines: a chain, the outline of a plate, or the edges
             of a hull.
         faces: (f, 3) triples of points that fill the plate or the hull.
@@ -151,7 +151,7 @@ class MachineGeometry:
         return np.asarray(self.origins[:, i, None] + points @ self.rotations[:, i].mT)
 
     def points(self, body: str) -> np.ndarray:
-        """Return the joint centres of a body (N, k, 3)."""
+        """Return the joint centers of a body (N, k, 3)."""
         return self.fixed_to(body, self.shape.bodies[self.shape.index[body]].points)
 
     def arcs(self, body: str) -> np.ndarray:
@@ -195,7 +195,7 @@ class MachineGeometry:
 
     @property
     def tool(self) -> np.ndarray:
-        """Position of the tool centre point (N, 3)."""
+        """Position of the tool center point (N, 3)."""
         return self.fixed_to(self.shape.platform, self.shape.tool.position[None])[:, 0]
 
     @property
@@ -272,9 +272,9 @@ def machine_shape(loops: Loops) -> MachineShape:
 
 
 def _mass_centre(mechanism: Mechanism, body: Body) -> np.ndarray | None:
-    """Return the mass centre (3,) of a moving body in its own coordinates.
+    """Return the mass center (3,) of a moving body in its own coordinates.
 
-    It shows the rotation of a body with a single joint centre.
+    It shows the rotation of a body with a single joint center.
     """
     if body.inertia is None or body.name == BASE:
         return None
@@ -285,7 +285,7 @@ def _mass_centre(mechanism: Mechanism, body: Body) -> np.ndarray | None:
 def _joint_centres(mechanism: Mechanism) -> Iterator[Placement]:
     """Yield the ends of rods and frames of joints.
 
-    Joints with free translations in a plane or in space have no centre.
+    Joints with free translations in a plane or in space have no center.
     """
     for rod in mechanism.rods:
         yield from (rod.start, rod.end)
@@ -376,8 +376,8 @@ def _body_shape(
 ) -> BodyShape:
     """Return the shape of a body from its points (k, 3).
 
-    The points of a spherical body are the ends of its axes, and all its points if its mass centre
-    is not its joint centre.
+    The points of a spherical body are the ends of its axes, and all its points if its mass center
+    is not its joint center.
     """
     points = _distinct_points(points, length)
     edges, faces = body_lines(points)

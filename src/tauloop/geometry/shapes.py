@@ -69,18 +69,18 @@ def tube(line: np.ndarray, radius: float) -> Mesh:
         rings.append(point + radius * circle)
     count = SECTION_CORNERS
     corner = np.arange(count)
-    neighbour = (corner + 1) % count
+    neighbor = (corner + 1) % count
     last_ring = (len(line) - 1) * count
     faces = []
     for ring in range(0, last_ring, count):
-        lower = np.column_stack([corner, neighbour, neighbour + count])
-        upper = np.column_stack([corner, neighbour + count, corner + count])
+        lower = np.column_stack([corner, neighbor, neighbor + count])
+        upper = np.column_stack([corner, neighbor + count, corner + count])
         faces += [lower + ring, upper + ring]
-    # The centres of both ends are the last two vertices.
-    start_centre, end_centre = len(line) * count, len(line) * count + 1
-    start_cap = np.column_stack([np.full(count, start_centre), neighbour, corner])
+    # The centers of both ends are the last two vertices.
+    start_center, end_center = len(line) * count, len(line) * count + 1
+    start_cap = np.column_stack([np.full(count, start_center), neighbor, corner])
     end_cap = np.column_stack(
-        [np.full(count, end_centre), corner + last_ring, neighbour + last_ring]
+        [np.full(count, end_center), corner + last_ring, neighbor + last_ring]
     )
     vertices = np.concatenate([*rings, line[:1], line[-1:]])
     return Mesh(vertices=vertices, faces=np.concatenate([*faces, start_cap, end_cap]))

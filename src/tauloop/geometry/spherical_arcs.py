@@ -44,7 +44,7 @@ def spherical_bodies(
 ) -> dict[str, SphericalBody]:
     """Return the bodies that are drawn by arcs between their axes, by name.
 
-    A body is spherical if its joint centres coincide, at least two axes of revolute joints through
+    A body is spherical if its joint centers coincide, at least two axes of revolute joints through
     this point are not parallel, and one of these joints connects it to another such body. The cross
     of a universal joint is therefore not spherical. The end of a joint is on the side to which its
     axis points, in both bodies.
@@ -52,7 +52,7 @@ def spherical_bodies(
     Args:
         mechanism: the machine.
         values: values of its parameters.
-        places: joint centres (m, 3) of each body, by name.
+        places: joint centers (m, 3) of each body, by name.
         length: characteristic length of the machine, m.
     """
     hinges = [joint for joint in mechanism.joints if joint.kind == "revolute"]
@@ -68,8 +68,8 @@ def spherical_bodies(
     }
     spherical = {}
     for name, lines in candidates.items():
-        neighbours = {other for *_, other in lines}
-        if neighbours & candidates.keys():
+        neighbors = {other for *_, other in lines}
+        if neighbors & candidates.keys():
             spherical[name] = lines
     is_spherical_machine = not mechanism.rods and single >= with_points
     largest_radius = (MACHINE_RADIUS if is_spherical_machine else WRIST_RADIUS) * length
@@ -119,7 +119,7 @@ def _depths(hinges: list[Joint], spherical: Collection[str]) -> dict[str, int]:
 
 
 def great_arcs(ends: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Return straight pieces (m, 2, 3) of the great arcs between ends (k, 3) about a centre (3,).
+    """Return straight pieces (m, 2, 3) of the great arcs between ends (k, 3) about a center (3,).
 
     More than two ends form a closed ring. Opposite ends have no arc.
     """

@@ -20,7 +20,7 @@ LOSS_TOLERANCE = 0.01
 LOSS_PER_GAIN = 0.15
 #: Directions of unit-norm columns with a smaller singular value, as a share of the largest, count
 #: as zero. It applies to products of columns, hence it is the square of the share for columns.
-RANK_TOLERANCE = 1e-12
+GRAM_RANK_TOLERANCE = 1e-12
 #: A column is not identifiable if less than this share of its squared norm is independent of the
 #: other columns.
 MIN_REMAINDER = 1e-6
@@ -33,7 +33,7 @@ class BlockFits:
     With X = [Y f] for base parameters and force, and C the additional columns, a fit needs X^T X,
     X^T C and C^T C only, and so does the misfit of its parameters on any block. Trials with
     different columns therefore reuse the products. Blocks replace single samples because
-    neighbouring samples are correlated (Stone 1974, Cross-validatory choice and assessment of
+    neighboring samples are correlated (Stone 1974, Cross-validatory choice and assessment of
     statistical predictions).
 
     Attributes:
@@ -152,14 +152,14 @@ class BlockFits:
         scale = 1.0 / _norms(gram)
         unit = gram * np.outer(scale, scale)
         products = unit[:size, size:]  # with the additional columns, and with the force
-        values = np.linalg.lstsq(unit[:size, :size], products, rcond=RANK_TOLERANCE)[0]
+        values = np.linalg.lstsq(unit[:size, :size], products, rcond=GRAM_RANK_TOLERANCE)[0]
         remainder = unit[size:, size:] - products.T @ values
         squares = np.diag(remainder)[:count]
         explained = remainder[:count, -1] ** 2 / np.maximum(squares, MIN_REMAINDER)
         gain = np.where(squares > MIN_REMAINDER, explained, 0.0) / scale[-1] ** 2
         fitted = np.concatenate([values[:, -1] * scale[:size] / scale[-1], np.zeros(count), [-1.0]])
         power = np.einsum("i,kij,j->k", fitted, grams, fitted)
-        is_shown = power > RANK_TOLERANCE * power.sum()
+        is_shown = power > GRAM_RANK_TOLERANCE * power.sum()
         return np.asarray(gain / power[is_shown].min()) if is_shown.any() else np.zeros(count)
 
     @property
@@ -257,7 +257,7 @@ def _least_squares(gram: np.ndarray) -> np.ndarray:
     """
     norms = _norms(gram)[:-1]
     values, *_ = np.linalg.lstsq(
-        gram[:-1, :-1] / np.outer(norms, norms), gram[:-1, -1] / norms, rcond=RANK_TOLERANCE
+        gram[:-1, :-1] / np.outer(norms, norms), gram[:-1, -1] / norms, rcond=GRAM_RANK_TOLERANCE
     )
     return np.asarray(values / norms)
 

@@ -108,7 +108,7 @@ class AutocorrelatedErrors(ErrorModel):
 
     The covariance is B S B^T with B = (Z^T Y)^-1 and S = sum over l of k_l (G_l + G_l^T). Here
     G_l = sum of s_n s_(n+l)^T of the scores s, computed for each log separately. The kernel k is
-    the quadratic spectral kernel. Its bandwidth follows from the scores, each modelled as a
+    the quadratic spectral kernel. Its bandwidth follows from the scores, each modeled as a
     first-order autoregression (Andrews 1991, Heteroskedasticity and autocorrelation consistent
     covariance matrix estimation). With a given number of lags, the kernel is 1 - l / (L + 1) (Newey
     and West 1987, A simple, positive semi-definite, heteroskedasticity and autocorrelation
@@ -254,7 +254,7 @@ def correlated(columns: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     if len(entries) == 1:
         return np.asarray(entries[0] * columns)
     size = scipy.fft.next_fast_len(len(columns) + len(entries) - 1, real=True)
-    # The Toeplitz matrix is a block of a symmetric circulant matrix, which the FFT diagonalises.
+    # The Toeplitz matrix is a block of a symmetric circulant matrix, which the FFT diagonalizes.
     padding = np.zeros(size - 2 * len(entries) + 1)
     circulant = np.concatenate([entries, padding, entries[:0:-1]])
     spectrum = scipy.fft.rfft(columns, size, axis=0) * scipy.fft.rfft(circulant).real[:, None]

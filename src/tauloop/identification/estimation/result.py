@@ -20,7 +20,7 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 
 #: First entry of the JSON file. The number increases when the meaning of an entry changes.
-FORMAT = "tauloop-identification/1"
+IDENTIFICATION_FORMAT = "tauloop-identification/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,7 +44,7 @@ class Identification(Result):
             they cause.
     """
 
-    json_format: ClassVar[str] = FORMAT
+    json_format: ClassVar[str] = IDENTIFICATION_FORMAT
     base: BaseParameters = field(metadata=json_keys(alone="alone", no_effect="no_effect"))
     condition: float = field(metadata=OMITTED)
     condition_si: float = field(metadata=OMITTED)

@@ -18,7 +18,7 @@ MIN_EIGENVALUE_SHARE = 1e-15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcitationCriterion(ABC):
-    """A function of the normal matrix M (r, r) that is minimised, and its gradient."""
+    """A function of the normal matrix M (r, r) that is minimized, and its gradient."""
 
     @abstractmethod
     def value(self, normal: np.ndarray) -> float:

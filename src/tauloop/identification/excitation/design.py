@@ -1,4 +1,4 @@
-"""Planning of optimised excitation motions."""
+"""Planning of optimized excitation motions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plan_excitation(
     interior point method with exact gradients, in which loops without a closed form are
     constraints. An interrupt (Ctrl-C) during the search returns the best series so far, within two
     seconds. The result is evaluated on a finer grid by the same functions as in all applications.
-    It is reduced if a limit is violated between the samples of the optimisation.
+    It is reduced if a limit is violated between the samples of the optimization.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -62,7 +62,7 @@ def plan_excitation(
         InputError, LogError: the task does not match the machine, or a previous data set cannot be
             read.
         IdentificationError: limits cannot be met, or the rank is not clear.
-        PoseError: the centre, or a previous motion, is out of reach.
+        PoseError: the center, or a previous motion, is out of reach.
         KeyboardInterrupt: an interrupt before any series was found.
 
     Examples:
@@ -202,7 +202,7 @@ def _diagnostics(
             "condition number over that of the best random series",
             condition / best_random,
             at_most=1.05,
-            advice="the optimisation did not improve the motion: allow more starts, or more time",
+            advice="the optimization did not improve the motion: allow more starts, or more time",
         )
     requested = result.options.random
     if random.tried < requested:
@@ -211,7 +211,7 @@ def _diagnostics(
             random.tried,
             at_least=float(requested),
             unit=f"of {requested}",
-            advice="the result is the best of these series, without optimisation: run the search to its end",
+            advice="the result is the best of these series, without optimization: run the search to its end",
         )
     if outcomes:
         statuses = ", ".join(sorted({outcome.status for outcome in outcomes}))

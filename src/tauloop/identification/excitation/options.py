@@ -29,9 +29,9 @@ class ExcitationOptions(Options):
         drive: put direct drives on these coordinates instead of the actuators.
         random: number of random series that are tried first; the best of them are the starts.
         starts: number of searches; 0 keeps the best random series.
-        polished: number of the best results that are optimised further on a finer grid.
+        polished: number of the best results that are optimized further on a finer grid.
         processes: number of parallel workers; no result depends on it.
-        solver: options of the optimiser.
+        solver: options of the optimizer.
         seed: seed of the random series.
         beside: condition number from another source, shown for comparison.
 

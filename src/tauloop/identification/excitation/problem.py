@@ -47,9 +47,9 @@ from tauloop.model import Model, Motion
 from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
 
-#: Number of samples in the shortest period of the series: in the grid of the optimisation, ...
+#: Number of samples in the shortest period of the series: in the grid of the optimization, ...
 SAMPLES_PER_SHORTEST_PERIOD = 24
-#: ... in the grid on which the best results are optimised further, ...
+#: ... in the grid on which the best results are optimized further, ...
 POLISH_SAMPLES_PER_SHORTEST_PERIOD = 48
 #: ... and in the grid on which they are evaluated.
 FINE_SAMPLES_PER_SHORTEST_PERIOD = 96
@@ -81,7 +81,7 @@ class ExcitationTask(Options):
         limits: limits in addition to those of the machine file.
         held: channels or axes that stand still, such as 'telescope1.motor=1.2' (m, rad, or with a
             unit); the others move.
-        center: centres of channels, in the same form; by default those of the reference pose.
+        center: centers of channels, in the same form; by default those of the reference pose.
         rests: whether a period starts and ends with zero velocity and acceleration, or is part of a
             continuous motion.
         first: parameters that represent base parameters before all others.
@@ -180,7 +180,7 @@ class ExcitationProblem:
 
         Raises:
             InputError: names, numbers or limits do not match the machine; lists all problems.
-            IdentificationError: the centre violates limits; lists the limits and values.
+            IdentificationError: the center violates limits; lists the limits and values.
         """
         self.model = Model(mechanism, evaluator=Compiled(at_least=MIN_COMPILED_SAMPLES))
         names = self.model.motion(task.space).ports.position.columns
@@ -221,12 +221,12 @@ class ExcitationProblem:
 
     @cached_property
     def grid(self) -> np.ndarray:
-        """Times (N,) over one period of the grid of the optimisation."""
+        """Times (N,) over one period of the grid of the optimization."""
         return self._grid(SAMPLES_PER_SHORTEST_PERIOD)
 
     @cached_property
     def polish_grid(self) -> np.ndarray:
-        """Times over one period of the grid on which the best results are optimised further.
+        """Times over one period of the grid on which the best results are optimized further.
 
         It contains `grid`.
         """
@@ -251,7 +251,7 @@ class ExcitationProblem:
 
     @cached_property
     def reach(self) -> np.ndarray:
-        """Largest distance (n,) of each channel from its centre within its limits, m or rad.
+        """Largest distance (n,) of each channel from its center within its limits, m or rad.
 
         It is the scale of the coefficients.
 
@@ -294,9 +294,9 @@ class ExcitationProblem:
             time: times (N,) at which they are evaluated.
         """
         bases = fourier_basis(time, self.task.harmonics, self.task.period)
-        centred = coefficients.copy()
-        centred[..., 0] -= self.center[self.free]
-        peaks = [np.abs(centred @ basis.T).max(axis=-1) for basis in bases]
+        centered = coefficients.copy()
+        centered[..., 0] -= self.center[self.free]
+        peaks = [np.abs(centered @ basis.T).max(axis=-1) for basis in bases]
         return np.asarray(np.stack(peaks, axis=-2) / self.limits[:, self.free])
 
     def judge(self, motion: SampledMotion) -> Judgement:
@@ -314,8 +314,8 @@ class ExcitationProblem:
             force, tension = self._tensions(motion, q)
         values = self._bounded_values(state.q, np.asarray(state.v), force, tension)
         channels = np.stack(motion.rates)
-        centred = np.stack([motion.position - self.center, *channels[1:]])
-        peaks = (np.abs(centred).max(axis=1) / self.limits).ravel()
+        centered = np.stack([motion.position - self.center, *channels[1:]])
+        peaks = (np.abs(centered).max(axis=1) / self.limits).ravel()
         return Judgement(
             regressor=regressor,
             values=values,
@@ -368,12 +368,12 @@ class ExcitationProblem:
 
     @cached_property
     def force_unit(self) -> float:
-        """Unit of open forces: the largest force at rest in the centre, N or N m."""
+        """Unit of open forces: the largest force at rest in the center, N or N m."""
         return float(np.abs(self._tensions(self._at_rest, None)[0]).max()) or 1.0
 
     @property
     def _at_rest(self) -> SampledMotion:
-        """One sample at rest in the centre."""
+        """One sample at rest in the center."""
         still = np.zeros((1, self.functions.ports.velocity.size))
         return SampledMotion(
             time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still
@@ -457,7 +457,7 @@ class ExcitationProblem:
         return base_parameters(stacked, self.ties.parameters, self.ties.units, options)
 
     def _require_center(self) -> None:
-        """Raise an error if the machine violates limits at rest at the centre."""
+        """Raise an error if the machine violates limits at rest at the center."""
         evaluation = self.judge(self._at_rest)
         shares = use(self.bounds, evaluation.values)[0]
         problems = Problems()
@@ -468,8 +468,8 @@ class ExcitationProblem:
                 size = f"{value:.5g} {bound.unit}".strip()
                 problems.add(
                     bound.name,
-                    f"is {size} at rest at the centre, but must be {' and '.join(limits)}",
-                    "choose another centre or wider limits: no excitation around this centre meets the limit",
+                    f"is {size} at rest at the center, but must be {' and '.join(limits)}",
+                    "choose another center or wider limits: no excitation around this center meets the limit",
                 )
         IdentificationError.raise_if_any(problems)
 

@@ -1,4 +1,4 @@
-"""The search for an excitation: random series, starts of the optimiser, and the best series so far.
+"""The search for an excitation: random series, starts of the optimizer, and the best series so far.
 
 The search runs in a thread that can be left at any time (`tauloop.common.interrupts.leavable`). Its
 results are attributes that are replaced as a whole, so that the caller reads consistent values
@@ -26,7 +26,7 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 #: Number of random series from whose regressors the base parameters are found.
 BASE_SERIES = 20
 #: Maximum number of reductions of a series until it meets limits between the samples of the
-#: optimisation.
+#: optimization.
 MAX_REDUCTIONS = 40
 #: Number of random series that are evaluated on the fine grid: of the best in SI units, and of the
 #: best with unit-norm columns.
@@ -255,13 +255,13 @@ class Search:
         raise IdentificationError.of(
             "limits",
             f"none of {tried} motions meets them between the samples, even after {MAX_REDUCTIONS} reductions",
-            "choose a centre farther from the limits",
+            "choose a center farther from the limits",
         )
 
     def outcomes(
         self, is_interrupted: bool, coefficients: np.ndarray, value: float
     ) -> tuple[list[StartOutcome], list[StartOutcome]]:
-        """Return the outcomes of the starts, and of the further optimisations.
+        """Return the outcomes of the starts, and of the further optimizations.
 
         If a start was left before its end, its outcome is the best series.
 

@@ -1,4 +1,4 @@
-"""The result of an optimised excitation."""
+"""The result of an optimized excitation."""
 
 from __future__ import annotations
 
@@ -104,10 +104,10 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A start of the optimiser.
+    """A start of the optimizer.
 
     Attributes:
-        started, reached: criterion before and after the optimisation; None if not known.
+        started, reached: criterion before and after the optimization; None if not known.
         status: status of the solver.
         converged: whether the solver converged.
         iterations: number of iterations.
@@ -149,8 +149,8 @@ class Excitation(Result):
         conditions: condition of the regressor together with previous data sets.
         random: summary of the random series.
         limits: all limits and their use, on the finer grid.
-        starts: starts of the optimiser; empty if it did not run.
-        polished: the best of them, optimised further on a finer grid.
+        starts: starts of the optimizer; empty if it did not run.
+        polished: the best of them, optimized further on a finer grid.
         model: model of the machine, for displays.
     """
 

@@ -1,10 +1,10 @@
 """One sample of a motion as a differentiable function: regressor and bounded quantities.
 
 The function calls the steps of the machine's programs in sequence. For a Newton step, the unknowns
-become arguments and the residual becomes an output. The optimiser then closes these loops while it
+become arguments and the residual becomes an output. The optimizer then closes these loops while it
 improves the motion: the loop equations are constraints with exact gradients. For machines with
 cables, the forces of the redundant winches are additional arguments and their balance is an
-additional output, so that the optimiser also distributes the forces.
+additional output, so that the optimizer also distributes the forces.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def sample_function(
 
 @dataclass(frozen=True, slots=True)
 class _OpenForces:
-    """Actuator forces that the optimiser chooses, their balance, and cable tensions (k,), N."""
+    """Actuator forces that the optimizer chooses, their balance, and cable tensions (k,), N."""
 
     unknowns: ca.SX
     residual: ca.SX

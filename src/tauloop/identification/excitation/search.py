@@ -1,4 +1,4 @@
-"""Random excitations within the limits of a problem, as starts of the optimisation."""
+"""Random excitations within the limits of a problem, as starts of the optimization."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tauloop.motion.sampled import SampledMotion
 #: Sizes of a random series that are tried, as a share of the largest size within its channels'
 #: limits. The first that meets all other limits is used.
 SERIES_SIZES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)
-#: Largest random shift of a centre, as a share of the reach.
-MAX_CENTRE_SHIFT = 0.5
+#: Largest random shift of a center, as a share of the reach.
+MAX_CENTER_SHIFT = 0.5
 #: Series are first screened at samples with this stride, because most violate a limit there.
 SCREENING_STRIDE = 8
 #: Number of samples that are screened at a time, which limits the memory of their regressors.
@@ -51,7 +51,7 @@ def random_search(
 ) -> RandomSearch:
     """Return random series, each as large as the limits allow.
 
-    Coefficients mu and nu are uniform, with the same distribution for all harmonics. Centres are
+    Coefficients mu and nu are uniform, with the same distribution for all harmonics. Centers are
     uniform within half of the reach. Every series is scaled to the channels' limits, and then
     reduced in steps until it meets all other limits.
 
@@ -87,7 +87,7 @@ def random_search(
         raise IdentificationError.of(
             "limits",
             f"none of {tried} random series meets them, even at {SERIES_SIZES[-1]:.0%} of the channels' limits",
-            "choose a centre farther from the limits, or wider limits",
+            "choose a center farther from the limits, or wider limits",
         )
     return result
 
@@ -98,24 +98,24 @@ def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> n
     reach, center = problem.reach[problem.free], problem.center[problem.free]
     order = np.arange(1, K + 1)
     scale = np.r_[1.0, order, order]
-    centred = rng.uniform(-1.0, 1.0, size=(count, len(reach), 2 * K + 1)) / scale
-    offset = MAX_CENTRE_SHIFT * centred[..., 0]
-    centred[..., 0] = 0.0
-    centred = (centred @ B) @ B.T
-    centred[..., 0] = offset
-    centred *= reach[:, None]
-    drawn = centred.copy()
+    centered = rng.uniform(-1.0, 1.0, size=(count, len(reach), 2 * K + 1)) / scale
+    offset = MAX_CENTER_SHIFT * centered[..., 0]
+    centered[..., 0] = 0.0
+    centered = (centered @ B) @ B.T
+    centered[..., 0] = offset
+    centered *= reach[:, None]
+    drawn = centered.copy()
     drawn[..., 0] += center
     share = problem.channel_shares(drawn, problem.grid).max(axis=(1, 2))
     # Channels without such limits are limited by their range in the machine file.
     unlimited = np.isinf(problem.limits[:, problem.free]).all(axis=0)
     if unlimited.any():
         position, *_ = fourier_basis(problem.grid, K, problem.task.period)
-        peaks = np.abs(centred[:, unlimited] @ position.T).max(axis=-1) / reach[unlimited]
+        peaks = np.abs(centered[:, unlimited] @ position.T).max(axis=-1) / reach[unlimited]
         share = np.maximum(share, peaks.max(axis=1))
-    centred /= np.maximum(share, np.finfo(float).tiny)[:, None, None]
-    centred[..., 0] += center
-    return centred
+    centered /= np.maximum(share, np.finfo(float).tiny)[:, None, None]
+    centered[..., 0] += center
+    return centered
 
 
 def _reduced_to_limits(
@@ -144,7 +144,7 @@ def _reduced_to_limits(
 
 
 def shrunk(problem: ExcitationProblem, coefficients: np.ndarray, size: float) -> np.ndarray:
-    """Return series (..., n_free, 2 K + 1) scaled about the centre by a factor."""
+    """Return series (..., n_free, 2 K + 1) scaled about the center by a factor."""
     result = size * coefficients
     result[..., 0] += (1.0 - size) * problem.center[problem.free]
     return np.asarray(result)

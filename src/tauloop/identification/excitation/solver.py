@@ -1,4 +1,4 @@
-"""The optimisation of an excitation from one start, as a nonlinear program for IPOPT."""
+"""The optimization of an excitation from one start, as a nonlinear program for IPOPT."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tauloop.motion.fourier import fourier_basis
 #: result is evaluated again on the finer grid, with its loops closed, and reduced until it meets
 #: all limits.
 FEASIBILITY_TOLERANCE = 1e-3
-#: Starts are scaled about the centre by this factor, so that they are inside their limits.
+#: Starts are scaled about the center by this factor, so that they are inside their limits.
 START_SIZE = 0.97
 #: Sharpness of a condition number in the first of three stages; it increases to the criterion's.
 INITIAL_SHARPNESS = 4.0
-#: Smallest sharpness in a further optimisation; the smoothing adds at most log(r) / 400.
+#: Smallest sharpness in a further optimization; the smoothing adds at most log(r) / 400.
 MIN_POLISH_SHARPNESS = 400.0
 #: IPOPT's options for a start that is nearly optimal and at its limits.
 WARM_START_OPTIONS = {
@@ -106,7 +106,7 @@ class ExcitationProgram:
         Args:
             problem: the task.
             independent: indices of the unknowns that represent the base parameters.
-            criterion: criterion that is minimised.
+            criterion: criterion that is minimized.
             grid: times (N,) at which limits apply; the problem's `grid` when not given.
         """
         self.problem, self.independent, self.criterion = problem, independent, criterion
@@ -151,9 +151,9 @@ class ExcitationProgram:
     def start(self, coefficients: np.ndarray) -> np.ndarray:
         """Return the variables of a series with coefficients (n_free, 2 K + 1)."""
         problem = self.problem
-        centred = coefficients.copy()
-        centred[:, 0] -= problem.center[problem.free]
-        x = (centred @ problem.admitted) / problem.reach[problem.free][:, None]
+        centered = coefficients.copy()
+        centered[:, 0] -= problem.center[problem.free]
+        x = (centered @ problem.admitted) / problem.reach[problem.free][:, None]
         opened, _ = problem.opened(problem.series(coefficients).sample(self.grid))
         return np.concatenate([x.ravel(), opened.ravel()])
 

@@ -1,4 +1,4 @@
-"""All starts of an optimisation, in sequence or in parallel processes."""
+"""All starts of an optimization, in sequence or in parallel processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tauloop.mechanism.model import Mechanism
 
 #: Function that is called with the phase, and the completed and total number of steps.
 Report = Callable[[str, float, float], None]
-#: Function that optimises from a start.
+#: Function that optimizes from a start.
 Solve = Callable[[np.ndarray, SolverOptions, Watch], StartOutcome]
 #: Time between two checks of workers, s.
 POLL_INTERVAL = 0.1
@@ -42,10 +42,10 @@ class Work:
     Attributes:
         mechanism, task, before: arguments of the `ExcitationProblem`.
         independent: indices of the unknowns that represent the base parameters.
-        criterion: criterion that is minimised.
+        criterion: criterion that is minimized.
         starts: series (n_free, 2 K + 1) that meet all limits, each with its number.
         options: options of the solver.
-        polishes: whether the starts are optima that are optimised further on the finer grid.
+        polishes: whether the starts are optima that are optimized further on the finer grid.
     """
 
     mechanism: Mechanism
@@ -98,7 +98,7 @@ def solve_all(
 
 
 def _solver(problem: ExcitationProblem, work: Work) -> Solve:
-    """Return the function that optimises from a start."""
+    """Return the function that optimizes from a start."""
     if work.polishes:
         grid = problem.polish_grid
         return ExcitationProgram(problem, work.independent, work.criterion, grid).polish

@@ -20,7 +20,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
 SECONDS_PER_HOUR = 3600.0
-#: Shortest duration of a block, s, so that residuals of neighbouring blocks are hardly correlated.
+#: Shortest duration of a block, s, so that residuals of neighboring blocks are hardly correlated.
 MIN_BLOCK_DURATION = 0.2
 #: Shortest duration of a block in time constants of the observer.
 MIN_BLOCK_TIME_CONSTANTS = 5.0

@@ -64,7 +64,7 @@ COMPONENTS, COMPONENT_UNITS = TOOL.columns, TOOL.units
 MIN_DIRECTION_SHARE = 1e-3
 #: Ratio of the default cut-off of positions and forces to the observer's bandwidth.
 CUTOFF_RATIO = 5.0
-#: Number of samples cut off at both ends of a log, where velocities lack a neighbour.
+#: Number of samples cut off at both ends of a log, where velocities lack a neighbor.
 MIN_TRIM = 5
 #: Alarms belong to one contact if they are at most this number of the observer's time constants
 #: apart.

@@ -84,9 +84,9 @@ def slender_matrix(parameters: np.ndarray) -> np.ndarray:
     return np.array([[J, h], [h, m]])
 
 
-_BODY = np.stack([body_matrix(row) for row in np.eye(len(BODY_SUFFIXES))])
-_SLENDER = np.stack([slender_matrix(row) for row in np.eye(len(SLENDER_SUFFIXES))])
-_NUMBER = np.ones((1, 1, 1))
+_BODY_BASIS = np.stack([body_matrix(row) for row in np.eye(len(BODY_SUFFIXES))])
+_SLENDER_BASIS = np.stack([slender_matrix(row) for row in np.eye(len(SLENDER_SUFFIXES))])
+_NUMBER_BASIS = np.ones((1, 1, 1))
 
 
 def cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
@@ -108,12 +108,14 @@ def cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
                 element=f"{element} (upper part)" if is_upper else element,
                 kind="body" if is_body else "slender",
                 columns=columns,
-                basis=_BODY if is_body else _SLENDER,
+                basis=_BODY_BASIS if is_body else _SLENDER_BASIS,
             )
         )
     for j, p in numbered:
         if p.group != "inertia" and p.role in NONNEGATIVE_ROLES:
-            result.append(Cone(element=p.name, kind="number", columns=np.array([j]), basis=_NUMBER))
+            result.append(
+                Cone(element=p.name, kind="number", columns=np.array([j]), basis=_NUMBER_BASIS)
+            )
     return tuple(result)
 
 
@@ -161,7 +163,7 @@ def regularised(
     """Return a prior (n_p,) with strictly positive inertias, and the bodies that were changed.
 
     The central second moments S_c = S - h h^T / m get eigenvalues of at least m r^2. The result
-    does not depend on the choice of frames, because S_c is about the mass centre and its
+    does not depend on the choice of frames, because S_c is about the mass center and its
     eigenvalues belong to principal directions.
 
     Raises:
@@ -214,7 +216,7 @@ def regularised(
 
 
 def _central(matrix: np.ndarray) -> np.ndarray:
-    """Return the second moments about the mass centre of a pseudo-inertia with its mass last."""
+    """Return the second moments about the mass center of a pseudo-inertia with its mass last."""
     first = matrix[:-1, -1]
     return np.asarray(matrix[:-1, :-1] - np.outer(first, first) / matrix[-1, -1])
 

@@ -39,7 +39,8 @@ from tauloop.identification.parameters.prior_weight import (
 )
 from tauloop.identification.regression.data import RegressionData, split
 
-FORMAT = "tauloop-consistent-identification/1"
+#: First entry of the JSON file. The number increases when the meaning of an entry changes.
+CONSISTENT_FORMAT = "tauloop-consistent-identification/1"
 #: An unknown is determined by the prior alone if the data can determine less than this share of it.
 MIN_DATA_SHARE = 0.01
 #: Largest accepted ratio of the held-out error to that of the unconstrained parameters.
@@ -112,7 +113,7 @@ class ConsistentIdentification(Result):
         unconstrained: the base parameters of the same data without cones or prior.
     """
 
-    json_format: ClassVar[str] = FORMAT
+    json_format: ClassVar[str] = CONSISTENT_FORMAT
     parameters: np.ndarray = field(metadata=OMITTED)
     prior: np.ndarray = field(metadata=OMITTED)
     regressor_parameters: tuple[str, ...] = field(metadata=OMITTED)
@@ -192,7 +193,7 @@ def fit_consistent(
 ) -> ConsistentIdentification:
     """Return all standard parameters, identified inside their cones.
 
-    Minimises half the mean square of residuals over noise, plus weight times the sum of D(P_b |
+    Minimizes half the mean square of residuals over noise, plus weight times the sum of D(P_b |
     P_b0) over bodies and rods b. Friction, drive inertia and stiffness are not negative (Lee,
     Wensing and Park 2020, Geometric robot dynamic identification: a convex programming approach).
     Only the triangle of the data is used.

@@ -5,9 +5,9 @@ matrix inequalities for physically consistent inertial parameter identification)
 largest values therefore follow from convex programs:
 
 - Sums of inertial parameters: a semidefinite program for each end.
-- Mass centres h/m: also semidefinite programs, after the transformation of Charnes and Cooper 1962,
+- Mass centers h/m: also semidefinite programs, after the transformation of Charnes and Cooper 1962,
   Programming with linear fractional functionals, in which the mass is 1.
-- Moments of inertia about the mass centre, J - h.h/m, are concave. The largest value follows from a
+- Moments of inertia about the mass center, J - h.h/m, are concave. The largest value follows from a
   Schur complement. The smallest follows from the method of Frank and Wolfe 1956, An algorithm for
   quadratic programming, started at both ends of the centre's interval.
 """
@@ -72,9 +72,9 @@ class LinkSet:
         self._constant = np.eye(quantities.size)[-1]
 
     def _centre_bounds(self, quantities: LinkQuantities) -> list[Any]:
-        """Return the bounds |h - c m| <= deviation m of mass centres known by measurement.
+        """Return the bounds |h - c m| <= deviation m of mass centers known by measurement.
 
-        A mass centre is not linear in the coordinates, so it has no row in the linear constraints.
+        A mass center is not linear in the coordinates, so it has no row in the linear constraints.
         """
         equations, bounds = quantities.equations, []
         names = [parameter.name for parameter in equations.unknown]
@@ -162,8 +162,8 @@ class LinkSet:
     def _least_inertia(self, quantity: LinkQuantity) -> float | None:
         """Return the smallest J - h.h/m.
 
-        The inertia about a point c is J - 2 c.h + c.c m. It is smallest at the mass centre c = h/m,
-        so each step minimises it for the centre of the step before.
+        The inertia about a point c is J - 2 c.h + c.c m. It is smallest at the mass center c = h/m,
+        so each step minimizes it for the center of the step before.
         """
         moments, mass = quantity.moments, quantity.mass
         ends = []

@@ -1,4 +1,4 @@
-"""Masses, mass centres and inertias of links from base parameters.
+"""Masses, mass centers and inertias of links from base parameters.
 
 Forces determine base parameters, which are fewer than the parameters of the links. Further
 knowledge, from a drawing or a scale, determines some of the others. The rest form families in which
@@ -37,7 +37,7 @@ from tauloop.model.model import MachineSource
 
 #: Directions of the scaled equations with a singular value below this share of the largest change
 #: no row.
-RANK_TOLERANCE = 1e-8
+NULL_DIRECTION_TOLERANCE = 1e-8
 #: A parameter is determined if these directions change it by less than this share of its size.
 DETERMINED_TOLERANCE = 1e-6
 #: Smallest standard deviation as a share of a row, so that weights of exact values are finite.
@@ -46,7 +46,7 @@ MIN_RELATIVE_DEVIATION = 1e-9
 OTHER_MEMBERS = 2
 #: ... and the standard deviation of their distance, as a share of the parameters' sizes.
 MEMBER_DISTANCE = 0.2
-#: Preference by unit (otherwise 1) for parameters that a user is asked to state. Masses and centres
+#: Preference by unit (otherwise 1) for parameters that a user is asked to state. Masses and centers
 #: are easier to measure than inertias.
 PREFERENCES = {"kg": 4.0, "m": 2.0}
 #: The end of an interval below this share of a parameter's size is zero within the accuracy of the
@@ -178,7 +178,7 @@ def link_parameters(
     *,
     progress: Progress | None = None,
 ) -> LinkParameters:
-    """Return masses, mass centres and inertias of a machine's links from its base parameters.
+    """Return masses, mass centers and inertias of a machine's links from its base parameters.
 
     The base parameters b = B p(x) depend on the unknown parameters x of the machine file. The
     unknowns x are fitted to b and to known values, weighted by their standard deviations.
@@ -353,7 +353,7 @@ def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, fl
     J = slope(z)
     redundant = W.T @ (np.eye(len(W)) - J @ np.linalg.pinv(J)) @ W
     residual, variances = W.T @ misfit(z), np.diag(redundant)
-    is_redundant = variances > RANK_TOLERANCE * (W**2).sum(axis=0)
+    is_redundant = variances > NULL_DIRECTION_TOLERANCE * (W**2).sum(axis=0)
     misfits = np.abs(residual[is_redundant]) / np.sqrt(variances[is_redundant])
     return z * sizes, float(np.max(misfits, initial=0.0))
 
@@ -367,7 +367,7 @@ def _null_directions(equations: LinkEquations, x: np.ndarray) -> tuple[np.ndarra
     sizes, J = equations.sizes, equations.jacobian(x) * equations.sizes
     norms = np.linalg.norm(J, axis=1, keepdims=True)
     _, s, Vt = np.linalg.svd(J / np.where(norms > 0.0, norms, 1.0))
-    rank = int(np.sum(s > RANK_TOLERANCE * s[0]))
+    rank = int(np.sum(s > NULL_DIRECTION_TOLERANCE * s[0]))
     R = Vt[:rank].T
     seen = _whitening(equations) @ J @ R
     half = sizes[:, None] * (R @ np.linalg.pinv(seen))

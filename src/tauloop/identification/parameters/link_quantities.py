@@ -1,4 +1,4 @@
-"""A machine file's parameters as functions of link inertias: sums, mass centres, central inertias.
+"""A machine file's parameters as functions of link inertias: sums, mass centers, central inertias.
 
 The inertial parameters pi depend on a smaller number of coordinates y, pi = T y + o, because equal
 legs share their inertias and known values are constant. T and o are found from random draws of the
@@ -21,15 +21,15 @@ from tauloop.mechanism.description.units import parse_unit
 #: Two functions are the same if their values agree to this share of their size over all draws.
 LINEARITY_TOLERANCE = 1e-9
 #: Directions of the draws with a singular value below this share of the largest are zero.
-RANK_TOLERANCE = 1e-9
+COORDINATE_TOLERANCE = 1e-9
 #: Range of the draws as a share of the machine file's values. Draws of values that are zero are
-#: centred at zero.
+#: centered at zero.
 DRAW_RANGE = (0.5, 1.5)
 #: A pseudo-inertia is not physical if its smallest eigenvalue is below this share of its trace.
 MIN_EIGENVALUE_SHARE = -1e-9
 #: Moment of inertia about an axis and the first moments across it, by the suffixes of a body's ten
 #: parameters.
-_AXES = (("Ixx", "mcy", "mcz"), ("Iyy", "mcx", "mcz"), ("Izz", "mcx", "mcy"))
+_AXIS_MOMENTS = (("Ixx", "mcy", "mcz"), ("Iyy", "mcx", "mcz"), ("Izz", "mcx", "mcy"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,9 +84,9 @@ class LinkQuantities:
         rows = np.array([equations(x) for x in self._draws])
         samples = np.column_stack([self._pi, rows[:, : equations.estimated]])
         sizes = np.abs(samples).max(axis=0)
-        centred = samples - samples.mean(axis=0)
-        U, s, _ = np.linalg.svd(centred / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False)
-        coordinates = np.sqrt(count) * U[:, s > RANK_TOLERANCE * s[0]]
+        centered = samples - samples.mean(axis=0)
+        U, s, _ = np.linalg.svd(centered / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False)
+        coordinates = np.sqrt(count) * U[:, s > COORDINATE_TOLERANCE * s[0]]
         self._y = np.column_stack([coordinates, np.ones(count)])
         self.parameters = np.linalg.lstsq(self._y, self._pi)[0].T
         self.rows = [self.functional(column) for column in rows.T]
@@ -188,7 +188,7 @@ def _about_axes(cone: Cone) -> list[tuple[int, list[int], int]]:
         return [(columns[2], [columns[1]], columns[0])]
     index = dict(zip(BODY_SUFFIXES, columns, strict=True))
     result = []
-    for J, *first_moments in _AXES:
+    for J, *first_moments in _AXIS_MOMENTS:
         result.append((index[J], [index[name] for name in first_moments], index["m"]))
     return result
 

@@ -22,7 +22,7 @@ BOUND_TOLERANCE = 1e-6
 START_MARGIN = 1e-2
 #: The data do not determine directions of unit-norm columns with a smaller singular value, as a
 #: share of the largest.
-RANK_TOLERANCE = 1e-8
+DATA_RANK_TOLERANCE = 1e-8
 #: Maximum number of Newton steps after the solver, which stops at 1e-8 of the objective and
 #: sometimes earlier.
 MAX_POLISHING_STEPS = 12
@@ -72,7 +72,7 @@ class ConeMap:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConicProblem:
-    """The problem: minimise |A r - b|^2 / 2 + weight sum of D(P_b | P_b0) over r.
+    """The problem: minimize |A r - b|^2 / 2 + weight sum of D(P_b | P_b0) over r.
 
     All P_b(T r + o) must be positive semidefinite.
 
@@ -329,8 +329,8 @@ def _reachable_share(A: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
     Then only directions that the data do not determine have a variance.
     """
     norms = np.linalg.norm(A, axis=0)
-    norms = np.where(norms > RANK_TOLERANCE * norms.max(), norms, np.inf)
-    directions = null_space(A / norms, rcond=RANK_TOLERANCE)
+    norms = np.where(norms > DATA_RANK_TOLERANCE * norms.max(), norms, np.inf)
+    directions = null_space(A / norms, rcond=DATA_RANK_TOLERANCE)
     directions = directions / np.where(np.isfinite(norms), norms, 1.0)[:, None]
     covariance = np.linalg.pinv(directions.T @ H_prior @ directions)
     return _reduction(np.diag(directions @ covariance @ directions.T), H_prior)

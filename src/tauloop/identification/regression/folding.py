@@ -13,7 +13,7 @@ Parts of one log, logs of one machine, and logs that are recorded later can be f
 with the same result up to rounding.
 
 A triangle records its machine and options, and a fingerprint of each log. Logs of another machine
-or with other options are rejected, and a log that is folded twice is recognised.
+or with other options are rejected, and a log that is folded twice is recognized.
 
 Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR
 and LU factorizations (trees of triangles).

@@ -91,8 +91,8 @@ def held_lengths(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the lengths and angles that keep their values because forces are not linear in them.
 
     Forces depend on their powers, or on products with other unknown parameters. An example is a
-    leg's length that also determines its mass centre. With a known mass, the distance of the mass
-    centre can be an unknown.
+    leg's length that also determines its mass center. With a known mass, the distance of the mass
+    center can be an unknown.
     """
     table = model.mechanism.parameters
     unknown = {p.name for p in table if p.group in DYNAMIC_GROUPS} - set(known)
