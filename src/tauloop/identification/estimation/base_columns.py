@@ -13,7 +13,7 @@ from tauloop.identification.regression.data import RegressionData
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BaseRegression(Shown):
+class BaseRegression(ReprMixin):
     """The regression f = Y p of the measured forces on the r base parameters.
 
     Attributes:

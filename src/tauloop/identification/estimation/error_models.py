@@ -77,7 +77,7 @@ class EstimatingEquations:
         return np.asarray(np.einsum("nkr,nk->nr", self.instruments, self.residual))
 
 
-class ErrorModel(Shown, ABC):
+class ErrorModel(ReprMixin, ABC):
     """An assumption on the errors of the forces."""
 
     __slots__ = ()
@@ -356,7 +356,7 @@ _KERNEL_END = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScoreSums(Shown):
+class ScoreSums(ReprMixin):
     """Sums over the samples of a log from which the kernel follows; they can be added over logs.
 
     Attributes:

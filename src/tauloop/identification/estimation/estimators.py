@@ -26,7 +26,7 @@ ROUNDING_SHARE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate(Shown):
+class Estimate(ReprMixin):
     """Values of r base parameters estimated from n_out measured outputs.
 
     Attributes:
@@ -49,7 +49,7 @@ class Estimate(Shown):
         return deviations
 
 
-class Estimator(Shown, ABC):
+class Estimator(ReprMixin, ABC):
     """A method to estimate p from forces f = Y p + e.
 
     It solves the r equations Z^T (f - Y p) = 0 with instruments Z that depend on the method.

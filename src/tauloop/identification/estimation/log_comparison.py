@@ -13,7 +13,7 @@ from scipy.special import gammaincc
 from tauloop.common.errors import IdentificationError, Problem, solving
 from tauloop.common.plain import OMITTED, PlainData, in_json, records
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.clustered_errors import student_factor
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
@@ -32,7 +32,7 @@ MAX_NAMED_PARAMETERS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LogComparison(PlainData, Shown):
+class LogComparison(PlainData, ReprMixin):
     """Base parameters of L logs that were fitted separately.
 
     Attributes:

@@ -75,7 +75,7 @@ class ExcitationTask(Options):
         space: entry whose coordinates are the channels of the series.
         output: forces that are measured: of the actuators, or of the joints (after the
             transmission). For redundant actuators, these are the resultants that identification
-            uses (`Model.determined`).
+            uses (`Model.measurable_output`).
         harmonics: number of harmonics of every Fourier series.
         period: period of the motion, such as 10s.
         limits: limits in addition to those of the machine file.
@@ -494,7 +494,7 @@ def _check_task(model: Model, task: ExcitationTask) -> None:
             f"a motion that starts and ends at rest needs at least 2, got {task.harmonics}",
             "give a number such as 5",
         )
-    outputs, _ = model.output_ports(model.determined(task.output))
+    outputs, _ = model.output_ports(model.measurable_output(task.output))
     for where, stated, known in (
         ("held", task.held, names),
         ("center", task.center, names),

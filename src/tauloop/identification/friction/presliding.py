@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.records import dataclass
-from tauloop.common.shown import Shown
+from tauloop.common.shown import ReprMixin
 from tauloop.identification.estimation.block_fits import BLOCKS_PER_LOG, BlockFits, gained, pooled
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall

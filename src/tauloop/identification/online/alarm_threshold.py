@@ -40,7 +40,7 @@ INTERVAL_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks(Shown):
+class Blocks(ReprMixin):
     """The largest absolute residuals of each block of a log.
 
     Attributes:

@@ -150,7 +150,7 @@ class CausalRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UpdateRows(Shown):
+class UpdateRows(ReprMixin):
     """Rows Y x = f of K updates.
 
     Attributes:

@@ -166,7 +166,7 @@ class ExternalWrenchOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContactInterval(Shown):
+class ContactInterval(ReprMixin):
     """An interval in which an estimate exceeds its threshold.
 
     Attributes:

@@ -31,7 +31,7 @@ MAX_NEGATIVE_SHARE = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wander(Shown):
+class Wander(ReprMixin):
     """The random walk of a tracked parameter.
 
     Attributes:

@@ -26,7 +26,7 @@ SINGULARITY_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cone(Shown):
+class Cone(ReprMixin):
     """The cone of one element's parameters p: P(p) = sum_j p_j E_j is positive semidefinite.
 
     Attributes:

@@ -32,7 +32,7 @@ MIN_INDEPENDENT_SHARE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DriveGains(Shown):
+class DriveGains(ReprMixin):
     """Factors by which the measured forces of the drives must be multiplied.
 
     Attributes:

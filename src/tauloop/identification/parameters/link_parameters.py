@@ -113,7 +113,7 @@ class LinkParameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkFamily(Shown):
+class LinkFamily(ReprMixin):
     """Parameters that can change together without a change of any force.
 
     Attributes:

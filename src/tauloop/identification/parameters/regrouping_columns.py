@@ -115,7 +115,7 @@ def _regressor(model: Model, states: RandomStates, theta: np.ndarray | None = No
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProductColumns(Shown):
+class ProductColumns(ReprMixin):
     """A machine's regressor in products of its parameters, as a function of lengths.
 
     Attributes:
@@ -229,7 +229,7 @@ class ProductColumns(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SetColumns(Shown):
+class SetColumns(ReprMixin):
     """A regressor in a set of combinations of products: Y_products = Y_set E.
 
     The set can be a published minimal set.

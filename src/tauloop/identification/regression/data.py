@@ -27,7 +27,7 @@ COLUMNS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RegressionData(Shown):
+class RegressionData(ReprMixin):
     """Samples of forces = Y p, with names and units. The arrays are views, not copies.
 
     Attributes:

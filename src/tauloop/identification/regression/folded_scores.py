@@ -33,7 +33,7 @@ from tauloop.identification.regression.folding import FoldedIdentification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScoreDirections(Shown):
+class ScoreDirections(ReprMixin):
     """The data that are needed to compute parameter steps d_n = B Z_n^T e_n from samples.
 
     Attributes:
@@ -125,7 +125,7 @@ def noise_spread(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NoiseFloor(Shown):
+class NoiseFloor(ReprMixin):
     """Lower bound of the variances, for errors of constant size with the residuals' correlation.
 
     See `AutocorrelatedErrors`.

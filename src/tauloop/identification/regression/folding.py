@@ -50,7 +50,7 @@ _MAX_NAMED_DIFFERENCES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LogTriangle(Shown):
+class LogTriangle(ReprMixin):
     """The condensed form of one or many logs, which is sufficient for an identification.
 
     Attributes:

@@ -158,7 +158,7 @@ def regression_data(
         output: "actuators" for one equation per actuator force, or "joints" for one per driven
             coordinate (forces A^T u). "joints" and redundant actuators need the forces of all
             actuators. Redundant actuators have one equation per leading actuator, or per coordinate
-            that it drives, for the resultant of all forces (`Model.determined`).
+            that it drives, for the resultant of all forces (`Model.measurable_output`).
         ties: relations between the parameters, such as `leaf_ties(model)`.
         prepared: result of `prepared_signals` for the log, if it was computed before. Then the
             preparation must have the cut-offs of `with_cutoffs`, or none if nothing was filtered.
@@ -321,7 +321,7 @@ def regressor_rows(
         output: one of `OUTPUTS`.
         start: coordinates at every sample (N, n_q) for a machine with loops, else None.
     """
-    rows = model.actuators.regressor(*motion, output=model.determined(output), start=start)
+    rows = model.actuators.regressor(*motion, output=model.measurable_output(output), start=start)
     _, velocity, _ = motion
     for actuator, column in _dry_friction_columns(model):
         rows[velocity[:, actuator] == 0.0, :, column] = 0.0

@@ -24,7 +24,7 @@ from tauloop.identification.regression.data import RegressionData, split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Condensed(Shown):
+class Condensed(ReprMixin):
     """The condensed form of samples, which is sufficient for least squares.
 
     Attributes:
