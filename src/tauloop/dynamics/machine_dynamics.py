@@ -544,7 +544,7 @@ def _from_momenta(
     other rows. The errors are None if there are too few rows for coarser differences.
     """
     forces = forces_from_momenta(functions, time, position, velocity, start=start)
-    if len(time) < 2 * FEWEST_SAMPLES - 1:
+    if len(time) < 2 * MIN_SAMPLES - 1:
         names = (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
         return forces, tuple(diagnostic(name, None) for name in names)
     errors = np.zeros(len(time))
