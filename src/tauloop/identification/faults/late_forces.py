@@ -2,8 +2,10 @@
 
 All four causes leave similar residuals, so they are compared. Each is fitted to the first part of
 the log with its best size, and evaluated by its error on the last part. A cause is reported if it
-reduces this error by more than the noise of the error. Of causes that predict equally well, the one
-with the fewest parameters is preferred.
+reduces this error by more than its noise, and by more than the preparation itself leaves as error:
+filters and differentiation change a motion even without noise. The latter error is that of the
+fitted model along the motion when the motion is prepared once more. Of causes that predict equally
+well, the one with the fewest parameters is preferred.
 
 Every output is fitted separately, with all parameters of the machine free.
 """
@@ -88,6 +90,8 @@ DAMPING_RATIOS = (0.03, 0.1, 0.4)
 NEGLIGIBLE_DELAY_SHARE = 0.05
 #: Errors below this share of the force are rounding errors.
 ERROR_ROUNDING = 1e-6
+#: A cause must explain an error of this multiple of the error that the preparation leaves.
+MIN_PREPARATION_ERRORS = 6.0
 #: Kind of Coulomb friction that reverses before its motion, which no real machine has.
 EARLY_FRICTION = "early friction"
 #: Directions of unit-norm columns with a squared singular value below this share of the largest are
@@ -211,6 +215,7 @@ def late_forces(
     model: Model,
     log: LogMotion,
     *,
+    prepared_again: LogMotion | None = None,
     output: str = "actuators",
     only: Iterable[str] | None = None,
 ) -> tuple[LateForce, ...]:
@@ -219,6 +224,8 @@ def late_forces(
     Args:
         model: the machine.
         log: its motion, and unfiltered forces.
+        prepared_again: its motion after the same preparation once more; None for a motion that no
+            filter has changed.
         output: output of `regressor_rows`.
         only: names of the outputs to check; None for all.
     """
@@ -229,11 +236,10 @@ def late_forces(
     mixing, rows = measured_outputs(model, log, output)
     measured_rows = list(range(len(names))) if isinstance(rows, slice) else list(rows)
     motion = log.slow_motion()
+    motion_again = (prepared_again or log).slow_motion().slow_motion()
     try:
-        start = model.actuators.track(motion.position).q if model.assembly.rows else None
-        columns = regressor_rows(
-            model, (motion.position, motion.velocity, motion.acceleration), output, start
-        )
+        columns = _columns_along(model, motion, output)
+        columns_again = _columns_along(model, motion_again, output)
     except PoseError:
         return ()
     speeds = motion.velocity
@@ -246,19 +252,34 @@ def late_forces(
     for number, row in enumerate(measured_rows):
         if names[row] not in checked:
             continue
+        highest = motion.highest * log.step
+        settling = log.slow_settling
         single = _Output(
-            columns[:, row], parameters, forces[:, number], log.usable, motion.highest * log.step
+            columns[:, row], parameters, forces[:, number], log.usable, highest, settling
         )
         if not single.can_evaluate:
             continue
+        prepared_error = 0.0
+        if len(columns_again) == len(columns):
+            exact = _Output(
+                columns_again[:, row], parameters, single.predicted, log.usable, highest, settling
+            )
+            _, prepared_error = exact.evaluate(exact.rigid)
         has_own_position = output == "actuators" and names[row] in log.names
         k = log.names.index(names[row]) if has_own_position else row
-        late = _explain(single, speeds[:, k], log.step)
+        late = _explain(single, speeds[:, k], log.step, prepared_error)
         if late is not None:
             unit = units[row]
             length_unit = "m" if unit == "N" else "rad"
             explained.append(replace(late, output=names[row], unit=unit, length_unit=length_unit))
     return tuple(explained)
+
+
+def _columns_along(model: Model, motion: LogMotion, output: str) -> np.ndarray:
+    """Return the columns (N, n_out, n_pi) of the parameters along a motion."""
+    start = model.actuators.track(motion.position).q if model.assembly.rows else None
+    rates = motion.position, motion.velocity, motion.acceleration
+    return regressor_rows(model, rates, output, start)
 
 
 def possibly_late_outputs(data: RegressionData) -> tuple[str, ...]:
@@ -331,6 +352,7 @@ class _Output:
         forces: np.ndarray,
         usable: np.ndarray | None,
         highest: float,
+        settling: int = 0,
     ) -> None:
         """Sort the columns of an output, and choose the samples for fitting and for evaluation.
 
@@ -340,6 +362,7 @@ class _Output:
             forces: (N,) measured forces.
             usable: (N,) whether a sample is valid; None if all are.
             highest: highest frequency of the motion, per sample.
+            settling: number of samples at the ends that are changed by the ends of a filter.
         """
         is_excited = np.linalg.norm(columns, axis=0) > 0.0
         index = {name: k for k, name in enumerate(parameters) if is_excited[k]}
@@ -363,7 +386,7 @@ class _Output:
         self._spectra: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self._usable = np.ones(self.count, dtype=bool) if usable is None else usable
         edge = int(FITTED_SHARE * self.count)
-        self.reach = max(min(int(FIRST_DELAYS[-1]), self.count // 20), 1)
+        self.reach = max(min(max(int(FIRST_DELAYS[-1]), settling), self.count // 20), 1)
         fitted = np.arange(self.reach, edge)
         self._fitted = fitted[self._usable[fitted]]
         parameter_count = self.columns.shape[1]
@@ -400,6 +423,12 @@ class _Output:
         edges = np.cumsum([len(block) for block in self._blocks])[:-1]
         errors = np.array([block.sum() for block in np.split(squares, edges)])
         return errors, float(np.sqrt(squares.mean()))
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """Forces (N,) that the fit of the first part predicts along the whole motion."""
+        values = self._least_squares(self.columns[self._fitted], self._fitted)
+        return np.asarray(self.columns @ values)
 
     def _least_squares(self, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return the parameters of a least-squares fit at some samples."""
@@ -528,10 +557,21 @@ def _delayed(columns: np.ndarray, rows: np.ndarray, delay: float) -> np.ndarray:
     return np.asarray(sum(terms))
 
 
-def _explain(single: _Output, speed: np.ndarray, step: float) -> LateForce | None:
-    """Return the significant causes of the late force of one output; None if there are none."""
+def _explain(
+    single: _Output, speed: np.ndarray, step: float, prepared_error: float
+) -> LateForce | None:
+    """Return the significant causes of the late force of one output; None if there are none.
+
+    Args:
+        single: the output.
+        speed: (N,) its own speed.
+        step: sampling period, s.
+        prepared_error: RMS error that the preparation of an exact log leaves, SI.
+    """
     plain_errors, plain = single.evaluate(single.rigid)
-    if plain <= ERROR_ROUNDING * float(np.sqrt(np.mean(single.forces**2))):
+    rounding = ERROR_ROUNDING * float(np.sqrt(np.mean(single.forces**2)))
+    least_explained = max(rounding, MIN_PREPARATION_ERRORS * prepared_error)
+    if plain <= least_explained:
         return None
     delay = _explain_by_delay(single, step)
     explanations = [delay]
@@ -546,6 +586,7 @@ def _explain(single: _Output, speed: np.ndarray, step: float) -> LateForce | Non
         explanation
         for explanation in explanations
         if explanation.error <= (1.0 - MIN_HELD_OUT_REDUCTION) * plain
+        and explanation.error**2 <= plain**2 - least_explained**2
         and _deviations(plain_errors, explanation.errors) >= MIN_GAIN_DEVIATIONS
         and np.sum(explanation.errors < plain_errors) >= MIN_BETTER_BLOCKS
     ]

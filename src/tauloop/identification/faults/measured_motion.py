@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -20,6 +21,9 @@ from tauloop.model import Model
 SLOW_CUTOFF_FACTOR = 8.0
 #: ... below which the velocities have this share of their power.
 MOTION_POWER_SHARE = 0.98
+#: Time after which the end of a log no longer affects the low-pass, as a multiple of the inverse of
+#: its angular cut-off frequency.
+SETTLING_TIME = 10.0
 #: Cut-off of forces that are decimated, as a share of the new sampling rate.
 DECIMATED_PASSBAND = 0.4
 
@@ -93,9 +97,19 @@ class LogMotion:
         highest = np.searchsorted(np.cumsum(power), MOTION_POWER_SHARE * power.sum()) / duration
         return float(max(highest, 1.0 / duration))
 
+    @property
+    def slow_settling(self) -> int:
+        """Number of samples at each end that lack samples for the low-pass of `slow`."""
+        return math.ceil(SETTLING_TIME / (2.0 * math.pi * self._slow_cutoff * self.step))
+
+    @property
+    def _slow_cutoff(self) -> float:
+        """Cut-off of the low-pass of `slow`, Hz."""
+        return min(SLOW_CUTOFF_FACTOR * self.highest, 0.4 / self.step)
+
     def _low_pass(self) -> ChannelChange:
         """Return a low-pass a little above the frequencies of the motion."""
-        cutoff = min(SLOW_CUTOFF_FACTOR * self.highest, 0.4 / self.step)
+        cutoff = self._slow_cutoff
         rate = 1.0 / self.step
 
         def filtered(x: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -77,6 +77,7 @@ class SearchMotion:
         factor: factor of the decimation.
         cutoff, order: cut-off, Hz, and order of the filter of its positions; infinite for none.
         beginning: motion and forces of the first samples, at the log's sampling rate.
+        beginning_again: the same after the same preparation once more; None for averaged periods.
         common_cutoff: cut-off of the filter of forces and regressor, as a share of the rate of the
             regression data; None for no filter.
     """
@@ -90,6 +91,7 @@ class SearchMotion:
     cutoff: float
     order: int
     beginning: LogMotion
+    beginning_again: LogMotion | None
     common_cutoff: float | None
 
     def acceleration_filter(
@@ -119,6 +121,7 @@ def search_motion(
     beginning = decimated.part(slice(None, MAX_SAMPLES_PER_LOG))
     cutoffs = [log.how.cutoff_of(name) for name in channels(log.log, "position")]
     shared = common_cutoff(prepared, replace(log.how, decimation=log.factor))
+    again = log.prepared_again(MAX_LATE_SAMPLES)
     return SearchMotion(
         name=log.name,
         velocity=samples(decimated, "velocity", names)[:count],
@@ -129,6 +132,7 @@ def search_motion(
         cutoff=min((cutoff for cutoff in cutoffs if cutoff is not None), default=np.inf),
         order=log.how.order,
         beginning=measured_motion(model, prepared.part(slice(None, MAX_LATE_SAMPLES))),
+        beginning_again=None if again is None else measured_motion(model, again),
         common_cutoff=None if shared is None else shared * log.factor,
     )
 
@@ -176,7 +180,11 @@ def faults_of_log(
                 beginning = measured_motion(
                     model, prepared.part(slice(None, MAX_LATE_SAMPLES)), periodic=is_periodic
                 )
-                explained = late_forces(model, beginning, output=options.output)
+                again = log.prepared_again(MAX_LATE_SAMPLES)
+                motion_again = None if again is None else measured_motion(model, again)
+                explained = late_forces(
+                    model, beginning, prepared_again=motion_again, output=options.output
+                )
                 problems, late = _explain_late_channels(model, problems, explained)
                 laws = presliding_laws(model, late)
     problems += jitter(log.log, names)
@@ -317,7 +325,11 @@ def faults_of_fit(
         outputs.update(possibly_late_outputs(part))
         if is_suspicious or outputs:
             explained = late_forces(
-                model, motion.beginning, output=output, only=None if is_suspicious else outputs
+                model,
+                motion.beginning,
+                prepared_again=motion.beginning_again,
+                output=output,
+                only=None if is_suspicious else outputs,
             )
             late += [(motion, force) for force in explained]
     if scales and all(force.kind in FRICTION_KINDS for _, force in late):

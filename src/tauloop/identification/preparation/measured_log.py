@@ -16,7 +16,15 @@ from tauloop.common.shown import ReprMixin
 from tauloop.identification.preparation.periodic import periodic_signals
 from tauloop.identification.preparation.periods import FORCE_NOISE, PeriodAverage, average_periods
 from tauloop.identification.preparation.two_runs import TwoRuns
-from tauloop.logs import Preparation, Signals, channels, prepared_signals, sample_period, samples
+from tauloop.logs import (
+    Preparation,
+    Signals,
+    channels,
+    prepared_signals,
+    sample_period,
+    samples,
+    with_cutoffs,
+)
 from tauloop.logs.checks.known_forces import KnownForce
 from tauloop.logs.checks.saturation import LEFT_OUT, left_out
 from tauloop.logs.log import TIME, as_signals
@@ -68,6 +76,23 @@ class MeasuredLog(PlainData, ReprMixin):
         return periodic_signals(
             self.average.log, highest=self.highest, standstill=self.how.standstill
         )
+
+    def prepared_again(self, longest: int) -> Signals | None:
+        """Return the first samples of the prepared log, prepared once more; None for averages.
+
+        The prepared motion is smooth and known exactly, so that its difference from this motion is
+        what the preparation changes without any noise. The first preparation is not trimmed, so
+        that the ends of the log have the same effect twice.
+
+        Args:
+            longest: largest number of samples.
+        """
+        if self.average is not None:
+            return None
+        how = with_cutoffs(self.log, self.how)
+        beginning = as_signals(self.log).part(slice(None, longest + 2 * how.trim))
+        untrimmed = prepared_signals(beginning, replace(how, trim=0))
+        return prepared_signals(untrimmed, how)
 
     def averaged(self, period: float, highest: float) -> MeasuredLog:
         """Return the log with the average of its periods, without the samples that are trimmed.
