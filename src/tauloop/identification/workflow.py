@@ -521,7 +521,7 @@ def _fit_and_evaluate(
     )
     stages.done()
     findings = (*logs.bad_samples, *logs.channels.problems)
-    findings += reported_faults(result, fit_faults.problems or result.timing_problems)
+    findings += reported_faults(result, fit_faults.problems)
     if data.gains is None:
         findings += machine_file.findings
     if comparison is not None:

@@ -68,6 +68,8 @@ class TimingTerm:
             motor held; negative where accelerations are too small.
         deviation: standard deviation of the value.
         shift: (r,) change of the parameters in the fit with the term, SI.
+        explained: (n_kept,) RMS force of each measured output that the term explains in addition to
+            the parameters, SI.
         inertias: inertias of the load at the motors with compliant transmissions, kg m^2 or kg;
             empty where the motion is unknown.
         unit: unit of the outputs.
@@ -80,6 +82,7 @@ class TimingTerm:
     value: float
     deviation: float
     shift: np.ndarray
+    explained: np.ndarray
     inertias: tuple[float, ...] = ()
     unit: str = ""
     is_of_all: bool = False
@@ -347,6 +350,7 @@ def _term(
         value=value,
         deviation=deviation,
         shift=shift,
+        explained=abs(value) * np.sqrt(np.mean(left**2, axis=0)) / estimate.weights,
         inertias=column.inertias,
         unit=data.output_units[outputs[0]],
         is_of_all=len(outputs) > 1,

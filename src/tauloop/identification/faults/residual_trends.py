@@ -73,6 +73,7 @@ class ResidualTrend:
             s^2, of the angular frequency at which the load would oscillate with the motor held.
         deviations: value divided by its standard deviation.
         explained: explained share of the residual's power.
+        force: RMS force that it explains, SI.
     """
 
     output: str
@@ -82,6 +83,7 @@ class ResidualTrend:
     value: float
     deviations: float
     explained: float
+    force: float
 
     def __str__(self) -> str:
         if self.kind == "delay":
@@ -344,6 +346,7 @@ def _significant_trend(
         value=value * column.scale,
         deviations=value / max(float(deviation), np.finfo(float).tiny),
         explained=explained,
+        force=float(size),
     )
 
 

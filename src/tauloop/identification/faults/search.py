@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -25,6 +26,10 @@ from tauloop.identification.faults.late_forces import (
 )
 from tauloop.identification.faults.measured_motion import LogMotion, measured_motion
 from tauloop.identification.faults.missing_laws import MissingLaw, missing_laws
+from tauloop.identification.faults.preparation_error import (
+    MIN_PREPARATION_ERRORS,
+    preparation_errors,
+)
 from tauloop.identification.faults.residual_trends import (
     ResidualTrend,
     residual_trends,
@@ -46,7 +51,15 @@ from tauloop.identification.preparation.measured_log import MeasuredLog, naming_
 from tauloop.identification.preparation.periodic import cut_off, not_repeated
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.ties import Ties
-from tauloop.logs import Signals, butterworth, channels, common_cutoff, sample_period, samples
+from tauloop.logs import (
+    Preparation,
+    Signals,
+    butterworth,
+    channels,
+    common_cutoff,
+    sample_period,
+    samples,
+)
 from tauloop.logs.rates import wider
 from tauloop.model import Model
 
@@ -77,7 +90,8 @@ class SearchMotion:
         factor: factor of the decimation.
         cutoff, order: cut-off, Hz, and order of the filter of its positions; infinite for none.
         beginning: motion and forces of the first samples, at the log's sampling rate.
-        beginning_again: the same after the same preparation once more; None for averaged periods.
+        preparation: preparation of the log.
+        prepared_again: the first samples after a second preparation; None for averaged periods.
         common_cutoff: cut-off of the filter of forces and regressor, as a share of the rate of the
             regression data; None for no filter.
     """
@@ -91,7 +105,8 @@ class SearchMotion:
     cutoff: float
     order: int
     beginning: LogMotion
-    beginning_again: LogMotion | None
+    preparation: Preparation
+    prepared_again: Signals | None
     common_cutoff: float | None
 
     def acceleration_filter(
@@ -121,7 +136,6 @@ def search_motion(
     beginning = decimated.part(slice(None, MAX_SAMPLES_PER_LOG))
     cutoffs = [log.how.cutoff_of(name) for name in channels(log.log, "position")]
     shared = common_cutoff(prepared, replace(log.how, decimation=log.factor))
-    again = log.prepared_again(MAX_LATE_SAMPLES)
     return SearchMotion(
         name=log.name,
         velocity=samples(decimated, "velocity", names)[:count],
@@ -132,7 +146,8 @@ def search_motion(
         cutoff=min((cutoff for cutoff in cutoffs if cutoff is not None), default=np.inf),
         order=log.how.order,
         beginning=measured_motion(model, prepared.part(slice(None, MAX_LATE_SAMPLES))),
-        beginning_again=None if again is None else measured_motion(model, again),
+        preparation=replace(log.how, decimation=log.factor),
+        prepared_again=log.prepared_again(MAX_LATE_SAMPLES),
         common_cutoff=None if shared is None else shared * log.factor,
     )
 
@@ -292,13 +307,21 @@ def faults_of_fit(
     unknowns, drives = friction(model, training)
     sign_problems = wrong_signs(training, unknowns, drives)
     if not motions:
-        return FitFaults(problems=sign_problems)
+        return FitFaults(problems=sign_problems or result.timing_problems)
     count = len(motions)
+    left_by_preparation = _PreparationErrors(model, motions, parts, result, output)
     trends: list[tuple[ResidualTrend, ...]] = []
     for motion, part in zip(motions, parts, strict=True):
         unknowns, _ = friction(model, part)
         passed = motion.acceleration_filter(part)
-        trends.append(residual_trends(part, unknowns, passed=passed, speeds=motion.velocity))
+        log_trends = residual_trends(part, unknowns, passed=passed, speeds=motion.velocity)
+        trends.append(
+            tuple(
+                trend
+                for trend in log_trends
+                if left_by_preparation.is_less({trend.output: trend.force})
+            )
+        )
     scales = Problems()
     not_shown: list[str] = []
     if not sign_problems:
@@ -316,7 +339,13 @@ def faults_of_fit(
             _element_motion(model, motion, part, output)
             for motion, part in zip(motions, parts, strict=True)
         ]
-        laws = missing_laws(parts, element_motions, _friction_owners(model, parts[0]), result)
+        laws = tuple(
+            law
+            for law in missing_laws(
+                parts, element_motions, _friction_owners(model, parts[0]), result
+            )
+            if left_by_preparation.is_less({law.output: law.force})
+        )
     lengths = {} if presliding is None else dict(presliding.lengths)
     is_suspicious = bool(sign_problems or laws or lengths)
     late: list[tuple[SearchMotion, LateForce]] = []
@@ -324,10 +353,13 @@ def faults_of_fit(
         outputs = {trend.output for trend in log_trends if trend.kind in LATE_TRENDS}
         outputs.update(possibly_late_outputs(part))
         if is_suspicious or outputs:
+            again = None
+            if motion.prepared_again is not None:
+                again = measured_motion(model, motion.prepared_again)
             explained = late_forces(
                 model,
                 motion.beginning,
-                prepared_again=motion.beginning_again,
+                prepared_again=again,
                 output=output,
                 only=None if is_suspicious else outputs,
             )
@@ -335,7 +367,68 @@ def faults_of_fit(
     if scales and all(force.kind in FRICTION_KINDS for _, force in late):
         return FitFaults(problems=tuple(scales), not_shown=tuple(not_shown))
     faults = _ranked_faults(model, late, trends, laws, sign_problems, result, motions, lengths)
-    return replace(faults, not_shown=tuple(not_shown))
+    problems = faults.problems or _timing_problems(result, left_by_preparation)
+    return replace(faults, problems=problems, not_shown=tuple(not_shown))
+
+
+class _PreparationErrors:
+    """The errors of forces that the preparation of the logs leaves, calculated when first needed."""
+
+    def __init__(
+        self,
+        model: Model,
+        motions: Sequence[SearchMotion],
+        parts: Sequence[RegressionData],
+        result: Identification,
+        output: str,
+    ) -> None:
+        """Store the arguments of `preparation_errors`."""
+        self._model = model
+        self._motions = motions
+        self._parts = parts
+        self._result = result
+        self._output = output
+
+    def is_less(self, explained: Mapping[str, float]) -> bool:
+        """Return whether a fault explains more than the errors, in some output.
+
+        Args:
+            explained: RMS forces that the fault explains, SI, by output.
+        """
+        return any(
+            force > MIN_PREPARATION_ERRORS * self._errors.get(name, 0.0)
+            for name, force in explained.items()
+        )
+
+    @cached_property
+    def _errors(self) -> dict[str, float]:
+        """The largest error of all logs, SI, by output."""
+        largest: dict[str, float] = {}
+        for motion, part in zip(self._motions, self._parts, strict=True):
+            if motion.prepared_again is None:
+                continue
+            errors = preparation_errors(
+                self._model,
+                motion.prepared_again,
+                motion.preparation,
+                part,
+                self._result,
+                output=self._output,
+            )
+            for name, error in errors.items():
+                largest[name] = max(error, largest.get(name, 0.0))
+        return largest
+
+
+def _timing_problems(result: Identification, errors: _PreparationErrors) -> tuple[Problem, ...]:
+    """Return the timing terms of a fit that explain more than the preparation leaves."""
+    names = [fitted.output for fitted in result.training]
+    problems = []
+    for term in result.timing:
+        explained = dict(zip(names, term.explained.tolist(), strict=True))
+        if term.is_shown and errors.is_less(explained):
+            problems.append(term.problem(result.base, result.values, result.standard_deviations))
+    return tuple(problems)
 
 
 def _element_motion(

@@ -1,0 +1,91 @@
+"""Errors of the forces that the preparation of a log leaves, also without any noise.
+
+A low-pass takes a share of the accelerations, ends of a log lack samples, and friction reverses
+between two samples. A prepared motion is smooth and known exactly. It is prepared once more; the
+forces of the fitted model along the first motion, fitted along the second, have errors of the same
+kind and size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.errors import PoseError
+from tauloop.identification.estimation.base_columns import base_columns
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.regression.data import RegressionData
+from tauloop.identification.regression.from_log import regression_data
+from tauloop.logs import Preparation, Signals
+from tauloop.model import Model
+
+#: A fault must explain forces of this multiple of the error that the preparation leaves.
+MIN_PREPARATION_ERRORS = 3.0
+#: Directions of unit-norm columns with a smaller share of the largest singular value are ignored.
+RANK_TOLERANCE = 1e-8
+
+
+def preparation_errors(
+    model: Model,
+    prepared_again: Signals,
+    preparation: Preparation,
+    part: RegressionData,
+    result: Identification,
+    *,
+    output: str,
+) -> dict[str, float]:
+    """Return the RMS error, SI, that the preparation of a log leaves, for each measured output.
+
+    Args:
+        model: the machine.
+        prepared_again: the beginning of the log after two preparations.
+        preparation: the preparation.
+        part: regression data of the log after one preparation.
+        result: the fit.
+        output: output of the fit.
+    """
+    names = [part.outputs[k] for k in part.kept]
+    try:
+        again = regression_data(
+            model,
+            prepared_again,
+            preparation,
+            output=output,
+            ties=part.ties,
+            prepared=prepared_again,
+        )
+    except PoseError:
+        return dict.fromkeys(names, 0.0)
+    count = min(len(again), len(part))
+    inside = slice(part.reach, count - part.reach)
+    values = _values(result, again.parameters)
+    columns_of_machine = [part.parameters.index(name) for name in again.parameters]
+    first = part.regressor[inside][:, :, columns_of_machine]
+    second = again.regressor[inside]
+    differences = ((first - second) @ values)[:, part.kept]
+    # Parameters that are fitted to a log absorb a part of its errors.
+    rows = base_columns(again, second, result.base)
+    deviations = {fitted.output: fitted.rmse for fitted in result.training}
+    tiny = np.finfo(float).tiny
+    weights = np.array([1.0 / max(deviations.get(name, 1.0), tiny) for name in names])
+    unfitted = _without_fit(rows * weights[:, None], differences * weights) / weights
+    return dict(zip(names, np.sqrt(np.mean(unfitted**2, axis=0)).tolist(), strict=True))
+
+
+def _values(result: Identification, parameters: tuple[str, ...]) -> np.ndarray:
+    """Return the fitted values (n,) of some parameters; zero where the fit has none."""
+    fitted: Mapping[str, float] = dict(
+        zip(result.regressor_parameters, result.parameters.tolist(), strict=True)
+    )
+    return np.array([fitted.get(name, 0.0) for name in parameters])
+
+
+def _without_fit(rows: np.ndarray, forces: np.ndarray) -> np.ndarray:
+    """Return forces (N, n_out) less their fit by columns (N, n_out, r)."""
+    columns = rows.reshape(-1, rows.shape[-1])
+    norms = np.linalg.norm(columns, axis=0)
+    norms[norms == 0.0] = 1.0
+    unit = columns / norms
+    values = np.linalg.lstsq(unit, forces.ravel(), rcond=RANK_TOLERANCE)[0]
+    return np.asarray(forces - (unit @ values).reshape(forces.shape))
