@@ -153,7 +153,6 @@ def test_no_delay_below_a_twentieth_of_a_sample_is_named(hardly_late: dict[str, 
     assert [text for text in hardly_late.values() if "lags the motion" in text] == []
 
 
-@pytest.mark.xfail(reason="its samples next to reversals are taken for wrong accelerations")
 def test_a_delay_below_a_twentieth_of_a_sample_gives_no_finding(
     hardly_late: dict[str, str],
 ) -> None:

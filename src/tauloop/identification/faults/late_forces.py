@@ -259,15 +259,14 @@ def late_forces(
         )
         if not single.can_evaluate:
             continue
-        prepared_error = 0.0
+        exact = None
         if len(columns_again) == len(columns):
             exact = _Output(
                 columns_again[:, row], parameters, single.predicted, log.usable, highest, settling
             )
-            _, prepared_error = exact.evaluate(exact.rigid)
         has_own_position = output == "actuators" and names[row] in log.names
         k = log.names.index(names[row]) if has_own_position else row
-        late = _explain(single, speeds[:, k], log.step, prepared_error)
+        late = _explain(single, speeds[:, k], log.step, exact)
         if late is not None:
             unit = units[row]
             length_unit = "m" if unit == "N" else "rad"
@@ -558,7 +557,7 @@ def _delayed(columns: np.ndarray, rows: np.ndarray, delay: float) -> np.ndarray:
 
 
 def _explain(
-    single: _Output, speed: np.ndarray, step: float, prepared_error: float
+    single: _Output, speed: np.ndarray, step: float, exact: _Output | None
 ) -> LateForce | None:
     """Return the significant causes of the late force of one output; None if there are none.
 
@@ -566,12 +565,19 @@ def _explain(
         single: the output.
         speed: (N,) its own speed.
         step: sampling period, s.
-        prepared_error: RMS error that the preparation of an exact log leaves, SI.
+        exact: the same output of an exact log, whose errors its preparation leaves; None if there
+            is no such log.
     """
     plain_errors, plain = single.evaluate(single.rigid)
-    rounding = ERROR_ROUNDING * float(np.sqrt(np.mean(single.forces**2)))
-    least_explained = max(rounding, MIN_PREPARATION_ERRORS * prepared_error)
-    if plain <= least_explained:
+    least_explained = ERROR_ROUNDING * float(np.sqrt(np.mean(single.forces**2)))
+    least_misfit = 0.0
+    if exact is not None:
+        _, error_of_exact = exact.evaluate(exact.rigid)
+        least_explained = max(least_explained, MIN_PREPARATION_ERRORS * error_of_exact)
+        least_misfit = MIN_PREPARATION_ERRORS**2 * exact.misfit(exact.rigid)
+    # The error of the held-out part is extrapolated, and much larger if the fitted part hardly
+    # determines the parameters. The misfit of the fitted part is not.
+    if plain <= least_explained or single.misfit(single.rigid) <= least_misfit:
         return None
     delay = _explain_by_delay(single, step)
     explanations = [delay]

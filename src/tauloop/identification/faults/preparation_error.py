@@ -48,24 +48,21 @@ def preparation_errors(
     names = [part.outputs[k] for k in part.kept]
     try:
         again = regression_data(
-            model,
-            prepared_again,
-            preparation,
-            output=output,
-            ties=part.ties,
-            prepared=prepared_again,
+            model, prepared_again, preparation, output=output, prepared=prepared_again
         )
     except PoseError:
         return dict.fromkeys(names, 0.0)
     count = min(len(again), len(part))
     inside = slice(part.reach, count - part.reach)
-    values = _values(result, again.parameters)
-    columns_of_machine = [part.parameters.index(name) for name in again.parameters]
-    first = part.regressor[inside][:, :, columns_of_machine]
-    second = again.regressor[inside]
-    differences = ((first - second) @ values)[:, part.kept]
+    first = part.regressor[inside]
+    # Further columns, such as friction of another shape, remain as they are.
+    second = first.copy()
+    second[:, :, [part.parameters.index(name) for name in again.parameters]] = again.regressor[
+        inside
+    ]
+    differences = ((first - second) @ _values(result, part.parameters))[:, part.kept]
     # Parameters that are fitted to a log absorb a part of its errors.
-    rows = base_columns(again, second, result.base)
+    rows = base_columns(part, second, result.base)
     deviations = {fitted.output: fitted.rmse for fitted in result.training}
     tiny = np.finfo(float).tiny
     weights = np.array([1.0 / max(deviations.get(name, 1.0), tiny) for name in names])
