@@ -139,6 +139,24 @@ def test_a_delay_is_named_with_its_size(model: Model, milliseconds: float, every
         assert "--presliding" not in text
 
 
+@pytest.mark.parametrize(("coulomb", "milliseconds"), [(1.5, 3.0), (3.0, 10.0)])
+def test_a_chosen_standstill_does_not_change_the_size_of_a_delay(
+    model: Model, coulomb: float, milliseconds: float
+) -> None:
+    """Reversals at which late friction is wrong are fitted better if they count as a rest."""
+    shifted = TIME - 1e-3 * milliseconds
+    late = smooth_at(shifted) + coulomb * np.sign(motion_at(shifted)[1])
+    positions = motion_at(TIME)[0]
+    rng = np.random.default_rng(8)
+    log = arm_log((TIME, positions), late, noise=NOISE, encoder=1.2e-5, rng=rng)
+    document = identified(model, log)
+    assert len(document["findings"]) == 2
+    for finding in document["findings"]:
+        assert number("lags the motion by # ms", finding["what"]) == pytest.approx(
+            milliseconds, rel=0.05
+        )
+
+
 @pytest.fixture(scope="module")
 def hardly_late(model: Model) -> dict[str, str]:
     """Return the findings of a log with 0.8 of the negligible delay and with little noise.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from operator import methodcaller
 from typing import Any
@@ -59,6 +59,7 @@ class MachineIdentification(Result):
         not_shown: descriptions of zeros of encoders and factors of forces that these logs do not
             determine; they must be checked by other means.
         friction_laws: laws of friction that the findings report as missing and options can add.
+        force_delays: delays of forces that the findings report, s, by output.
         terms: known and additional terms, as stated or as chosen by validation.
         motion: times (N,), s, and actuator positions (N, n) of the first log, SI.
     """
@@ -87,6 +88,7 @@ class MachineIdentification(Result):
     not_shown: tuple[str, ...] = ()
     motion: tuple[np.ndarray, np.ndarray] | None = field(default=None, metadata=OMITTED)
     friction_laws: tuple[MissingLaw, ...] = field(default=(), metadata=OMITTED)
+    force_delays: Mapping[str, float] = field(default_factory=dict, metadata=OMITTED)
     terms: TermOptions = field(default_factory=TermOptions, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:

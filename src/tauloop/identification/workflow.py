@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -255,7 +255,8 @@ def _with_chosen_friction(
 ) -> tuple[PreparedLogs, TermOptions]:
     """Return the logs and terms with the friction laws that validation chose.
 
-    Options of the preparation that are better with the laws are changed as well.
+    Options of the preparation that are better with the laws, or with known delays of the forces,
+    are changed as well.
     """
     trial_options = replace(
         options,
@@ -310,7 +311,7 @@ def _with_chosen_friction(
     part = prepared.part(options.share, MAX_FRICTION_SAMPLES)
     velocities = usable_names(model, part, options)
     choice = choose_friction(part, options.terms, identify_with, fit_with, velocities=velocities)
-    if not choice.terms_changed:
+    if not (choice.terms_changed or choice.changes):
         return prepared, options.terms
     changed = prepared_again(model, prepared, options, ties, choice.changes)
     channels = replace(changed.channels, notes=(*changed.channels.notes, *choice.notes))
@@ -327,6 +328,7 @@ class _IdentificationData:
         machine: the same with the columns of the machine alone.
         faults: problems of the logs.
         laws: laws of friction that explain faults of the logs.
+        delays: delays of forces that explain faults of the logs, s, by output.
         motions: motions of the logs; none of averaged periods.
         presliding: the chosen presliding lengths.
         gains: gains of the drives, if they are estimated.
@@ -340,6 +342,7 @@ class _IdentificationData:
     machine: list[RegressionData]
     faults: tuple[Problem, ...]
     laws: tuple[MissingLaw, ...]
+    delays: Mapping[str, float]
     motions: tuple[SearchMotion, ...]
     presliding: PreslidingChoice | None
     gains: DriveGains | None
@@ -382,6 +385,7 @@ def _identification_data(
     output = options.output
     faults: list[Problem] = []
     laws: dict[str, MissingLaw] = {}
+    delays: dict[str, float] = {}
     parts: list[RegressionData] = []
     motions: list[SearchMotion] = []
     elements: list[ElementMotion] = []
@@ -394,6 +398,7 @@ def _identification_data(
             faults += of_log.problems
             for law in of_log.laws:
                 laws.setdefault(law.element, law)
+            delays |= of_log.delays
         with naming_log(log, len(logs)):
             how = replace(log.how, decimation=log.factor)
             part = regression_data(
@@ -446,6 +451,7 @@ def _identification_data(
         machine=machine,
         faults=tuple(faults),
         laws=tuple(laws.values()),
+        delays=delays,
         motions=tuple(motions),
         presliding=presliding,
         gains=gains,
@@ -499,7 +505,7 @@ def _fit_and_evaluate(
         result = fit(training, held_out, estimator, errors=errors, bending=bending)
     stages.done()
     best = result if whole is None else whole
-    fit_faults = FitFaults(problems=data.faults, laws=data.laws)
+    fit_faults = FitFaults(problems=data.faults, laws=data.laws, delays=data.delays)
     if not data.faults:
         fit_faults = faults_of_fit(
             model,
@@ -582,6 +588,7 @@ def _fit_and_evaluate(
         held_out=held_out,
         motion=data.motion,
         friction_laws=fit_faults.laws,
+        force_delays=fit_faults.delays,
         terms=options.terms,
     )
 

@@ -152,6 +152,13 @@ class LateForce:
         """Kind of the best cause."""
         return self.ranked[0].kind
 
+    @property
+    def delay(self) -> float:
+        """Delay of the force by the best cause, or half of its hold, s; zero for other causes."""
+        best = self.ranked[0]
+        delays = {"delay": best.size, "hold": 0.5 * (best.size - 1.0) * self.step}
+        return delays.get(best.kind, 0.0)
+
     def problem(self, element: str) -> Problem:
         """Return the problem of the best cause, which mentions the second best.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,8 @@ FRICTION_COEFFICIENTS = ("viscous", "coulomb")
 #: A friction coefficient next to a presliding column is negative beyond this number of standard
 #: deviations.
 MIN_NEGATIVE_DEVIATIONS = 4.0
+#: Delays of all forces are the same if they differ by at most this share of their mean.
+MAX_DELAY_SPREAD = 0.2
 #: Explanations of `late_forces` that are friction.
 FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 #: Kinds of trends that `late_forces` explains.
@@ -169,6 +171,7 @@ def faults_of_log(
     names = model.actuators.ports.position.columns
     is_periodic = log.average is not None
     laws: tuple[MissingLaw, ...] = ()
+    delays: dict[str, float] = {}
     driven = [name for name in names if name not in options.preparation.hold]
     problems = (
         *clipped(log.log, limits=force_limits(model)),
@@ -202,9 +205,12 @@ def faults_of_log(
                 )
                 problems, late = _explain_late_channels(model, problems, explained)
                 laws = presliding_laws(model, late)
+                delays = {force.output: force.delay for force in explained if force.delay}
     problems += jitter(log.log, names)
     return LogFaults(
-        problems=tuple(of_log(log.name, count, problem) for problem in problems), laws=laws
+        problems=tuple(of_log(log.name, count, problem) for problem in problems),
+        laws=laws,
+        delays=delays,
     )
 
 
@@ -227,12 +233,26 @@ def _explain_late_channels(
         if force not in other_causes:
             early.update((f"force.{force.output}", f"position.{force.output}"))
     problems = tuple(problem for problem in problems if problem.where not in early)
-    if other_causes and all(problem.where.startswith("force.") for problem in problems):
+    are_forces = all(problem.where.startswith("force.") for problem in problems)
+    if other_causes and (are_forces or _have_common_delay(model, other_causes)):
         causes = tuple(
             force.problem(friction_element(model, force.output)) for force in other_causes
         )
         return causes, other_causes
     return problems, ()
+
+
+def _have_common_delay(model: Model, late: Sequence[LateForce]) -> bool:
+    """Return whether the forces of all actuators, at least two, have nearly the same delay.
+
+    A motion that leads all forces is the same. It is tested by whole samples and for one channel
+    after the other, which is less exact.
+    """
+    delays = [force.delay for force in late]
+    actuators = [actuator.name for actuator in model.mechanism.actuators]
+    if len(delays) < 2 or {force.output for force in late} != set(actuators) or 0.0 in delays:
+        return False
+    return max(delays) - min(delays) <= MAX_DELAY_SPREAD * abs(float(np.mean(delays)))
 
 
 def presliding_laws(model: Model, late: Sequence[LateForce]) -> tuple[MissingLaw, ...]:
@@ -258,10 +278,12 @@ class LogFaults:
     Attributes:
         problems: the problems to report.
         laws: laws of friction that explain all of them.
+        delays: delays of forces, s, by output.
     """
 
     problems: tuple[Problem, ...] = ()
     laws: tuple[MissingLaw, ...] = ()
+    delays: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,11 +294,13 @@ class FitFaults:
         problems: the problems to report.
         not_shown: descriptions of zeros and factors that the forces do not determine.
         laws: laws of friction that can be added to the fit.
+        delays: delays of forces, s, by output.
     """
 
     problems: tuple[Problem, ...] = ()
     not_shown: tuple[str, ...] = ()
     laws: tuple[MissingLaw, ...] = ()
+    delays: Mapping[str, float] = field(default_factory=dict)
 
 
 def faults_of_fit(
@@ -368,7 +392,8 @@ def faults_of_fit(
         return FitFaults(problems=tuple(scales), not_shown=tuple(not_shown))
     faults = _ranked_faults(model, late, trends, laws, sign_problems, result, motions, lengths)
     problems = faults.problems or _timing_problems(result, left_by_preparation)
-    return replace(faults, problems=problems, not_shown=tuple(not_shown))
+    delays = {force.output: force.delay for _, force in late if force.delay}
+    return replace(faults, problems=problems, not_shown=tuple(not_shown), delays=delays)
 
 
 class _PreparationErrors:

@@ -3,7 +3,8 @@
 A law is chosen here if neither the machine file nor the user states it. A standstill that was
 chosen without the laws may compensate for missing presliding friction, because it removes friction
 at low speed. The same is true of a source of velocity. Both are therefore tried again with the
-laws.
+laws. A standstill may also hide the reversals at which a late force of friction is seen, so that it
+is compared again on forces without their delay.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class FrictionChoice:
     Attributes:
         terms: the terms with the laws.
         terms_changed: whether laws were added.
-        changes: options of the preparation that are better with the laws, by name.
+        changes: options of the preparation that are better with the laws, or with the delays of
+            the forces, by name.
         notes: the choices in words.
     """
 
@@ -62,6 +64,7 @@ class _Round:
         error: validation error with the laws, %; infinite if the identification failed.
         plain: validation error without any law, %.
         lengths: presliding lengths, by element.
+        delays: delays of forces, s, by output.
     """
 
     terms: TermOptions
@@ -69,6 +72,7 @@ class _Round:
     error: float
     plain: float
     lengths: Mapping[str, float]
+    delays: Mapping[str, float]
 
 
 def choose_friction(
@@ -92,6 +96,7 @@ def choose_friction(
     """
     best = _add_laws(prepared, terms, identify_with)
     changes: dict[str, Any] = {}
+    notes: list[str] = []
     chosen = {choice.option: choice.value for choice in prepared.channels.chosen}
     standstill = Preparation(cutoff=None).standstill
     if chosen.get("standstill", standstill) != standstill:
@@ -99,9 +104,15 @@ def choose_friction(
         if other.laws and other.error * (1.0 + MIN_ERROR_REDUCTION) <= best.error:
             best = replace(other, plain=min(best.plain, other.plain))
             changes["standstill"] = standstill
+        elif other.delays:
+            note = _better_without_delays(prepared, terms, fit_with, other.delays, standstill)
+            if note:
+                best = other
+                changes["standstill"] = standstill
+                notes.append(note)
     if not best.laws:
-        return FrictionChoice(terms=terms)
-    notes = [_law_note(best, changes)]
+        return FrictionChoice(terms=terms, changes=changes, notes=tuple(notes))
+    notes.append(_law_note(best, changes))
     if velocities:
         source = _best_source(prepared.changed(**changes), best, fit_with, velocities)
         if source is not None:
@@ -109,6 +120,33 @@ def choose_friction(
             changes["velocities"] = dict.fromkeys(velocities, name)
             notes.append(note)
     return FrictionChoice(terms=best.terms, terms_changed=True, changes=changes, notes=tuple(notes))
+
+
+def _better_without_delays(
+    prepared: PreparedLogs,
+    terms: TermOptions,
+    fit_with: FitWithTerms,
+    delays: Mapping[str, float],
+    standstill: float,
+) -> str:
+    """Return a note if forces without their delays are fitted as well with another standstill.
+
+    Args:
+        prepared: the part of the logs that is used for the choice, with the chosen standstill.
+        terms: the stated terms.
+        fit_with: fit with terms.
+        delays: delays of forces, s, by output.
+        standstill: the other standstill.
+    """
+    corrected = prepared.with_earlier_forces(delays)
+    chosen = _validation_error(fit_with(corrected, terms))
+    other = _validation_error(fit_with(corrected.changed(standstill=standstill), terms))
+    if other > chosen * (1.0 + MIN_ERROR_REDUCTION):
+        return ""
+    return (
+        f"standstill {standstill:g} chosen by validation of forces without their delay: error "
+        f"{other:.3g} % (with the standstill chosen before: {chosen:.3g} %)"
+    )
 
 
 def _law_note(best: _Round, changes: Mapping[str, Any]) -> str:
@@ -129,6 +167,7 @@ def _add_laws(
     """Add laws that are reported as missing, as long as the validation error falls."""
     laws: list[MissingLaw] = []
     result = identify_with(prepared, terms)
+    delays = {} if result is None else result.force_delays
     plain = error = _validation_error(_fit_of(result))
     for _ in range(MAX_ROUNDS):
         missing = () if result is None else result.friction_laws
@@ -144,7 +183,9 @@ def _add_laws(
         result = result_with_laws
         error = error_with_laws
     lengths = {} if result is None or result.presliding is None else result.presliding.lengths
-    return _Round(terms=terms, laws=tuple(laws), error=error, plain=plain, lengths=lengths)
+    return _Round(
+        terms=terms, laws=tuple(laws), error=error, plain=plain, lengths=lengths, delays=delays
+    )
 
 
 def _best_source(

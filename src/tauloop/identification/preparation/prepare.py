@@ -100,6 +100,27 @@ class PreparedLogs:
         )
         return replace(self, logs=logs)
 
+    def with_earlier_forces(self, delays: Mapping[str, float]) -> PreparedLogs:
+        """Return the logs without known delays of forces.
+
+        Args:
+            delays: delays, s, by the name of the force.
+        """
+        logs = []
+        for entry in self.logs:
+            time = entry.log.time
+            corrected = tuple(
+                replace(
+                    channel,
+                    values=np.interp(time + delays[channel.channel], time, channel.values),
+                )
+                if channel.quantity == "force" and channel.channel in delays
+                else channel
+                for channel in entry.log.channels
+            )
+            logs.append(replace(entry, log=replace(entry.log, channels=corrected)))
+        return replace(self, logs=tuple(logs))
+
 
 def prepare_logs(
     model: Model,
