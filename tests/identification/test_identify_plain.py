@@ -19,6 +19,8 @@ from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_motion, arm_regress
 import tauloop as tl
 from tauloop.formats.urdf.reader import load_urdf
 from tauloop.identification import PreparationOptions, TermOptions
+from tauloop.identification.preparation.automatic import possible_cutoffs
+from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.logs import Signals
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -140,3 +142,11 @@ def test_the_measured_arm_without_its_preparation(shared, tmp_path):
     result = tl.identify(machine, recording, tl.IdentificationOptions(data=data, output="joints"))
     errors = [fit.rmse_percent for fit in result.identification.held_out]
     assert (np.array(errors) <= [5.5, 5.6, 6.3, 13.4, 11.7, 12.5]).all(), errors
+
+
+def test_higher_cutoffs_are_tried_where_one_motion_is_faster_than_the_cutoff_of_another() -> None:
+    """A cut-off below the motion is only raised: no lower one is tried."""
+    time = np.arange(2_000) / RATE
+    positions = np.stack([np.sin(3.0 * time), np.sin(400.0 * time)], axis=1)
+    log = arm_log((time, positions), np.zeros_like(positions), noise=0.0, encoder=0.0)
+    assert possible_cutoffs([MeasuredLog(name="log", log=log)], 7.0, (0.5, 2.0)) == [14.0]

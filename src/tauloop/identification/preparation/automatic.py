@@ -172,16 +172,10 @@ def choose_preparation(
         return list(logs), ()
     choices: list[PreparationChoice] = []
     first = search.preparations[0]
-    highest = HIGHEST_CUTOFF / max(sample_period(entry.log) for entry in logs[:fitted])
-    least = max(_least_cutoff(entry) for entry in logs[:fitted])
-
-    def possible_cutoffs(center: float, factors: Sequence[float]) -> list[float]:
-        """Return the multiples of a cut-off that are allowed."""
-        return [factor * center for factor in factors if least <= factor * center < highest]
-
     if "cutoff" in free:
+        highest = HIGHEST_CUTOFF / max(sample_period(entry.log) for entry in logs[:fitted])
         lowest = min(first.cutoffs.values(), default=highest)
-        values = possible_cutoffs(lowest, COARSE_CUTOFF_FACTORS)
+        values = possible_cutoffs(logs[:fitted], lowest, COARSE_CUTOFF_FACTORS)
         choices.append(search.choose("cutoff", values, _change_cutoff, lowest))
     if "order" in free:
         choices.append(search.choose("order", TRIED_ORDERS, _change_order, first.order))
@@ -191,7 +185,7 @@ def choose_preparation(
         )
     if "cutoff" in free and search.preparations[0].cutoff is not None:
         middle = search.preparations[0].cutoff
-        values = possible_cutoffs(middle, FINE_CUTOFF_FACTORS)
+        values = possible_cutoffs(logs[:fitted], middle, FINE_CUTOFF_FACTORS)
         second_round = search.choose("cutoff", values, _change_cutoff, middle)
         choices[0] = _join_rounds(choices[0], second_round)
     chosen = {
@@ -202,6 +196,18 @@ def choose_preparation(
     if "decimation" in free:
         prepared = [replace(entry, preparation=_decimated(entry)) for entry in prepared]
     return prepared, tuple(choices)
+
+
+def possible_cutoffs(
+    logs: Sequence[MeasuredLog], center: float, factors: Sequence[float]
+) -> list[float]:
+    """Return the multiples of a cut-off, Hz, that are allowed for all logs.
+
+    Multiples above one are also allowed if the cut-off itself removes motion.
+    """
+    highest = HIGHEST_CUTOFF / max(sample_period(entry.log) for entry in logs)
+    least = min(center, max(_least_cutoff(entry) for entry in logs))
+    return [factor * center for factor in factors if least <= factor * center < highest]
 
 
 def _change_cutoff(preparation: Preparation, cutoff: float) -> Preparation:
