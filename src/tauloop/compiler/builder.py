@@ -3,8 +3,7 @@
 Linear blocks are eliminated within the straight-line code. Their pivot order is chosen at build
 from sampled states. So nothing is compared at run time, and no pivot is zero where the natural
 order would divide by zero. Closed forms leave their discriminants, and eliminations their pivots,
-as
-diagnostics.
+as diagnostics.
 """
 
 from __future__ import annotations

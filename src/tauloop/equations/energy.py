@@ -82,9 +82,8 @@ def require_energy(mechanism: Mechanism) -> None:
     """Raise unless every inertia has a kinetic energy.
 
     A rod without spin has no frame of its own: after a closed path its direction is the initial
-        one,
-    but its transverse axes are not. Unless these are equivalent, its inertia is not a function of
-    the coordinates.
+    one, but its transverse axes are not. Unless these are equivalent, its inertia is not a function
+    of the coordinates.
 
     Raises:
         DescriptionError: the message states which rods, and the difference of transverse inertias.

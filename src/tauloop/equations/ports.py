@@ -32,9 +32,9 @@ _NO_NUMBERS = "SUmMV"
 class Port:
     """One input or output of a function.
 
-    name: name of the port.
+    Attributes:
+        name: name of the port.
         columns: name of every number in a sample.
-        columns: name of every number of a sample.
         units: unit of every number, SI.
     """
 

@@ -139,9 +139,8 @@ def topology(mechanism: Mechanism) -> Topology:
 
     The tree grows from the base. Each step adds the first joint in this order: the platform's own,
     fixed joints, joints with an actuator, friction or a spring (these need a coordinate), then
-    joints with
-    few freedoms. Ties are broken by depth, then by the order in the file. The remaining joints
-    close loops, as do the joints that the file cuts. No force may act on these joints; see
+    joints with few freedoms. Ties are broken by depth, then by the order in the file. The remaining
+    joints close loops, as do the joints that the file cuts. No force may act on these joints; see
     `with_ends`.
 
     Raises:
@@ -253,8 +252,7 @@ def with_ends(mechanism: Mechanism) -> Mechanism:
 
     If every joint of a loop has friction, a spring, an inertia or an actuator, one of them would
     still be cut. Instead, that joint leads to a massless body, its end, which is welded to the
-    child. The
-    weld closes the loop.
+    child. The weld closes the loop.
 
     Raises:
         DescriptionError: a joint that is not reversible would have to be reversed.

@@ -311,8 +311,7 @@ class BatchFunction:
     """A CasADi function of column vectors that evaluates any number of samples.
 
     A C-contiguous array (N, k) has the memory layout of the (k, N) matrix of CasADi's map, so
-    buffers
-    are shared.
+    buffers are shared.
     """
 
     __slots__ = ("_maps", "function")

@@ -255,6 +255,7 @@ def reduce(
     Raises:
         AssemblyError: the machine does not assemble, or has findings.
         InputError: an option names an unknown rod.
+
     Source: Kroneis, Müller and Liu (SpiderMill), section 2.3.
 
     Examples:

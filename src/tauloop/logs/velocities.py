@@ -296,10 +296,10 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
     The other channels are zero.
 
     Measured: the channel without its delay and offset, divided by its scale (see
-        `MeasuredVelocity`). Fused: with both noises white, the minimum-variance combination weighs
-        frequencies by 1 / (1 + (f / f_c)^2) for differentiated positions and by the rest for the
-        measured velocity (a complementary filter, Brown and Hwang 2012, Introduction to random
-        signals and applied Kalman filtering, section 8.12); f_c is the crossover.
+    `MeasuredVelocity`). Fused: with both noises white, the minimum-variance combination weighs
+    frequencies by 1 / (1 + (f / f_c)^2) for differentiated positions and by the rest for the
+    measured velocity (a complementary filter, Brown and Hwang 2012, Introduction to random signals
+    and applied Kalman filtering, section 8.12); f_c is the crossover.
 
     Args:
         log: log with velocities of all channels whose source is not their positions.

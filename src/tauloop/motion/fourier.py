@@ -23,6 +23,7 @@ class FourierSeries(ReprMixin):
         center: c (n,), m or rad.
         mu, nu: coefficients (n, K), m/s or rad/s.
         period: T, s.
+
     Source: SpiderMill paper (Kroneis, Müller and Liu), eqs. 15 and 17; Swevers et al. 1997.
     """
 

@@ -20,6 +20,7 @@ class Multisine(ReprMixin):
         amplitude: A (n,), m or rad; zero keeps a channel still.
         frequency: w (n, K), rad/s.
         phase: phi (n,), rad.
+
     Source: Gantry-Tau paper (Lyzell, Hovland), eq. 2; centre and amplitude are ours.
     """
 

@@ -553,8 +553,7 @@ def forward_dynamics_derivatives_program(state: MotionState, *, loaded: bool = F
     """Return the program of derivatives of forward dynamics, by state, forces and load.
 
     M_r da = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), where the accelerations a = G
-    a_given
-    + g are those of the result, and M_r is that of the function.
+    a_given + g are those of the result, and M_r is that of the function.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()

@@ -7,6 +7,7 @@ M a + h becomes, by virtual work,
 
 c are the Coriolis and centripetal forces, g gravity forces, and f friction and spring forces.
 Tensions as functions of forces are for optimizers that choose forces together with a motion.
+
 Source: Khalil and Ibrahim 2004, for the projection.
 """
 
@@ -118,8 +119,8 @@ def platform_matrices_program(
 ) -> tuple[Program, tuple[tuple[str, str, str], ...]]:
     """Return the program of every inertia's matrices as a virtual platform.
 
-    state: state at positions and velocities; x' are the given velocities.
-        state: at positions and velocities; x' are the velocities that are given.
+    Args:
+        state: state at positions and velocities; x' are the given velocities.
         by_momentum: whether to use generalized momentum, or energies in Koditschek's form.
         in_euler: whether matrices are on the rates of x, y, z, psi, theta, phi of a free platform,
             not on the given velocities.

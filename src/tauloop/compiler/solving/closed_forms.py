@@ -3,10 +3,9 @@
 One equation in one unknown: a rod's is solved by its difference vector d, which gives shorter code
 than its polynomial d.d - L^2.
 
-Two equations that locate a pin, at the intersection of two circles, or of a circle and a line: psi
-    =
-p + M (cos b, sin b) = 0 with M^T M = rho^2 I states that a pin at p is on a circle of radius rho
-about the origin. |p|^2 = rho^2 is then one equation in the other unknown, like that of a rod of
+Two equations that locate a pin, at the intersection of two circles, or of a circle and a line:
+psi = p + M (cos b, sin b) = 0 with M^T M = rho^2 I states that a pin at p is on a circle of radius
+rho about the origin. |p|^2 = rho^2 is then one equation in the other unknown, like that of a rod of
 length rho. The pair follows: (cos b, sin b) = -M^T p / rho^2. M may rotate with the other unknown,
 as in a chain of angles that add up.
 
@@ -220,8 +219,7 @@ def circle_form(psi: ca.SX, symbols: Symbols, b: int, theta: Theta) -> CircleFor
     """Return the circle of angle b in two equations (2,), or None for another form.
 
     In a plane that is inclined to the base frame the circle appears as an ellipse: M M^T is then
-        not
-    rho^2 I, but constant, and its Cholesky factor transforms the ellipse to a circle.
+    not rho^2 I, but constant, and its Cholesky factor transforms the ellipse to a circle.
     """
     q, c, s = symbols
     turn = ca.vertcat(c[b], s[b])

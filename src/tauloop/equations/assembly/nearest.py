@@ -4,8 +4,7 @@ Minimizes |y|^2 subject to G y >= h by the dual method of Goldfarb and Idnani (1
 origin, the most violated condition is added; conditions whose multiplier would become negative are
 dropped, until none is violated. Every change increases the dual objective, so the method ends after
 a few. If no change is possible, the conditions contradict each other, and the method returns
-weights
-c >= 0 with G^T c = 0 and c.h > 0 (Farkas).
+weights c >= 0 with G^T c = 0 and c.h > 0 (Farkas).
 """
 
 from __future__ import annotations

@@ -402,8 +402,8 @@ def regular_state(maps: Maps, q: np.ndarray) -> tuple[int, Substitute | None]:
 
     The result is 0 and None if the first state is regular.
 
-    maps: maps at all states.
-        maps: at all states.
+    Args:
+        maps: maps at all states.
         q: the first state (1, n_q).
     """
     serial, parallel = weakness(maps.serial), weakness(maps.parallel)

@@ -36,8 +36,7 @@ def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
 
     For angular velocities Poincare's term p x w is added to dH/dq. Derivatives are taken with
     respect to internal symbols (`StateSymbols`). If the motion has no accelerations, `rate` is not
-    valid, but
-    the other two terms are: two-point differences of a sampled motion give p'.
+    valid, but the other two terms are: two-point differences of a sampled motion give p'.
 
     Args:
         mechanism: the machine.

@@ -25,7 +25,7 @@ class VirtualPlatform:
     """Matrices of one inertia on the independent velocities x', without friction and springs.
 
     V is not unique: V x' is the same by momentum and by energy, but M' - 2 V is skew only by
-        energy.
+    energy.
 
     Attributes:
         name: name of the body, rod, coordinate or motor.
@@ -71,9 +71,8 @@ def virtual_platforms(
 
     Translation is that of the mass centre, and rotation is about it. By momentum, with u = J v the
     velocity and v = G x': B = J G, M = B^T I B, V = B^T d(I B)/dt. By energy, with Koditschek's
-    V_tree:
-    M = G^T M_tree G, V = G^T (V_tree G + M_tree G'); then M' - 2 V is skew. Derivatives are taken
-    with respect to internal symbols (`StateSymbols`).
+    V_tree: M = G^T M_tree G, V = G^T (V_tree G + M_tree G'); then M' - 2 V is skew. Derivatives are
+    taken with respect to internal symbols (`StateSymbols`).
 
     Args:
         mechanism: the machine.

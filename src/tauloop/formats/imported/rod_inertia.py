@@ -115,7 +115,7 @@ def rod_inertias(
         length: length at the start, m.
         options: whether spins may be locked.
         notes: receives notes on the result.
-            words: name of the element if it stays as it is, and word before "rod" otherwise.
+        words: name of the element if it stays as it is, and word before "rod" otherwise.
     """
     stays, kind = words
     leaves = tuple(

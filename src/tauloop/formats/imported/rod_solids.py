@@ -40,7 +40,7 @@ def rod_solids(
     """Return the solids of links on the rods that replace them.
 
     Args:
-            linkage: the machine before its links become rods.
+        linkage: the machine before its links become rods.
         mechanism: the machine with its rods.
         links: links by the name of the rod, or by ``ROD.lower`` and ``ROD.upper``.
     """

@@ -31,8 +31,7 @@ class GeomReader:
         """Read materials and the names of meshes.
 
         Args:
-                reader: provides compiler settings and default classes; faults of shapes are not
-                added.
+            reader: provides compiler settings and default classes; faults of shapes are not added.
             root: the element ``<mujoco>``.
         """
         self.solids: list[Solid] = []

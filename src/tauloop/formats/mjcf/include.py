@@ -19,8 +19,8 @@ INCLUDE = "include"
 def with_includes(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> XmlNode:
     """Return the root element with the elements of included files in place of ``<include>``.
 
-    root: root element of the main file.
-        root: of the main file.
+    Args:
+        root: root element of the main file.
         path: the main file.
         folders: folders that may contain included files, in addition to that of the main file.
 

@@ -62,7 +62,7 @@ def body_inertia(
     Args:
         reader: reads attributes and collects problems.
         name: name of the body.
-            node: element of the body.
+        node: element of the body.
         geoms: its geoms with their classes applied, each with the pose of the enclosing
             ``<frame>``.
         meshes: source of mesh triangles.
@@ -157,7 +157,7 @@ def _mesh(
     Args:
         reader: reads attributes and collects problems.
         body: body with the mesh.
-            node: the geom with its class applied.
+        node: the geom with its class applied.
         frame: pose of the enclosing frame on the body.
         meshes: source of its triangles.
         given_mass: mass, kg; None if the mass follows from the density.

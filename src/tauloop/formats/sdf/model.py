@@ -61,7 +61,7 @@ class SdfJoint:
 
     Attributes:
         name, kind: `kind` is a value of `KIND_OF_SDF_TYPE`, or "free".
-            node: its element in the file.
+        node: its element in the file.
         parent, child: links.
         frames: frames of the joint in the parent's link and in the child's.
         axes: unit vectors (3,) in these frames.
@@ -116,7 +116,7 @@ class SdfMimic:
     """A gear: q = multiplier q_leader + offset, between coordinates by name.
 
     Attributes:
-            node: its element in the file.
+        node: its element in the file.
         follower, leader: joint and axis index of each.
         multiplier, offset: numbers.
     """

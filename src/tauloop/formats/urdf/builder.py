@@ -73,9 +73,8 @@ class JointExtra:
     Attributes:
         offset: URDF's coordinate = measured coordinate + offset, rad or m.
         offset_value: its nominal value.
-            freedom: losses, springs and limits of the joint; its friction takes precedence over
-            URDF's
-                ``<dynamics>``, its speed over URDF's.
+        freedom: losses, springs and limits of the joint; its friction takes precedence over
+            URDF's ``<dynamics>``, its speed over URDF's.
         has_limits: whether its range replaces that of URDF.
         floating: extra properties of a floating joint.
         ball: extra properties of a ball joint.

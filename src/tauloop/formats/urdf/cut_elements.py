@@ -10,14 +10,11 @@ It is proposed for URDF (ros/urdfdom_headers pull request 108, ros/urdfdom pull 
     </constraint>
 
 Its semantics are those of that request's parser and of its authors' solver
-(HIT-Robotics/robot_model):
-the frames ``parent_origin`` on the parent and ``child_origin`` on the child coincide, except for
-the
-freedom about or along ``parent_axis``, which is an axis of both frames. ``link`` leaves no freedom:
-a
-link was cut. For a universal joint, ``parent_axis`` is fixed to the parent's frame and
-``child_axis``
-to the child's; both stay at right angles. The default axis is x.
+(HIT-Robotics/robot_model). The frames ``parent_origin`` on the parent and ``child_origin`` on the
+child coincide, except for the freedom about or along ``parent_axis``, which is an axis of both
+frames. ``link`` leaves no freedom: a link was cut. For a universal joint, ``parent_axis`` is fixed
+to the parent's frame and ``child_axis`` to the child's; both stay at right angles. The default axis
+is x.
 """
 
 from __future__ import annotations

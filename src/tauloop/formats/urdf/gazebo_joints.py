@@ -63,7 +63,7 @@ def read_gazebo_joints(
     """Return the loops that joints in ``<gazebo>`` close; problems are added to the reader.
 
     Args:
-            reader: reader of the URDF.
+        reader: reader of the URDF.
         robot: the root element.
         links: link elements by their names in the mechanism.
         joints: joints of the tree.

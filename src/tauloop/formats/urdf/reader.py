@@ -309,7 +309,7 @@ def _gravity(
     """Return the gravity of the side file or the argument, else the conventional one.
 
     This is the only physical value that has a default: every tool that reads URDF takes z as up, so
-        the format implies it.
+    the format implies it.
     """
     source, status = "argument `gravity`", "given"
     if side.gravity is not None and components is None:

@@ -1,17 +1,13 @@
 """Conversion of a `Mechanism` to a URDF tree with a side file, at its nominal parameters.
 
 The side file contains what URDF cannot represent (`tauloop.formats.urdf.side`). Zero of all joints
-in
-the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. Names stay,
-including dots, where URDF allows them: a joint and a link have two names, and the side file's
-motors a
-third. Its ``closed_loop`` and ``type`` are those of Gepetto's robot.yaml, with kinds of joints in
-addition to ``3d`` and ``6d``. The same loops are in the URDF as ``<constraint>``, the proposed
-element,
-if it supports their kind; a reader of both files uses each loop once. Motors are in the URDF as
-``<ros2_control>`` with transmissions, if these support them. Joints with several freedoms become
-chains
-of massless links.
+in the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. Names
+stay, including dots, where URDF allows them: a joint and a link have two names, and the side file's
+motors a third. Its ``closed_loop`` and ``type`` are those of Gepetto's robot.yaml, with kinds of
+joints in addition to ``3d`` and ``6d``. The same loops are in the URDF as ``<constraint>``, the
+proposed element, if it supports their kind; a reader of both files uses each loop once. Motors are
+in the URDF as ``<ros2_control>`` with transmissions, if these support them. Joints with several
+freedoms become chains of massless links.
 """
 
 from __future__ import annotations

@@ -134,8 +134,7 @@ class ExpressionWriter:
         """Return the text of an expression and its binding strength.
 
         A factor of one unit was removed when the expression was created: ``mass * (1 m)^2`` is just
-            the
-        mass. It is written again where the required dimension needs it.
+        the mass. It is written again where the required dimension needs it.
         """
         if isinstance(expression, Constant):
             return _constant(expression.value, dimension)

@@ -524,7 +524,7 @@ def refuse(reader: XmlReader, refused: tuple[Unread, ...], remedy: str) -> None:
     Args:
         reader: collects problems.
         refused: elements from an `Inventory`.
-            remedy: remedy for unknown elements.
+        remedy: remedy for unknown elements.
     """
     for item in refused:
         place = "" if item.parent in _ROOTS else f" in a {item.parent}"

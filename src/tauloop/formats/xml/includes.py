@@ -35,7 +35,7 @@ class IncludedFiles(XmlReader):
         """Return the first candidate that is a file, links resolved; None with a problem.
 
         Args:
-                node: the including element.
+            node: the including element.
             name: file name in that element.
             places: candidate paths.
         """

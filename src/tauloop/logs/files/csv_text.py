@@ -39,7 +39,7 @@ def with_decimal_points(data: bytes, skipped: int, delimiter: str) -> bytes:
     """Return the text with decimal points for decimal commas, if the commas are unambiguous.
 
     That is: commas do not separate cells, no number has a point, and among the first rows there is
-        a number with a comma that cannot be a thousand with its separator (``1,234``).
+    a number with a comma that cannot be a thousand with its separator (``1,234``).
 
     Args:
         data: the file.

@@ -58,7 +58,7 @@ def _data_sets(group: Any, h5py: Any, prefix: str, visited: set[int]) -> Iterato
     """Yield data sets below a group by dotted path, without those stored in other files.
 
     A group with several names is entered once: groups that contain each other, or repeat the next
-        one, have too many paths to follow.
+    one, have too many paths to follow.
     """
     visited.add(h5py.h5o.get_info(group.id).addr)
     for key in group:

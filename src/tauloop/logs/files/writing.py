@@ -30,7 +30,7 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     Stamps of bags are exact to 1 ns.
 
     The file is written next to its final path and then renamed: an interrupted run leaves no
-        partial file.
+    partial file.
 
     Args:
         path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; in ``.mcap`` or ``.db3`` for a ROS 2

@@ -36,9 +36,8 @@ def scheduled(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     While registers are free, the next instruction is the one that starts the longest chain to the
     end. When none is free, it is the one that frees most registers. If all need one more, it is the
     one that has waited longest, which stays with the part of the machine already begun. Arguments
-    and
-    constants precede the first instruction that reads them: memory is read wherever they are
-        needed.
+    and constants precede the first instruction that reads them: memory is read wherever they are
+    needed.
 
     Args:
         code: instructions, every value before its use.
